@@ -1,0 +1,451 @@
+"""The frontier in plain Python: the reference that other back ends are compared with, and what small tests run on.
+
+Everything that a kill must not lose lives in a `MemoryStore`; a frontier is the owner of one. Dropping the frontier and
+opening another one on the same store is what `kill -9` and a restart are for a store on disk. Nothing here is tuned:
+where a clear loop over all hosts does, it is a loop over all hosts.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import asdict, replace
+
+from skitter import urls
+from skitter.backends import rules
+from skitter.backends.memory_cache import MemoryCache
+from skitter.model import (
+    Counts,
+    HostRecord,
+    Level,
+    Link,
+    Page,
+    Purpose,
+    Reason,
+    RobotsCopy,
+    Settlement,
+    State,
+    UrlRecord,
+    Visit,
+)
+from skitter.ports import Mark, Opened, Twin
+
+__all__ = ["MemoryCache", "MemoryFrontier", "MemoryStore"]
+
+Name = tuple[str, str]  # what a lease is known by: ("", key) for a page, (host, origin) for a robots.txt
+Spot = tuple[float, int, Name]  # where a link stands in its host's level: (-score, sequence number, name)
+
+
+@dataclass
+class Entry:
+    """A URL and what became of it."""
+
+    link: Link
+    state: State
+    reason: Reason | None = None
+    seq: int = 0
+    attempts: int = 0
+    crashes: int = 0
+    crawl_count: int = 0
+    status: int = 0
+    first_seen: float = 0.0
+    last_crawl: float | None = None
+    due: float | None = None  # not in the queue but waiting for this time
+
+    def spot(self) -> Spot:
+        return -self.link.score, self.seq, name_of(self.link)
+
+
+@dataclass
+class Host:
+    """A host, its clock and its queue."""
+
+    name: str
+    free_at: float = 0.0
+    held: float = 0.0  # its pages wait until then for a robots.txt that is being fetched elsewhere
+    delay: float = 0.0
+    turn: int = 0
+    hops: int = 0  # hops of redirected robots.txt files that are queued here
+    waiting: int = 0  # retries that are not due yet
+    pages: int = 0
+    requests: int = 0
+    errors: int = 0
+    bytes: int = 0
+    aside: Reason | None = None
+    queue: tuple[list[Spot], ...] = field(default_factory=lambda: tuple([] for _ in Level))
+
+    def queued(self) -> int:
+        return sum(map(len, self.queue)) + self.waiting
+
+    def ready_at(self) -> float:
+        return self.free_at if self.hops else max(self.free_at, self.held)
+
+
+@dataclass
+class MemoryStore:
+    """What survives the death of its owner."""
+
+    entries: dict[Name, Entry] = field(default_factory=dict)
+    foreign: dict[Name, Link] = field(default_factory=dict)  # forwarded once, never again
+    hosts: dict[str, Host] = field(default_factory=dict)
+    leases: dict[Name, Visit] = field(default_factory=dict)
+    suspects: dict[Name, tuple[int, int]] = field(default_factory=dict)  # crashes, of these in hand
+    pages: dict[Name, Page] = field(default_factory=dict)
+    links: dict[Name, list[Name]] = field(default_factory=dict)
+    robots: dict[str, RobotsCopy] = field(default_factory=dict)
+    outbox: dict[int, Link] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counts)
+    mark: Mark = Mark()
+    hand: Name | None = None
+    seq: int = 0
+
+
+def name_of(link: Link) -> Name:
+    """What a link's lease and entry are known by."""
+    return ("", link.key) if link.purpose is Purpose.PAGE else (link.host, link.origin)
+
+
+class MemoryFrontier:
+    """`skitter.ports.Frontier` without a disk."""
+
+    def __init__(
+        self,
+        store: MemoryStore | None = None,
+        *,
+        shard: int = 0,
+        shards: int = 1,
+        per_host: int = 1,
+        delay: float = 1.0,
+    ) -> None:
+        self.store = store or MemoryStore()
+        self._shard, self._shards = shard, shards
+        self._per_host, self._delay = per_host, delay
+        self._turn = 0
+        self._drain = ""  # the host whose suspected visit waits until nothing is in flight
+        self._clock = 0.0
+
+    # -- the shard's life --------------------------------------------------------------------------------------
+
+    async def open(self, now: float) -> Opened:
+        """Recover what the last owner left open."""
+        lost, aside = [], []
+        self._clock = now
+        for name, visit in list(self.store.leases.items()):
+            host = self._host(visit.link.host)
+            host.free_at = max(host.free_at, now + (host.delay or self._delay))
+            in_hand = visit.alone or self.store.hand == name
+            self.store.counts.lost += 1
+            given_up = self._recover(name, visit, in_hand=in_hand, now=now)
+            (aside if given_up else lost).append(visit)
+        self.store.hand = None
+        return Opened(lost, aside, self.store.mark)
+
+    def _recover(self, name: Name, visit: Visit, *, in_hand: bool, now: float) -> bool:
+        crashes, hands = self.store.suspects.get(name, (0, 0))
+        crashes, hands = crashes + 1, hands + in_hand
+        self.store.suspects[name] = crashes, hands
+        self._end(name)
+        given_up = hands >= rules.CRASHES_IN_HAND
+        reason = rules.crash_reason(hands)
+        if given_up and visit.link.purpose is Purpose.ROBOTS:
+            self.store.entries.pop(name, None)
+            self._keep_robots(rules.unreachable(visit.link.origin, reason.detail, now), now)
+        elif name in self.store.entries:
+            entry = self.store.entries[name]
+            entry.attempts, entry.crashes = visit.attempt, entry.crashes + 1
+            if given_up:
+                self._enter(entry, State.FAILED, reason)
+            else:
+                self._enqueue(entry)
+        return given_up
+
+    async def close(self) -> None:
+        """Put open visits back, without a mark against them."""
+        for name in list(self.store.leases):
+            self._end(name)
+            if name in self.store.entries:
+                self._enqueue(self.store.entries[name])
+        self.store.hand = None
+
+    async def sync(self) -> None:
+        """There is no power to lose."""
+
+    def in_hand(self, visit: Visit | None) -> None:
+        """Remember the visit whose bytes are being worked on."""
+        self.store.hand = None if visit is None else name_of(visit.link)
+
+    # -- links in ----------------------------------------------------------------------------------------------
+
+    async def add(self, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]], now: float) -> int:
+        """Accept links, once each."""
+        new = sum([self._add(link, now) for link in links])
+        for link, reason in refused:
+            self._refuse(link, reason, now)
+        return new
+
+    def _add(self, link: Link, now: float) -> bool:
+        if link.purpose is Purpose.ROBOTS:
+            self._add_robots(link, now)
+            return False
+        name, counts = name_of(link), self.store.counts
+        entry = self.store.entries.get(name)
+        known = entry is not None and entry.state is not State.REFUSED
+        if self._is_foreign(link.host) and not known and name not in self.store.foreign:
+            if entry is not None:
+                self._leave(self.store.entries.pop(name))
+            self.store.foreign[name] = link
+            self._send(link)
+            return False
+        counts.seen += 1
+        if known or name in self.store.foreign:
+            counts.known += 1
+            if entry is not None:
+                self._move_forward(name, entry, link)
+            return False
+        if entry is not None:
+            self._leave(entry)
+        host = self._host(link.host)
+        entry = Entry(link, State.QUEUED, seq=self._next_seq(), first_seen=entry.first_seen if entry else now)
+        self.store.entries[name] = entry
+        self._enqueue(entry)
+        counts.added += host.aside is None
+        return host.aside is None
+
+    def _refuse(self, link: Link, reason: Reason, now: float) -> None:
+        name = name_of(link)
+        self.store.counts.seen += 1
+        if name in self.store.entries or name in self.store.foreign:
+            self.store.counts.known += 1
+        else:
+            self.store.entries[name] = Entry(link, State.QUEUED, first_seen=now)
+            self._enter(self.store.entries[name], State.REFUSED, reason)
+
+    def _move_forward(self, name: Name, entry: Entry, link: Link) -> None:
+        old = entry.link
+        if entry.state is not State.QUEUED or name in self.store.leases:
+            return
+        if not rules.better(link.level, link.score, old.level, old.score):
+            return
+        queue = self.store.hosts[old.host].queue
+        spot = entry.spot()
+        entry.link = replace(old, level=link.level, score=link.score)
+        if link.depth < old.depth:
+            entry.link = replace(entry.link, depth=link.depth, parent=link.parent)
+        if entry.due is None:
+            queue[old.level].remove(spot)
+            insort(queue[link.level], entry.spot())
+
+    def _add_robots(self, link: Link, now: float) -> None:
+        """A hop of a robots.txt, or a copy of one, that another shard sends."""
+        copy = rules.carried(link)
+        if copy is not None:
+            self._keep_robots(copy, now)
+        else:
+            self._queue_hop(link, now)
+
+    # -- visits out --------------------------------------------------------------------------------------------
+
+    async def lease(self, limit: int, now: float) -> list[Visit]:
+        """Hand out what may be visited now."""
+        for entry in sorted(self._due(now), key=lambda entry: (entry.due, entry.seq)):
+            if entry.state is State.CRAWLED:
+                self._leave(entry)
+            else:
+                self.store.hosts[entry.link.host].waiting -= 1
+                self.store.counts.queued -= 1
+            entry.due = None
+            self._enqueue(entry)
+        visits: list[Visit] = []
+        while len(visits) < limit and (visit := self._pick(now)) is not None:
+            visits.append(visit)
+        return visits
+
+    def _due(self, now: float) -> Iterator[Entry]:
+        for entry in self.store.entries.values():
+            if entry.due is not None and entry.due <= now and self._aside(entry) is None:
+                yield entry
+
+    def _pick(self, now: float) -> Visit | None:
+        """The next visit, durable: the host by level and score, its link by level and score, its robots.txt first."""
+        leases = self.store.leases
+        if any(visit.alone for visit in leases.values()):
+            return None
+        free = {host.name: host for host in self.store.hosts.values() if self._has_work(host, now)}
+        drained = self._drain in free
+        if not free or (drained and leases):
+            return None
+        turn, host = (self._turn, free[self._drain]) if drained else self._draw_host(list(free.values()))
+        level, host_turn = self._draw_level(host)
+        entry = self.store.entries[host.queue[level][0][2]]
+        link = self._robots_first(entry.link, now)
+        suspect = rules.suspected(*self.store.suspects.get(name_of(link), (0, 0)))
+        if suspect and leases:
+            self._drain = host.name
+            return None
+        self._drain, self._turn = "", turn
+        if link is entry.link:
+            del host.queue[level][0]
+            host.turn = host_turn
+            host.hops -= link.purpose is Purpose.ROBOTS
+            self.store.counts.queued -= 1
+        visit = Visit(link, self._attempt(link), now, suspect, host.pages, host.free_at)
+        leases[name_of(link)] = visit
+        self.store.counts.leased += 1
+        return visit
+
+    def _has_work(self, host: Host, now: float) -> bool:
+        in_flight = [visit.link for visit in self.store.leases.values() if visit.link.host == host.name]
+        return (
+            host.aside is None
+            and any(host.queue)
+            and host.ready_at() <= now
+            and len(in_flight) < self._per_host
+            and not any(link.purpose is Purpose.ROBOTS for link in in_flight)
+        )
+
+    def _draw_level(self, host: Host) -> tuple[int, int]:
+        if host.hops:  # a robots.txt comes before any page, and so do its hops
+            return Level.CRITICAL, host.turn
+        return rules.DRAW[sum(bool(queue) << level for level, queue in enumerate(host.queue))][host.turn]
+
+    def _draw_host(self, hosts: list[Host]) -> tuple[int, Host]:
+        heads = {host.name: self._draw_level(host)[0] for host in hosts}
+        level, turn = rules.DRAW[sum(1 << level for level in set(heads.values()))][self._turn]
+        at_level = [host for host in hosts if heads[host.name] == level]
+        return turn, min(at_level, key=lambda host: host.queue[level][0])
+
+    def _robots_first(self, link: Link, now: float) -> Link:
+        if link.purpose is Purpose.ROBOTS:
+            return link
+        origin = urls.origin(link.url)
+        copy = self.store.robots.get(origin)
+        return link if copy is not None and copy.expires > now else rules.robots_link(origin, link.host)
+
+    def _attempt(self, link: Link) -> int:
+        name = name_of(link)
+        if link.purpose is Purpose.PAGE:
+            return self.store.entries[name].attempts + 1
+        copy = self.store.robots.get(link.origin)
+        return 1 + (copy.tries if copy else 0) + self.store.suspects.get(name, (0, 0))[0]
+
+    async def next_due(self, now: float) -> float | None:
+        """The earliest host clock or retry."""
+        leases = self.store.leases.values()
+        if any(visit.alone for visit in leases) or (self._drain and leases):
+            return None
+        busy = [visit.link for visit in leases]
+        times = [now for _ in self._due(now)]
+        for entry in self.store.entries.values():
+            if entry.due is not None and entry.state is State.QUEUED and self._aside(entry) is None:
+                times.append(max(now, entry.due))
+        for host in self.store.hosts.values():
+            mine = [link for link in busy if link.host == host.name]
+            room = len(mine) < self._per_host and not any(link.purpose is Purpose.ROBOTS for link in mine)
+            if host.aside is None and any(host.queue) and room:
+                times.append(max(now, host.ready_at()))
+        return min(times, default=None)
+
+    # -- visits back -------------------------------------------------------------------------------------------
+
+    async def settle(self, settlements: Sequence[Settlement], mark: Mark, now: float) -> list[bool]:
+        """Close visits with all that came of them."""
+        self.store.counts.elapsed += max(0.0, now - self._clock)
+        self._clock = max(now, self._clock)
+        self.store.mark = mark
+        return [self._settle(settlement, now) for settlement in settlements]
+
+    def _settle(self, settlement: Settlement, now: float) -> bool:
+        visit, verdict = settlement.visit, settlement.verdict
+        name, host = name_of(visit.link), self._host(visit.link.host)
+        if not rules.same_lease(self.store.leases.get(name), visit):
+            return False
+        for link in settlement.links:
+            self._add(link, now)
+        for link, reason in settlement.refused:
+            self._refuse(link, reason, now)
+        self._end(name)
+        self.store.suspects.pop(name, None)
+        rules.count_answer(self.store.counts, host, settlement)
+        if verdict.host_free is not None:
+            host.free_at = max(host.free_at, verdict.host_free)
+        if verdict.host_delay is not None:
+            host.delay = verdict.host_delay
+        if verdict.host_aside is not None and host.aside is None:
+            self._set_aside(host, verdict.host_aside)
+        if visit.link.purpose is Purpose.ROBOTS:
+            self._settle_robots(settlement, now)
+        else:
+            self._settle_page(self.store.entries[name], settlement, now)
+        return True
+
+    def _settle_page(self, entry: Entry, settlement: Settlement, now: float) -> None:
+        verdict, page, again = settlement.verdict, settlement.page, settlement.again
+        name = name_of(entry.link)
+        entry.status = settlement.status or entry.status
+        entry.attempts = settlement.visit.attempt
+        if page is not None:
+            self._drop_page(name)
+            self.store.pages[name] = replace(page, text="")
+            rules.count_page(self.store.counts, self._host(entry.link.host), page, 1)
+            targets = [*settlement.links, *(link for link, _ in settlement.refused)]
+            self.store.links[name] = list(dict.fromkeys(name_of(link) for link in targets))
+        entry.reason = verdict.reason
+        if again is not None:
+            entry.link = replace(
+                entry.link, url=again.url, host=again.host, requested=again.requested, hops=again.hops
+            )
+            self._enqueue(entry)
+        elif verdict.state is State.QUEUED and verdict.due is not None:
+            self._wait(entry, verdict.due)
+        elif verdict.state is State.QUEUED:
+            self._enqueue(entry)
+        else:
+            if verdict.state is State.CRAWLED:
+                entry.attempts, entry.crawl_count, entry.last_crawl = 0, entry.crawl_count + 1, now
+                entry.due = verdict.due
+            self._enter(entry, verdict.state, verdict.reason)
+
+    def _settle_robots(self, settlement: Settlement, now: float) -> None:
+        link, verdict = settlement.visit.link, settlement.verdict
+        self.store.entries.pop(name_of(link), None)
+        if settlement.robots is not None:
+            self._keep_robots(settlement.robots, now)
+            return
+        home = self.store.hosts.get(urls.host(link.origin))
+        if home is not None:
+            home.held = max(home.held, verdict.due or now + rules.HOP_PATIENCE)
+        if settlement.again is not None:
+            hop = replace(settlement.again, purpose=Purpose.ROBOTS, origin=link.origin)
+            if self._is_foreign(hop.host):
+                self._send(hop)
+            else:
+                self._queue_hop(hop, now)
+
+    def _queue_hop(self, hop: Link, now: float) -> None:
+        name, host = name_of(hop), self._host(hop.host)
+        if name in self.store.entries or name in self.store.leases:
+            return
+        if host.aside is not None:
+            problem = f"robots.txt is at {hop.url}, and {host.name} is set aside: {host.aside.detail}"
+            self._keep_robots(rules.unreachable(hop.origin, problem, now), now)
+            return
+        hop = replace(hop, level=Level.CRITICAL, score=float("inf"))
+        entry = Entry(hop, State.QUEUED, seq=self._next_seq(), first_seen=now)
+        self.store.entries[name] = entry
+        self._enqueue(entry)
+
+    def _keep_robots(self, copy: RobotsCopy, now: float) -> None:
+        """The rules of an origin are here: its host need not wait for them any more."""
+        home = urls.host(copy.origin)
+        if self._is_foreign(home):
+            self._send(rules.carry(copy, home))
+            return
+        self.store.robots[copy.origin] = copy
+        if home in self.store.hosts:
+            self.store.hosts[home].held = min(self.store.hosts[home].held, now)
+
+    def _set_aside(self, host: Host, reason: Reason) -> None:
+        rules.count_state(self.store.counts, State.QUEUED, None, -host.queued())
+        rules.count_state(self.store.counts, State.REFUSED, reason, host.queued())
+        host.aside = reason
+        self.store.counts.hosts_aside += 1

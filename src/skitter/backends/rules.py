@@ -1,0 +1,163 @@
+"""What every frontier decides and counts alike, so that two back ends cannot disagree about it.
+
+Nothing here stores anything: the level draw, the tallies of a settlement, what a crash makes of an open visit, and which
+pages lie behind an archive's mark are functions of their arguments.
+"""
+
+import base64
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from skitter.model import Counts, Level, Link, Page, Place, Purpose, Reason, RobotsCopy, Settlement, State, Visit
+from skitter.ports import Mark
+
+K = TypeVar("K")
+
+# ------------------------------------------------------------------------------------------------ levels
+
+# The ruler sequence: the number of trailing zeros of 1..31 is 0 sixteen times, 1 eight times, … 4 once. Read as levels it
+# is a draw by the weights 16:8:4:2:1 that spreads every level evenly and needs one small number as its whole state.
+RULER = tuple((n & -n).bit_length() - 1 for n in range(1, 32))
+
+
+def _next(turn: int, mask: int) -> tuple[int, int]:
+    for step in range(len(RULER)):
+        slot = (turn + step) % len(RULER)
+        if mask >> RULER[slot] & 1:
+            return RULER[slot], (slot + 1) % len(RULER)
+    return -1, turn
+
+
+DRAW = tuple(tuple(_next(turn, mask) for turn in range(len(RULER))) for mask in range(1 << len(Level)))
+"""DRAW[mask][turn] is (level drawn, turn afterwards); bit n of the mask says that level n has something to give."""
+
+# ------------------------------------------------------------------------------------------------ crashes
+
+CRASHES = 3  # a visit found open this often is handed out alone from then on
+CRASHES_IN_HAND = 3  # a visit in hand this often is given up
+
+
+def suspected(crashes: int, in_hand: int) -> bool:
+    """Whether a visit must be made alone, so that the next crash tells whether it was the cause."""
+    return crashes >= CRASHES or in_hand >= 1
+
+
+def crash_reason(in_hand: int) -> Reason:
+    """Why a visit is given up for good."""
+    return Reason("crash", f"the process died {in_hand} times while it worked on this answer")
+
+
+# ------------------------------------------------------------------------------------------------ robots.txt
+
+# How long a host waits for the next hop of its robots.txt, which may be on a host with a clock of its own, before the
+# robots.txt is asked for from the start.
+HOP_PATIENCE = 60.0
+# RFC 9309 2.4: a cached copy is used for a day at most.
+NO_ROBOTS_FOR = 86400.0
+
+
+def robots_link(origin: str, host: str) -> Link:
+    """The request for an origin's robots.txt, which comes before any page of it."""
+    url = f"{origin}/robots.txt"
+    return Link(url=url, key=url, host=host, level=Level.CRITICAL, purpose=Purpose.ROBOTS, origin=origin)
+
+
+def unreachable(origin: str, problem: str, now: float) -> RobotsCopy:
+    """RFC 9309 2.3.1.4: where the rules cannot be had, everything is disallowed."""
+    return RobotsCopy(
+        origin=origin, access="none", fetched_at=now, expires=now + NO_ROBOTS_FOR, tries=1, problem=problem
+    )
+
+
+def carry(copy: RobotsCopy, host: str) -> Link:
+    """A copy for an origin of another shard, as a link in the outbox: the next hop was ours, the pages are theirs."""
+    packed = base64.b85encode(msgspec.msgpack.encode(copy)).decode()
+    return msgspec.structs.replace(robots_link(copy.origin, host), meta={"robots": packed})
+
+
+def carried(link: Link) -> RobotsCopy | None:
+    """The copy that a link from another shard brings."""
+    if link.purpose is not Purpose.ROBOTS or not link.meta or "robots" not in link.meta:
+        return None
+    return msgspec.msgpack.decode(base64.b85decode(link.meta["robots"]), type=RobotsCopy)
+
+
+# ------------------------------------------------------------------------------------------------ tallies
+
+
+class Tally(Protocol):
+    """What is counted per host."""
+
+    pages: int
+    requests: int
+    errors: int
+    bytes: int
+
+
+def count_state(counts: Counts, state: State, reason: Reason | None, by: int) -> None:
+    """A number of URLs enters a state, or leaves it."""
+    if state is State.QUEUED:
+        counts.queued += by
+    elif state is State.CRAWLED:
+        counts.crawled += by
+    elif state is State.FAILED:
+        counts.failed += by
+        _bump(counts.failures, reason.code if reason else "unknown", by)
+    elif state is State.REFUSED:
+        _bump(counts.refused, reason.code if reason else "unknown", by)
+
+
+def count_answer(counts: Counts, host: Tally, settlement: Settlement) -> None:
+    """What a settled visit cost, whatever it gave."""
+    exchange = settlement.exchange
+    if exchange is not None:
+        received = len(exchange.head) + len(exchange.body)
+        counts.requests += 1
+        counts.bytes += received
+        host.requests += 1
+        host.bytes += received
+    verdict = settlement.verdict
+    if verdict.state is State.FAILED or (verdict.state is State.QUEUED and verdict.due is not None):
+        host.errors += 1
+    if settlement.status and settlement.visit.link.purpose is Purpose.PAGE:
+        _bump(counts.statuses, settlement.status, 1)
+        counts.not_found += settlement.status in (404, 410)
+
+
+def count_page(counts: Counts, host: Tally, page: Page, by: int) -> None:
+    """A stored page comes, or goes."""
+    if 200 <= page.status < 300:
+        host.pages += by
+        counts.pages += by
+        counts.processed += 0 if page.ignored else by
+        _bump(counts.depths, page.depth, by)
+    counts.duplicates += by if page.duplicate_of else 0
+
+
+def _bump(counts: dict[K, int], name: K, by: int) -> None:
+    value = counts.get(name, 0) + by
+    if value:
+        counts[name] = value
+    else:
+        counts.pop(name, None)
+
+
+# ------------------------------------------------------------------------------------------------ small questions
+
+
+def better(level: int, score: float, than_level: int, than_score: float) -> bool:
+    """Whether one place in the queue is before another."""
+    return level < than_level or (level == than_level and score > than_score)
+
+
+def behind(place: Place | None, mark: Mark) -> bool:
+    """Whether a record lies, or ends, behind the mark. File names carry a rising serial number."""
+    if place is None:
+        return False
+    return place.file > mark.file or (place.file == mark.file and place.offset + place.length > mark.end)
+
+
+def same_lease(held: Visit | None, visit: Visit) -> bool:
+    """Whether a visit is settled under the lease that is open."""
+    return held is not None and held.leased_at == visit.leased_at and held.attempt == visit.attempt

@@ -1,0 +1,231 @@
+"""The WARC files of one shard: append, cut, sync.
+
+Only the shard's committer calls this, one call at a time. A group is written with one write to a file opened for
+appending; when that fails (disk full), the file is cut back to where it ended before, so that it never ends inside a
+record while we are alive. What a killed process left behind the last settled mark is dropped by `cut` at the next start.
+An existing file is only ever continued at the end that `cut` has established; without a cut a new one is begun.
+
+File names are NN-YYYYMMDDHHMMSS-SSSSS.warc.gz: shard, time of creation, serial number. The serial orders them, because a
+clock may be set back.
+"""
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from skitter.backends.warc import records
+from skitter.backends.warc.reading import Reader, members
+from skitter.model import Exchange, Page, Place
+from skitter.ports import Clock, Mark, Packed, Twin
+from skitter.settings import ArchiveSettings
+
+_NAME = re.compile(r"(\d{2,})-\d{14}-(\d{5,})\.warc\.gz")
+_MAGIC = b"\x1f\x8b\x08"  # RFC 1952 2.3.1: how every gzip member begins
+_LAST_OF_VISIT = (b"WARC/1.1\r\nWARC-Type: metadata\r\n", b"WARC/1.1\r\nWARC-Type: warcinfo\r\n")
+_NEW = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_OLD = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class WarcArchive:
+    """ports.Archive on WARC files. `software` and `user_agent` go into the warcinfo record, as does the operator."""
+
+    def __init__(
+        self,
+        directory: Path,
+        shard: int,
+        settings: ArchiveSettings,
+        clock: Clock,
+        *,
+        software: str = "",
+        user_agent: str = "",
+        contact: str = "",
+    ) -> None:
+        self._directory = directory
+        self._shard = shard
+        self._max_file = settings.max_file
+        self._clock = clock
+        self._reader = Reader(directory)
+        self._file = ""
+        self._end = 0
+        self._serial = -1
+        self._fd = -1
+        self._left: list[int] = []  # files that were left for a new one and are not on the disk itself yet
+        self._names_changed = False  # the directory has to be synced too
+        self._syncing = asyncio.Lock()
+        self._about = {
+            "software": software,
+            "format": "WARC File Format 1.1",
+            "conformsTo": "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
+            "robots": "obey RFC 9309",
+            "operator": settings.operator or contact,
+            "http-header-user-agent": user_agent,
+            "isPartOf": directory.absolute().parent.name,
+        }
+
+    def pack(self, exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:
+        """Render and compress the records of one exchange. With a twin, an identical payload is not stored again."""
+        return records.pack(exchange, page, twin)
+
+    def mark(self) -> Mark:
+        """Where the archive ends now."""
+        return Mark(self._file, self._end)
+
+    def read(self, place: Place) -> bytes:
+        """The HTTP message (head and body as received) at a place. For a revisit, its head alone."""
+        return self._reader.read(place)
+
+    # -- writing ---------------------------------------------------------------------------------------------
+
+    async def append(self, packs: Sequence[Packed]) -> list[Place]:
+        """Write records out at the end; one place per pack. All of them, or an OSError and none."""
+        if not packs:
+            return []
+        before = self._file, self._end, self._fd
+        opening = self._begin() if self._fd < 0 or self._end > self._max_file else b""
+        group, places, end = [opening], [], self._end + len(opening)
+        for pack in packs:
+            for index, record in enumerate(pack.records):
+                if index == pack.main:
+                    places.append(Place(self._file, end, len(record)))
+                end += len(record)
+            group.extend(pack.records)
+        try:
+            _write(self._fd, b"".join(group))
+        except OSError:
+            self._undo(*before)
+            raise
+        if opening and before[2] >= 0:
+            self._left.append(before[2])
+        self._end = end
+        return places
+
+    def _begin(self) -> bytes:
+        """Create the next file; returns its warcinfo record, which is written together with the first group."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        now = self._clock.now()
+        serial = 1 + max([self._serial, *_files(self._directory, self._shard)])
+        stamp = time.strftime("%Y%m%d%H%M%S", time.gmtime(now))
+        name = f"{self._shard:02d}-{stamp}-{serial:05d}.warc.gz"
+        self._fd = os.open(self._directory / name, _NEW, 0o644)
+        self._file, self._end, self._serial = name, 0, serial
+        self._names_changed = True
+        return records.warcinfo(name, now, self._about)
+
+    def _undo(self, file: str, end: int, fd: int) -> None:
+        """After a write that failed: the files are as they were. If even that fails, the next start cuts."""
+        with suppress(OSError):
+            if fd == self._fd:
+                os.ftruncate(fd, end)
+            else:
+                os.close(self._fd)
+                (self._directory / self._file).unlink()
+        self._file, self._end, self._fd = file, end, fd
+
+    async def sync(self) -> None:
+        """Make everything appended survive a loss of power."""
+        async with self._syncing:
+            left, directory = list(self._left), self._directory if self._names_changed else None
+            self._names_changed = False
+            try:
+                await asyncio.to_thread(_sync, [*left, self._fd] if self._fd >= 0 else left, directory)
+            except OSError:
+                self._names_changed = True
+                raise
+            for fd in left:
+                self._left.remove(fd)
+                os.close(fd)
+
+    async def close(self) -> None:
+        """Finish the current file."""
+        await self.sync()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        for fd in (*self._left, self._fd):
+            if fd >= 0:
+                os.close(fd)
+        self._left.clear()
+        self._fd = -1
+
+    # -- cutting ---------------------------------------------------------------------------------------------
+
+    async def cut(self, mark: Mark) -> Mark:
+        """Drop what lies behind the mark. Returns where the archive ends: before the mark if something is missing.
+
+        Nothing is ever cut inside a record, nor between the records of one visit.
+        """
+        async with self._syncing:
+            self._let_go()
+            await asyncio.to_thread(self._cut, mark)
+        return self.mark()
+
+    def _cut(self, mark: Mark) -> None:
+        files = _files(self._directory, self._shard)
+        serial = _serial(mark.file, self._shard) if mark.file else -1
+        path = self._directory / mark.file
+        end = _whole_end(path, mark.end) if mark.file and path.is_file() else 0
+        for number, other in files.items():
+            if number > serial or (number == serial and not end):
+                other.unlink()
+                self._names_changed = True
+        self._file, self._end, self._serial = mark.file, end, serial
+        if end:
+            self._fd = os.open(path, _OLD)
+            os.ftruncate(self._fd, end)
+
+
+def _whole_end(path: Path, end: int) -> int:
+    """The last place, not behind `end`, at which the file may end without tearing a visit apart."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        behind = os.pread(file.fileno(), len(_MAGIC), end)
+    if size >= end and _MAGIC.startswith(behind):
+        return end
+    # The file lost its tail, or the mark was not made by us. Rare, so reading it all is no matter.
+    whole = 0
+    for record, member_end in members(path):
+        if member_end > end:
+            break
+        if record.startswith(_LAST_OF_VISIT):
+            whole = member_end
+    return whole
+
+
+def _files(directory: Path, shard: int) -> dict[int, Path]:
+    """The files of a shard by serial number."""
+    found = {}
+    with suppress(FileNotFoundError):
+        for path in directory.iterdir():
+            name = _NAME.fullmatch(path.name)
+            if name is not None and int(name[1]) == shard:
+                found[int(name[2])] = path
+    return found
+
+
+def _serial(name: str, shard: int) -> int:
+    match = _NAME.fullmatch(name)
+    if match is None or int(match[1]) != shard:
+        raise ValueError(f"{name!r} is not the name of an archive file of shard {shard}")
+    return int(match[2])
+
+
+def _write(fd: int, octets: bytes) -> None:
+    """All of it: a write may stop short, for instance on a disk that is nearly full."""
+    left = memoryview(octets)
+    while left:
+        left = left[os.write(fd, left) :]
+
+
+def _sync(fds: Sequence[int], directory: Path | None) -> None:
+    for fd in fds:
+        os.fsync(fd)
+    if directory is not None:
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

@@ -1,0 +1,100 @@
+"""Reading the archive back: one record at its place, or all records of a file in order.
+
+A reader holds no state, so exports and `why` may read while the crawl goes on writing. It trusts nothing: what lies at a
+place must be one whole gzip member whose checksum is right and whose block is as long as it says.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from isal import isal_zlib
+
+from skitter.model import Place
+
+_PIECE = 1 << 20
+_INFLATE_ERROR = cast("type[Exception]", isal_zlib.error)  # its stub calls the class an instance
+
+
+class DamagedRecordError(OSError):
+    """The archive does not hold a whole record where one was written. The message says where."""
+
+
+class Record(NamedTuple):
+    """One record as it was written: its place, its fields (names lower-cased) and its block."""
+
+    place: Place
+    fields: dict[str, str]
+    block: bytes
+
+
+class Reader:
+    """Gives back what was archived under one directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def read(self, place: Place) -> bytes:
+        """The block of the record at a place: the HTTP message, or for a revisit its head alone."""
+        return self.record(place).block
+
+    def record(self, place: Place) -> Record:
+        """The record at a place."""
+        if Path(place.file).name != place.file:
+            raise DamagedRecordError(f"{place.file!r} is not the name of a file of this archive")
+        with (self._directory / place.file).open("rb") as file:
+            member = os.pread(file.fileno(), place.length, place.offset)
+        inflate = isal_zlib.decompressobj(31)
+        try:
+            record = inflate.decompress(member)
+        except _INFLATE_ERROR as error:
+            raise _damaged(place, str(error)) from error
+        if not inflate.eof or inflate.unused_data:
+            raise _damaged(place, "it is not one whole gzip member")
+        return _parsed(place, record)
+
+    def records(self, file: str) -> Iterator[Record]:
+        """Every record of a file, in order, one in memory at a time."""
+        path = self._directory / file
+        at = 0
+        for record, end in members(path):
+            yield _parsed(Place(file, at, end - at), record)
+            at = end
+
+
+def members(path: Path) -> Iterator[tuple[bytes, int]]:
+    """Each whole gzip member of a file, inflated, with the offset of its end. Stops where no whole member follows."""
+    with path.open("rb") as file:
+        inflate, record, read = isal_zlib.decompressobj(31), [], 0
+        while piece := file.read(_PIECE):
+            read += len(piece)
+            while piece:
+                try:
+                    record.append(inflate.decompress(piece))
+                except _INFLATE_ERROR:
+                    return
+                if not inflate.eof:
+                    break
+                piece = inflate.unused_data
+                yield b"".join(record), read - len(piece)
+                inflate, record = isal_zlib.decompressobj(31), []
+
+
+def _parsed(place: Place, record: bytes) -> Record:
+    head, _, rest = record.partition(b"\r\n\r\n")
+    lines = head.decode("utf-8", "replace").split("\r\n")
+    fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
+    length = fields.get("content-length", "")
+    if (
+        not lines[0].startswith("WARC/1.")
+        or not length.isascii()
+        or not length.isdigit()
+        or len(rest) != int(length) + 4
+    ):
+        raise _damaged(place, "its head does not fit its length")
+    return Record(place, fields, rest[:-4])
+
+
+def _damaged(place: Place, why: str) -> DamagedRecordError:
+    return DamagedRecordError(f"{place.file} holds no whole record at {place.offset}+{place.length}: {why}")

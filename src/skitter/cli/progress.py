@@ -1,0 +1,179 @@
+"""Live progress on standard error: a small block that is redrawn on a terminal, plain lines now and then on a pipe.
+
+`render` and `line` are pure; the two screens only write. Nothing here goes to standard output, which belongs to results.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TextIO
+
+from msgspec import Struct
+
+from skitter.display import amount, count, duration, printable, shortened
+from skitter.model import Counts
+
+REDRAW = 0.25  # seconds: faster than anybody reads
+LINES_EVERY = 10.0  # seconds between two lines on a pipe
+SHOWN_URLS = 4
+_CLEAR = "\x1b[J"  # from here to the end of the screen
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    """A crawl at one moment."""
+
+    counts: Counts
+    in_flight: int = 0
+    hosts_ready: int = 0
+    rate: float = 0.0  # pages per second, lately
+    elapsed: float = 0.0  # of this run
+    max_pages: int | None = None
+    max_time: float | None = None
+    max_bytes: int | None = None
+    urls: Sequence[str] = ()  # being fetched
+
+
+def errors(counts: Counts) -> int:
+    """Answers that were none: given-up URLs, and 5xx answers that may still be tried again."""
+    return counts.failed + sum(number for status, number in counts.statuses.items() if status >= 500)
+
+
+def remaining(snapshot: Progress) -> float | None:
+    """Seconds until the first limit is reached at the present rate; None without a limit or a rate."""
+    waits = []
+    if snapshot.max_time is not None:
+        waits.append(snapshot.max_time - snapshot.elapsed)
+    if snapshot.max_pages is not None and snapshot.rate > 0:
+        waits.append((snapshot.max_pages - snapshot.counts.pages) / snapshot.rate)
+    if snapshot.max_bytes is not None and snapshot.counts.bytes and snapshot.elapsed > 0:
+        speed = snapshot.counts.bytes / max(snapshot.counts.elapsed, snapshot.elapsed)
+        waits.append((snapshot.max_bytes - snapshot.counts.bytes) / speed)
+    return max(0.0, min(waits)) if waits else None
+
+
+def render(snapshot: Progress, width: int) -> list[str]:
+    """The block for a terminal, no line longer than `width`."""
+    counts = snapshot.counts
+    pages = count(counts.pages) + (
+        f" of {count(snapshot.max_pages)}" if snapshot.max_pages is not None else ""
+    )
+    left = remaining(snapshot)
+    first = f"{pages} pages · {snapshot.rate:.1f}/s · {amount(counts.bytes)} · {duration(snapshot.elapsed)}"
+    second = (
+        f"{count(counts.queued)} waiting · {count(snapshot.in_flight)} in flight · "
+        f"{count(counts.hosts)} hosts, {count(snapshot.hosts_ready)} ready · {count(errors(counts))} errors"
+    )
+    if left is not None:
+        first += f" · {duration(left)} left"
+    lines = [first, second, *(f"  {printable(url)}" for url in snapshot.urls[:SHOWN_URLS])]
+    return [shortened(text, width) for text in lines]
+
+
+def line(snapshot: Progress) -> str:
+    """The same for a log, in one line."""
+    counts = snapshot.counts
+    return (
+        f"{duration(snapshot.elapsed)}: {count(counts.pages)} pages ({snapshot.rate:.1f}/s), {count(counts.queued)} waiting, "
+        f"{count(snapshot.in_flight)} in flight, {count(errors(counts))} errors, {amount(counts.bytes)}"
+    )
+
+
+# ------------------------------------------------------------------------------------------------ screens
+
+
+class Screen(Protocol):
+    """Where progress and remarks are shown."""
+
+    def show(self, snapshot: Progress, now: float) -> None:
+        """Show the crawl as it is, unless it was shown a moment ago. `now` is a monotonic time."""
+        ...
+
+    def say(self, text: str) -> None:
+        """A remark that stays."""
+        ...
+
+    def end(self) -> None:
+        """Leave the terminal as it was found."""
+        ...
+
+
+class TerminalScreen:
+    """A block that is redrawn in place; remarks scroll by above it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._block: list[str] = []
+        self._next = float("-inf")
+
+    def show(self, snapshot: Progress, now: float) -> None:
+        """Redraw the block, at most four times a second."""
+        if now < self._next:
+            return
+        self._next = now + REDRAW
+        # One column stays free: a full line would wrap on some terminals, and the block would grow.
+        block = render(snapshot, shutil.get_terminal_size().columns - 1)
+        self._write(self._up() + "".join(f"{text}\n" for text in block))
+        self._block = block
+
+    def say(self, text: str) -> None:
+        """Print above the block."""
+        self._write(self._up() + printable(text) + "\n" + "".join(f"{text}\n" for text in self._block))
+
+    def end(self) -> None:
+        """Take the block away."""
+        self._write(self._up())
+        self._block = []
+
+    def _up(self) -> str:
+        return f"\x1b[{len(self._block)}F{_CLEAR}" if self._block else ""
+
+    def _write(self, text: str) -> None:
+        if text:
+            self._stream.write(text)
+            self._stream.flush()
+
+
+class PlainScreen:
+    """A line now and then, for pipes and logs."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._next: float | None = None
+
+    def show(self, snapshot: Progress, now: float) -> None:
+        """Write a line, at most every ten seconds and not at the very start."""
+        if self._next is None:
+            self._next = now + LINES_EVERY
+        if now >= self._next:
+            self._next = now + LINES_EVERY
+            self.say(line(snapshot))
+
+    def say(self, text: str) -> None:
+        """Write a line."""
+        self._stream.write(printable(text) + "\n")
+        self._stream.flush()
+
+    def end(self) -> None:
+        """Nothing to undo."""
+
+
+class SilentScreen:
+    """For -q."""
+
+    def show(self, snapshot: Progress, now: float) -> None:
+        """Nothing."""
+
+    def say(self, text: str) -> None:
+        """Nothing."""
+
+    def end(self) -> None:
+        """Nothing."""
+
+
+def screen(stream: TextIO, environ: Mapping[str, str] = os.environ, *, quiet: bool) -> Screen:
+    """The screen that fits the stream."""
+    if quiet:
+        return SilentScreen()
+    if stream.isatty() and environ.get("TERM") != "dumb":
+        return TerminalScreen(stream)
+    return PlainScreen(stream)

@@ -1,0 +1,95 @@
+"""A crawl directory: the settings it was made with, its roots, its lock, and where everything else lies.
+
+    crawl.toml · roots.txt · lock · state/NN/ · archive/NN-*.warc.gz · log/requests-NN.jsonl
+
+Only `crawl` and `resume` take the lock; everything that reads works while a crawl runs.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from skitter.ports import StateError
+from skitter.settings import Settings
+from skitter.settings_file import dump, load
+
+# What may not change once a crawl is made: keys would no longer find their records.
+FIXED = ("urls",)
+
+
+class CrawlDirectory:
+    """Paths and small files of one crawl."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.settings_file = path / "crawl.toml"
+        self.roots_file = path / "roots.txt"
+        self.archive = path / "archive"
+
+    @property
+    def exists(self) -> bool:
+        """Is there a crawl here already?"""
+        return self.settings_file.is_file()
+
+    def state(self, shard: int) -> Path:
+        """Where a shard keeps its frontier and records."""
+        return self.path / "state" / f"{shard:02d}"
+
+    def request_log(self, shard: int) -> Path:
+        """The shard's request log."""
+        return self.path / "log" / f"requests-{shard:02d}.jsonl"
+
+    def prepare(self) -> None:
+        """Make what is missing."""
+        for folder in (self.path, self.path / "state", self.archive, self.path / "log"):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the crawl: one process at a time. The lock goes with the process, however it ends."""
+        handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                owner = os.read(handle, 32).decode(errors="replace").strip()
+                raise StateError(
+                    f"{self.path} is in use by process {owner or 'unknown'}; wait for it, stop it, or choose another directory with -o"
+                ) from None
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+            yield
+        finally:
+            os.close(handle)
+
+    def read_settings(self) -> Settings:
+        """The settings the crawl was made with."""
+        if not self.exists:
+            raise StateError(
+                f"{self.path} holds no crawl (there is no crawl.toml in it); start one with: skitter crawl URL -o {self.path}"
+            )
+        return load(self.settings_file, {}, {})
+
+    def write_settings(self, settings: Settings) -> None:
+        """Keep the settings, whole or not at all."""
+        draft = self.settings_file.with_suffix(".toml.new")
+        draft.write_text(dump(settings), encoding="utf-8")
+        draft.replace(self.settings_file)
+
+    def changed_for_good(self, settings: Settings) -> str:
+        """The section that differs from what the crawl was made with and may not; empty when all is well."""
+        made_with = self.read_settings()
+        return next((name for name in FIXED if getattr(settings, name) != getattr(made_with, name)), "")
+
+    def roots(self) -> list[str]:
+        """What the scope is measured from: the seeds, and where their redirects led."""
+        if not self.roots_file.is_file():
+            return []
+        return self.roots_file.read_text(encoding="utf-8").splitlines()
+
+    def add_roots(self, roots: Iterable[str]) -> None:
+        """Remember further roots, before anything depends on them."""
+        with self.roots_file.open("a", encoding="utf-8") as file:
+            file.writelines(f"{root}\n" for root in roots)

@@ -1,0 +1,248 @@
+"""Where a host may be reached: the guard that judges addresses, and our own DNS in front of it.
+
+A crawler follows what strangers write, so every address is judged before it is connected to: what is not part of the
+public internet is refused unless a setting allows its network. Names are resolved here and not by libcurl, which is then
+pinned to the address that was judged: an answer that changes between check and connection changes nothing.
+"""
+
+import asyncio
+import ipaddress
+import resource
+import socket
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+import aiodns
+import pycares
+from msgspec import Struct
+
+from skitter.model import Reason
+from skitter.ports import Cache
+from skitter.settings import FetchSettings, SettingsError
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+# The IANA special-purpose registries (RFC 6890) as far as a block is not globally reachable, and what they leave out.
+# Written down instead of asking `ipaddress.is_global`, whose answers differ between Python versions.
+_SET_ASIDE = tuple(
+    (ipaddress.ip_network(block), why)
+    for block, why in (
+        ("0.0.0.0/8", "this network (RFC 791 3.2)"),
+        ("10.0.0.0/8", "private (RFC 1918)"),
+        ("100.64.0.0/10", "carrier-grade NAT (RFC 6598)"),
+        ("127.0.0.0/8", "loopback (RFC 1122 3.2.1.3)"),
+        ("168.63.129.16/32", "the platform service of a cloud (Azure)"),
+        ("169.254.0.0/16", "link-local, where clouds keep their metadata (RFC 3927)"),
+        ("172.16.0.0/12", "private (RFC 1918)"),
+        ("192.0.0.0/24", "IETF protocol assignments (RFC 6890 2.1)"),
+        ("192.0.2.0/24", "documentation (RFC 5737)"),
+        ("192.88.99.0/24", "6to4 relays (RFC 7526)"),
+        ("192.168.0.0/16", "private (RFC 1918)"),
+        ("198.18.0.0/15", "benchmarks (RFC 2544)"),
+        ("198.51.100.0/24", "documentation (RFC 5737)"),
+        ("203.0.113.0/24", "documentation (RFC 5737)"),
+        ("224.0.0.0/4", "multicast (RFC 1112)"),
+        ("240.0.0.0/4", "reserved, broadcast (RFC 1112 4, RFC 919)"),
+        ("::/128", "unspecified (RFC 4291 2.5.2)"),
+        ("::1/128", "loopback (RFC 4291 2.5.3)"),
+        ("64:ff9b:1::/48", "local-use NAT64 (RFC 8215)"),
+        ("100::/64", "discard (RFC 6666)"),
+        ("2001::/23", "IETF protocol assignments, Teredo (RFC 2928, RFC 4380)"),
+        ("2001:db8::/32", "documentation (RFC 3849)"),
+        ("3fff::/20", "documentation (RFC 9637)"),
+        ("5f00::/16", "segment routing (RFC 9602)"),
+        ("fc00::/7", "unique local, private (RFC 4193)"),
+        ("fe80::/10", "link-local (RFC 4291 2.5.6)"),
+        ("fec0::/10", "site-local (RFC 3879)"),
+        ("ff00::/8", "multicast (RFC 4291 2.7)"),
+    )
+)
+# https://www.iana.org/assignments/ipv6-address-space: all that is allocated as global unicast.
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
+# Blocks that lead to the IPv4 address inside, and the number of bits behind it. The first two are judged by it alone.
+_MAPPED = ipaddress.IPv6Network("::ffff:0:0/96")  # RFC 4291 2.5.5.2
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052
+_COMPATIBLE = ipaddress.IPv6Network("::/96")  # RFC 4291 2.5.5.1
+_SIX_TO_FOUR = ipaddress.IPv6Network("2002::/16")  # RFC 3056
+_CARRIERS = ((_MAPPED, 0), (_NAT64, 0), (_COMPATIBLE, 0), (_SIX_TO_FOUR, 80))
+_ISATAP = frozenset((0x00005EFE, 0x02005EFE))  # RFC 5214 6.1: the interface identifier of an embedded IPv4 address
+
+
+class Guard:
+    """Says which addresses may be connected to: the public internet, and the networks that are allowed."""
+
+    def __init__(self, allow: Sequence[str] = ()) -> None:
+        self._allowed = tuple(_network(text) for text in allow)
+        # Few addresses are asked for often: at every request and again at every connection.
+        self.refusal = lru_cache(maxsize=4096)(self._judge)
+
+    def _judge(self, address: str) -> Reason | None:
+        """Why this numeric address is refused, or None."""
+        try:
+            parsed = ipaddress.ip_address(address)
+        except ValueError:
+            return Reason("address", f"{address[:100]!r} is no IP address")
+        inner = _embedded(parsed)
+        if _within(parsed, self._allowed) or (inner is not None and _within(inner, self._allowed)):
+            return None
+        why = (_set_aside(inner) if inner is not None else None) or _set_aside(parsed)
+        return None if why is None else Reason("address", f"{address} is not public: {why}")
+
+
+def _network(text: str) -> Network:
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise SettingsError(
+            f"fetch.allow_private: {text!r} is no network; write for example 10.0.0.0/8 or ::1/128"
+        ) from None
+
+
+def _within(address: Address, networks: Iterable[Network]) -> bool:
+    return any(address in network for network in networks)  # an address is in no network of the other family
+
+
+def _embedded(address: Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address that a packet to this one ends up at."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return None
+    bits = int(address)
+    for network, behind in _CARRIERS:
+        if address in network:
+            return ipaddress.IPv4Address(bits >> behind & 0xFFFFFFFF)
+    if bits >> 32 & 0xFFFFFFFF in _ISATAP:
+        return ipaddress.IPv4Address(bits & 0xFFFFFFFF)
+    return None
+
+
+def _set_aside(address: Address) -> str | None:
+    """What a block is set aside for, None for the public internet."""
+    for network, why in _SET_ASIDE:
+        if address in network:
+            return why
+    if isinstance(address, ipaddress.IPv4Address) or address in _GLOBAL_UNICAST:
+        return None
+    return None if address in _MAPPED or address in _NAT64 else "not allocated to anybody (RFC 4291 2.4)"
+
+
+# ------------------------------------------------------------------------------------------------ names
+
+
+class Answer(Struct, frozen=True, array_like=True):
+    """What DNS says of a name: addresses in the order to try them, or what went wrong."""
+
+    addresses: tuple[str, ...] = ()
+    problem: str = ""
+
+
+# A record may say that it is good for no time at all. A visit still has to be made on it, and perhaps its retry.
+_LEAST_TTL = 1.0
+
+
+class Names:
+    """Host names to addresses: overrides, then /etc/hosts and DNS, kept as long as the records say."""
+
+    def __init__(self, settings: FetchSettings, cache: Cache) -> None:
+        self._fixed = _overrides(settings.resolve)
+        self._servers = settings.nameservers
+        self._timeout = settings.connect_timeout
+        self._max_ttl = settings.dns_max_ttl
+        self._negative_ttl = settings.dns_negative_ttl
+        self._cache = cache
+        self._resolver: aiodns.DNSResolver | None = None
+
+    async def lookup(self, host: str) -> Answer:
+        """The addresses of a host: a name or a literal without brackets."""
+        fixed = self._fixed.get(host)
+        if fixed is not None:
+            return fixed
+        if is_literal(host):
+            return Answer((host,))
+        return await self._cache.get_or_fetch(host, lambda: self._ask(host))
+
+    def statistics(self) -> dict[str, float]:
+        """The cache in numbers."""
+        return self._cache.statistics()
+
+    async def close(self) -> None:
+        """Let go of the resolver's sockets."""
+        if self._resolver is not None:
+            await self._resolver.close()
+            self._resolver = None
+
+    async def _ask(self, host: str) -> tuple[Answer, float]:
+        if self._resolver is None:
+            self._resolver = self._connect()
+        try:
+            async with asyncio.timeout(self._timeout):
+                found = await self._resolver.getaddrinfo(host, type=socket.SOCK_STREAM)
+        except TimeoutError:
+            return Answer(problem=f"no answer within {self._timeout:g} s"), self._negative_ttl
+        except aiodns.error.DNSError as problem:
+            return Answer(problem=str(problem.args[-1])), self._negative_ttl
+        addresses = tuple(dict.fromkeys(_numeric(node.addr[0]) for node in found.nodes))
+        if not addresses:
+            return Answer(problem="the name has no address"), self._negative_ttl
+        ttl = min(node.ttl for node in found.nodes)
+        return Answer(addresses), max(_LEAST_TTL, min(ttl, self._max_ttl))
+
+    def _connect(self) -> aiodns.DNSResolver:
+        # A name in a URL is absolute: the search list of this machine must not complete it to an internal one.
+        return aiodns.DNSResolver(
+            nameservers=self._servers or None,
+            loop=asyncio.get_running_loop(),
+            timeout=max(1.0, self._timeout / 3),
+            tries=3,
+            flags=pycares.ARES_FLAG_NOSEARCH,
+        )
+
+
+def is_literal(host: str) -> bool:
+    """Whether a serialised host is an IP address and not a name."""
+    if ":" in host:
+        return True
+    if not host[-1:].isdigit():
+        return False
+    try:
+        ipaddress.IPv4Address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _numeric(address: bytes | str) -> str:
+    return address.decode() if isinstance(address, bytes) else address
+
+
+def _overrides(pairs: Sequence[str]) -> dict[str, Answer]:
+    fixed: dict[str, Answer] = {}
+    for pair in pairs:
+        host, _, text = pair.partition(":")
+        try:
+            address = str(ipaddress.ip_address(text.strip("[]")))
+        except ValueError:
+            raise SettingsError(
+                f"fetch.resolve: {pair!r} is no HOST:ADDRESS; write for example example.org:192.0.2.1"
+            ) from None
+        known = fixed.get(host.lower(), Answer())
+        fixed[host.lower()] = Answer((*known.addresses, address))
+    return fixed
+
+
+# ------------------------------------------------------------------------------------------------ open files
+
+
+def raise_open_files(wanted: int) -> int:
+    """Raise this process's limit of open files to `wanted` if possible; returns the limit there is now."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    if soft == unlimited or soft >= wanted:
+        return wanted if soft == unlimited else soft
+    reachable = wanted if hard == unlimited else min(wanted, hard)
+    if reachable > soft:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (reachable, hard))
+        except (OSError, ValueError):  # macOS has a limit of the kernel below the hard one
+            return soft
+    return max(reachable, soft)

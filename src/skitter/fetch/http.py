@@ -1,0 +1,146 @@
+"""The Fetcher: one visit in, one outcome out, by libcurl on the event loop.
+
+Read `fetch` first. The order is the safety: the URL is cut, its host resolved, every address judged, and only then is a
+connection made, pinned to the address that was judged; the socket callback judges once more what is connected to.
+libcurl resolves nothing, follows nothing, decodes nothing and obeys no environment. It repeats a request by itself in
+one case, which RFC 9112 9.3.1 allows: a kept connection turns out to be dead before one byte of an answer came.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+import pycurl
+
+from skitter.fetch import request, response
+from skitter.fetch.address import Guard, Names
+from skitter.fetch.multi import Multi
+from skitter.fetch.transfer import Flight, Order, Transfer
+from skitter.model import Exchange, Failed, Fault, Outcome, Reason, Refused, Visit
+from skitter.ports import Cache, Clock
+from skitter.settings import FetchSettings
+
+_FAULTS = {
+    pycurl.E_UNSUPPORTED_PROTOCOL: Fault.PROTOCOL,  # HTTP/0.9, an unknown version
+    pycurl.E_COULDNT_CONNECT: Fault.CONNECT,
+    pycurl.E_OPERATION_TIMEDOUT: Fault.TIMEOUT,
+    pycurl.E_PARTIAL_FILE: Fault.RESET,
+    pycurl.E_GOT_NOTHING: Fault.RESET,
+    pycurl.E_SEND_ERROR: Fault.RESET,
+    pycurl.E_RECV_ERROR: Fault.RESET,
+    pycurl.E_FILESIZE_EXCEEDED: Fault.SIZE,
+    pycurl.E_SSL_CONNECT_ERROR: Fault.TLS,
+    pycurl.E_SSL_CERTPROBLEM: Fault.TLS,
+    pycurl.E_SSL_CIPHER: Fault.TLS,
+    pycurl.E_PEER_FAILED_VERIFICATION: Fault.TLS,
+    pycurl.E_SSL_SHUTDOWN_FAILED: Fault.TLS,
+    pycurl.E_SSL_ISSUER_ERROR: Fault.TLS,
+    pycurl.E_SSL_INVALIDCERTSTATUS: Fault.TLS,
+    100: Fault.HEADERS,  # CURLE_TOO_LARGE: a line over 100 KiB, a block over 300 KiB, over 5,000 fields
+}
+
+
+class HttpFetcher:
+    """Fetches by HTTP/1.1. Implements `skitter.ports.Fetcher`."""
+
+    def __init__(self, settings: FetchSettings, cache: Cache, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._identity = request.identity(settings)
+        self._guard = Guard(settings.allow_private)
+        self._names = Names(settings, cache)
+        self._flight = Flight(settings.max_in_flight)
+        self._spare: list[Transfer] = []
+        self._multi: Multi | None = None
+        self._opened = 0
+        self._requests = 0
+
+    async def fetch(self, visit: Visit, validators: Sequence[tuple[str, str]] = ()) -> Outcome:
+        """Make the one request that the visit permits."""
+        where = request.target(visit.link.url)
+        if isinstance(where, Reason):
+            return Refused(where)
+        begun = self._clock.monotonic()
+        answer = await self._names.lookup(where.host)
+        if answer.problem:
+            return Failed(Fault.DNS, f"{where.host}: {answer.problem}", None)
+        allowed = [address for address in answer.addresses if self._guard.refusal(address) is None]
+        if not allowed:
+            return Refused(self._guard.refusal(answer.addresses[0]) or Reason("address"))
+        lines = (*self._identity, *request.fields(validators)) if validators else self._identity
+        outcome: Outcome | None = None
+        for address in allowed:
+            spent = self._clock.monotonic() - begun
+            connect = self._settings.connect_timeout - spent
+            if outcome is not None and connect <= 0:
+                break
+            order = Order(where, address, lines, self._settings.deadline - spent, connect)
+            outcome = await self._carry(visit, order)
+            if not _unreached(outcome):
+                break
+        assert outcome is not None  # noqa: S101  there was an address
+        return outcome
+
+    def statistics(self) -> dict[str, dict[str, float]]:
+        """Names, connections and bodies in numbers."""
+        return {
+            "dns": self._names.statistics(),
+            "connections": {
+                "requests": self._requests,
+                "opened": self._opened,
+                "reused": max(0, self._requests - self._opened),
+            },
+            "bodies": {"held": self._flight.held, "peak": self._flight.peak, "capacity": self._flight.limit},
+        }
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        for transfer in self._spare:
+            transfer.curl.close()
+        self._spare.clear()
+        if self._multi is not None:
+            self._multi.close()
+            self._multi = None
+        await self._names.close()
+
+    async def _carry(self, visit: Visit, order: Order) -> Outcome:
+        """One request to one address."""
+        if self._multi is None:
+            self._multi = Multi(asyncio.get_running_loop(), self._settings.keep_connections)
+        transfer = (
+            self._spare.pop() if self._spare else Transfer(self._settings, self._guard.refusal, self._flight)
+        )
+        transfer.prepare(order)
+        started = self._clock.now()
+        try:
+            code, message = await self._multi.perform(transfer.curl)
+            self._requests += 1
+            self._opened += transfer.curl.getinfo(pycurl.NUM_CONNECTS)
+            if transfer.refused is not None:
+                return Refused(transfer.refused)
+            exchange = Exchange(
+                url=visit.link.url,
+                address=transfer.curl.getinfo(pycurl.PRIMARY_IP) or order.address,
+                started=started,
+                ended=self._clock.now(),
+                request=request.head(order.target, order.lines) if transfer.sent() else b"",
+                head=transfer.head(),
+                body=transfer.body(),
+            )
+            if code:
+                return Failed(transfer.fault or fault(code), message, exchange)
+            return response.outcome(exchange, self._settings.max_body, visit.link.purpose)
+        finally:
+            transfer.clear()
+            self._spare.append(transfer)
+
+
+def fault(code: int) -> Fault:
+    """What libcurl's error code means to us."""
+    return _FAULTS.get(code, Fault.PROTOCOL)
+
+
+def _unreached(outcome: Outcome) -> bool:
+    """Whether another address may be tried: nothing of the request has left."""
+    if not isinstance(outcome, Failed) or outcome.fault not in (Fault.CONNECT, Fault.TIMEOUT, Fault.TLS):
+        return False
+    return outcome.exchange is None or not outcome.exchange.request

@@ -1,0 +1,96 @@
+"""libcurl's transfers on the event loop: CurlMulti told about sockets and timers, no thread, no polling.
+
+libcurl says which sockets it waits for and when it wants to be woken; the loop watches and calls back. One transfer is
+one awaited call. The bridge belongs to the loop it was made on.
+"""
+
+import asyncio
+
+import pycurl
+
+
+class Multi:
+    """Carries Curl handles on a running event loop, and keeps at most `keep` idle connections."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, keep: int) -> None:
+        self._loop = loop
+        self._waiting: dict[pycurl.Curl, asyncio.Future[tuple[int, str]]] = {}
+        self._watched: dict[int, int] = {}  # socket → what it is watched for
+        self._timer: asyncio.Handle | None = None
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
+        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._wake)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, max(keep, 1))
+        self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_NOTHING)
+
+    async def perform(self, curl: pycurl.Curl) -> tuple[int, str]:
+        """Carry one transfer to its end. Returns libcurl's code and message, (0, "") when all went well."""
+        done: asyncio.Future[tuple[int, str]] = self._loop.create_future()
+        self._waiting[curl] = done
+        self._multi.add_handle(curl)
+        try:
+            return await done
+        finally:
+            if self._waiting.pop(curl, None) is not None:  # cancelled: the connection goes with it
+                self._multi.remove_handle(curl)
+
+    def close(self) -> None:
+        """Close every connection. Nothing may be in flight."""
+        self._cancel_timer()
+        self._multi.close()
+        for fd in list(self._watched):
+            self._watch(pycurl.POLL_REMOVE, fd, None, None)
+        self._cancel_timer()
+
+    def _watch(self, what: int, fd: int, _multi: object, _own: object) -> None:
+        """libcurl's socket callback: watch `fd` for `what` from now on."""
+        before = self._watched.get(fd, pycurl.POLL_NONE)
+        now = pycurl.POLL_NONE if what == pycurl.POLL_REMOVE else what
+        if now & pycurl.POLL_IN and not before & pycurl.POLL_IN:
+            self._loop.add_reader(fd, self._act, fd, pycurl.CSELECT_IN)
+        elif before & pycurl.POLL_IN and not now & pycurl.POLL_IN:
+            self._loop.remove_reader(fd)
+        if now & pycurl.POLL_OUT and not before & pycurl.POLL_OUT:
+            self._loop.add_writer(fd, self._act, fd, pycurl.CSELECT_OUT)
+        elif before & pycurl.POLL_OUT and not now & pycurl.POLL_OUT:
+            self._loop.remove_writer(fd)
+        if now:
+            self._watched[fd] = now
+        else:
+            self._watched.pop(fd, None)
+
+    def _wake(self, milliseconds: int) -> None:
+        """libcurl's timer callback: there is one timer, and this replaces it. It must not act from in here."""
+        self._cancel_timer()
+        if milliseconds == 0:
+            self._timer = self._loop.call_soon(self._ring)
+        elif milliseconds > 0:
+            self._timer = self._loop.call_later(milliseconds / 1000, self._ring)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _ring(self) -> None:
+        self._timer = None
+        self._act(pycurl.SOCKET_TIMEOUT, 0)
+
+    def _act(self, fd: int, event: int) -> None:
+        """Let libcurl work, then hand out what has ended."""
+        _, running = self._multi.socket_action(fd, event)
+        if running < len(self._waiting):
+            self._collect()
+
+    def _collect(self) -> None:
+        _, whole, broken = self._multi.info_read()
+        for curl in whole:
+            self._end(curl, 0, "")
+        for curl, code, message in broken:
+            self._end(curl, code, message)
+
+    def _end(self, curl: pycurl.Curl, code: int, message: str) -> None:
+        done = self._waiting.pop(curl)
+        self._multi.remove_handle(curl)
+        if not done.done():
+            done.set_result((code, message))

@@ -1,0 +1,98 @@
+"""What came back: raw bytes in, an Outcome out. Pure.
+
+The header block is read leniently, as browsers do, because servers are as they are; what is kept for the archive is the
+block itself. libcurl has already refused what is no HTTP.
+"""
+
+from collections.abc import Sequence
+
+from skitter.fetch.decode import Flaw, decode, unchunk
+from skitter.model import (
+    Exchange,
+    Failed,
+    Fault,
+    Fetched,
+    NotModified,
+    Outcome,
+    Purpose,
+    Redirected,
+)
+from skitter.urls import resolve
+
+Headers = Sequence[tuple[str, str]]
+
+# RFC 9110 15.4: the statuses whose Location is where the resource is now. 300 leaves the choice to a person.
+_REDIRECTS = frozenset((301, 302, 303, 307, 308))
+
+
+def outcome(exchange: Exchange, limit: int, purpose: Purpose = Purpose.PAGE) -> Outcome:
+    """The outcome of a whole answer. `limit` bounds the decoded content."""
+    status, headers = read_head(exchange.head)
+    if status < 200:
+        return Failed(Fault.PROTOCOL, f"status {status} is no final answer", exchange)
+    if status == 304:
+        return NotModified(exchange, headers)
+    location = first(headers, "location") if status in _REDIRECTS else ""
+    if location:
+        return Redirected(exchange, status, headers, resolve(location, exchange.url) or "", location)
+    payload = unchunk(exchange.body) if is_chunked(headers) else exchange.body
+    decoded = decode(payload, codings(headers, "content-encoding"), limit)
+    if decoded.flaw is Flaw.OVERSIZE and purpose is not Purpose.ROBOTS:
+        return Failed(Fault.BOMB, f"more than {limit} bytes once decoded", exchange)
+    return Fetched(exchange, status, headers, payload, decoded.content)
+
+
+def read_head(head: bytes) -> tuple[int, list[tuple[str, str]]]:
+    """Status and header fields of a raw block: names lower-cased, in order, values on one line."""
+    try:
+        text = head.decode()
+    except UnicodeDecodeError:
+        text = "\n".join(_text(line) for line in head.split(b"\n"))
+    status, *lines = text.split("\n")
+    headers: list[tuple[str, str]] = []
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if colon:
+            headers.append((name.strip().lower(), value.strip().replace("\r", " ").replace("\0", " ")))
+    return _status(status), headers
+
+
+def _text(raw: bytes) -> str:
+    """RFC 9110 5.5: fields are ASCII; where they are not, UTF-8 is likelier than the Latin-1 of old."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def _status(line: str) -> int:
+    """The code of a status line (RFC 9112 4); 0 if there is none."""
+    words = line.split(None, 2)
+    return int(words[1]) if len(words) > 1 and words[1].isdecimal() else 0
+
+
+def first(headers: Headers, name: str) -> str:
+    """The value of the first field of that name, or nothing."""
+    for key, value in headers:
+        if key == name:
+            return value
+    return ""
+
+
+def codings(headers: Headers, name: str) -> list[str]:
+    """The codings a field lists, in the order they were applied; it may stand on several lines."""
+    return [word for key, value in headers if key == name for word in value.lower().replace(",", " ").split()]
+
+
+def is_chunked(headers: Headers) -> bool:
+    """Whether the body is framed in chunks (RFC 9112 6.1: chunked is the last transfer coding)."""
+    return codings(headers, "transfer-encoding")[-1:] == ["chunked"]
+
+
+def declared_length(lines: Sequence[bytes]) -> int:
+    """What Content-Length announces in raw header lines, 0 if nothing."""
+    for line in lines:
+        if line[:15].lower() == b"content-length:":
+            value = line[15:].strip()
+            return int(value[:20]) if value.isdigit() else 0
+    return 0

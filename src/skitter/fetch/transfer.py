@@ -1,0 +1,171 @@
+"""One reusable libcurl handle: its standing orders, its limits, and what it collects of one answer.
+
+A handle is configured once; a request sets only what differs. libcurl delivers the header fields and the body as they
+came, chunked framing and content coding on; this counts while they come and hangs up at the first byte too many.
+"""
+
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+
+import pycurl
+from msgspec import Struct
+
+from skitter.fetch.request import Target
+from skitter.fetch.response import declared_length
+from skitter.model import Fault, Reason
+from skitter.settings import FetchSettings
+
+# Longer than the longest Crawl-delay that is waited for (300 s by default): the next polite visit finds the connection
+# open if the server still has it. One that the server has closed is found out by libcurl before it is used.
+_IDLE_CONNECTION = 330
+# Larger reads mean fewer callbacks per body; the buffer is shared by all transfers of a CurlMulti.
+_READ_BUFFER = 128 * 1024
+
+
+class Flight:
+    """Bytes of bodies that are held by all transfers together."""
+
+    __slots__ = ("held", "limit", "peak")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.held = 0
+        self.peak = 0
+
+
+class Order(Struct, frozen=True):
+    """What one transfer is to do."""
+
+    target: Target
+    address: str
+    lines: Sequence[str]
+    deadline: float  # seconds from now
+    connect: float
+
+
+class Transfer:
+    """A Curl handle with room for one answer."""
+
+    def __init__(
+        self, settings: FetchSettings, guard: Callable[[str], Reason | None], flight: Flight
+    ) -> None:
+        self.curl = pycurl.Curl()
+        self.fault: Fault | None = None  # the limit that we ended the transfer for
+        self.refused: Reason | None = None  # why the guard refused to connect
+        self._guard = guard
+        self._flight = flight
+        self._max_body = settings.max_body
+        self._max_headers = settings.max_headers
+        self._lines: list[bytes] = []
+        self._chunks: list[bytes] = []
+        self._received = 0
+        self._configure(settings)
+
+    def _configure(self, settings: FetchSettings) -> None:
+        put = self.curl.setopt
+        put(pycurl.NOSIGNAL, 1)
+        put(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
+        put(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
+        put(pycurl.FOLLOWLOCATION, 0)
+        put(pycurl.PROXY, "")  # a proxy from the environment would connect where the guard cannot look
+        put(pycurl.NOPROXY, "*")
+        put(pycurl.NETRC, pycurl.NETRC_IGNORED)
+        put(pycurl.HTTP_TRANSFER_DECODING, 0)
+        put(pycurl.HTTP_CONTENT_DECODING, 0)
+        put(pycurl.DNS_CACHE_TIMEOUT, 0)
+        put(pycurl.OPENSOCKETFUNCTION, self._open)
+        put(pycurl.HEADERFUNCTION, self._lines.append)
+        put(pycurl.WRITEFUNCTION, self._take)
+        put(pycurl.BUFFERSIZE, _READ_BUFFER)
+        put(pycurl.MAXFILESIZE_LARGE, settings.max_body)
+        put(pycurl.MAXAGE_CONN, _IDLE_CONNECTION)
+        put(pycurl.LOW_SPEED_LIMIT, 1)
+        put(pycurl.LOW_SPEED_TIME, max(1, round(settings.idle_timeout)))
+        put(pycurl.SSL_VERIFYPEER, 1)
+        put(pycurl.SSL_VERIFYHOST, 2)
+        authorities = settings.ca_file or system_authorities()
+        if authorities:
+            put(pycurl.CAINFO, authorities)
+
+    def prepare(self, order: Order) -> None:
+        """Make the handle ready for one request."""
+        where, address = order.target, order.address
+        numeric = f"[{address}]" if ":" in address else address
+        name = f"[{where.host}]" if ":" in where.host else where.host
+        put = self.curl.setopt
+        # The URL names the peer and no more: what is asked for is REQUEST_TARGET, byte for byte.
+        put(pycurl.URL, f"{where.scheme}://{name}:{where.port}/")
+        put(pycurl.REQUEST_TARGET, where.path)
+        put(pycurl.HTTPHEADER, [f"Host: {where.authority}", *order.lines])
+        # Whatever libcurl thinks the host is, it connects here; certificate and SNI stay with the name.
+        put(pycurl.CONNECT_TO, [f"::{numeric}:{where.port}"])
+        put(pycurl.TIMEOUT_MS, max(1, int(order.deadline * 1000)))
+        put(pycurl.CONNECTTIMEOUT_MS, max(1, int(order.connect * 1000)))
+
+    def sent(self) -> bool:
+        """Whether the request has left."""
+        return bool(self.curl.getinfo(pycurl.REQUEST_SIZE))
+
+    def head(self) -> bytes:
+        """The header block of the final answer as received; interim answers (RFC 9110 15.2) are left out."""
+        lines = self._lines
+        starts = [at + 1 for at, line in enumerate(lines[:-1]) if line in (b"\r\n", b"\n")]
+        return b"".join(lines[starts[-1] :] if starts else lines)
+
+    def body(self) -> bytes:
+        """The body as received, as far as it came."""
+        return b"".join(self._chunks)
+
+    def clear(self) -> None:
+        """Let go of the answer."""
+        self._flight.held -= self._received
+        self._received = 0
+        self._lines.clear()
+        self._chunks.clear()
+        self.fault = None
+        self.refused = None
+
+    def _take(self, chunk: bytes) -> int | None:
+        """libcurl's body callback. Any answer but None ends the transfer."""
+        if not self._received and not self._head_fits():
+            return -1
+        room = self._max_body - self._received
+        if len(chunk) > room:
+            self.fault = Fault.SIZE
+            chunk = chunk[:room]
+        elif self._flight.held + len(chunk) > self._flight.limit:
+            self.fault = Fault.BUSY
+            return -1
+        self._chunks.append(chunk)
+        self._received += len(chunk)
+        self._flight.held += len(chunk)
+        return None if self.fault is None else -1
+
+    def _head_fits(self) -> bool:
+        if sum(map(len, self._lines)) > self._max_headers:
+            self.fault = Fault.HEADERS
+        elif declared_length(self._lines) > self._max_body:
+            self.fault = Fault.SIZE
+        return self.fault is None
+
+    def _open(self, _purpose: int, peer: tuple[int, int, int, tuple[bytes | str, int]]) -> socket.socket | int:
+        """libcurl's socket callback: the second lock. What is connected to is judged here, whatever was asked."""
+        family, kind, protocol, (address, *_) = peer
+        name = address.decode() if isinstance(address, bytes) else address
+        self.refused = self._guard(name)
+        if self.refused is not None:
+            return pycurl.SOCKET_BAD
+        return _Socket(family, kind, protocol)
+
+
+class _Socket(socket.socket):
+    """A socket that lasts until pycurl has duplicated it."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def system_authorities() -> str:
+    """The certificate authorities of this machine; SSL_CERT_FILE names others. Empty: libcurl's own choice."""
+    return ssl.get_default_verify_paths().cafile or ""

@@ -1,0 +1,84 @@
+"""Two readers of the event stream: the request log, and what happened in words."""
+
+import logging
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from skitter.events import Event, Lost, Opened, Requested, ScopeWidened, SetAside, Warned
+
+log = logging.getLogger("skitter")
+
+
+class RequestLog:
+    """Every request to a server, one JSON object a line. Politeness is proven from this file.
+
+    A line is handed to the operating system before its visit is settled, so a crash can leave a request in the log whose
+    page is fetched again (both happened), but never a page without its request.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.repaired = _cut_torn_line(path)
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._encode = msgspec.json.Encoder().encode
+
+    def __call__(self, event: Event) -> None:
+        """Write a line for each request, and for each visit that a crash left open."""
+        if isinstance(event, Requested | Lost):
+            os.write(self._file, self._encode(event) + b"\n")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._file)
+
+
+def _cut_torn_line(path: Path) -> str:
+    """Drop what stands behind the last line end: a crash tore it. Says what was done, or nothing."""
+    if not path.exists() or not (size := path.stat().st_size):
+        return ""
+    with path.open("r+b") as file:
+        start = max(0, size - 2**20)
+        file.seek(start)
+        tail = file.read()
+        keep = start + tail.rfind(b"\n") + 1
+        if keep == size:
+            return ""
+        file.truncate(keep)
+    return f"cut {size - keep} bytes of a torn line from {path.name}"
+
+
+def say(event: Event) -> None:
+    """The events a person wants to read, through the standard logging module."""
+    match event:
+        case Opened(_, lost, repaired):
+            if repaired:
+                log.warning("repaired: %s", repaired)
+            if lost:
+                log.warning("%d visits were open when the crawl stopped; they are tried again", lost)
+        case SetAside(what, reason):
+            log.warning("set aside %s: %s", what, reason.detail or reason.code)
+        case ScopeWidened(seed, target):
+            log.warning("%s redirects to %s; the scope goes along", seed, target)
+        case Warned(text):
+            log.warning("%s", text)
+        case Requested(url, _, address, start, end, status, size, purpose, _, fault):
+            log.info(
+                "%s %s %s %s (%s, %d bytes, %.0f ms)",
+                _clock(start),
+                purpose,
+                fault or status,
+                url,
+                address,
+                size,
+                (end - start) * 1000,
+            )
+        case Lost(url):
+            log.info("lost %s", url)
+        case _:
+            pass
+
+
+def _clock(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%H:%M:%S.%f")[:-3]

@@ -1,0 +1,284 @@
+"""The seams: what the core needs from storage and network, and nothing else.
+
+Each port is a few deep verbs with numbered invariants; `skitter.testing.contracts` holds one executable suite per port,
+and a back end is supported when it passes. Back ends store numbers and keep order. They never know why: what is wanted,
+when a host is free and when a URL is due again is decided above, in pure code.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar
+
+from msgspec import Struct
+
+from skitter.model import (
+    Counts,
+    Exchange,
+    HostRecord,
+    Link,
+    Outcome,
+    Page,
+    Place,
+    Reason,
+    RobotsCopy,
+    Settlement,
+    UrlRecord,
+    Visit,
+)
+
+T = TypeVar("T")
+
+
+class StateError(Exception):
+    """The crawl's state cannot be used: in use, of another version, unreadable. Says what, where, and what to do."""
+
+
+class Clock(Protocol):
+    """Time as an argument. `now` is persisted, `monotonic` measures intervals."""
+
+    def now(self) -> float:
+        """Wall-clock seconds since the epoch."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        ...
+
+
+# ------------------------------------------------------------------------------------------------ frontier
+
+
+class Mark(Struct, frozen=True, array_like=True):
+    """How far the archive is settled: its current file and the end of the last settled record in it."""
+
+    file: str = ""
+    end: int = 0
+
+
+class Twin(Struct, frozen=True, array_like=True):
+    """A stored page that another one repeats."""
+
+    url: str
+    fetched_at: float
+    digest: str
+    simhash: int | None
+    place: Place | None = None
+
+
+class Opened(Struct, frozen=True):
+    """What the frontier found when it was opened."""
+
+    lost: Sequence[Visit] = ()  # visits that were open when the last owner died; pending again
+    aside: Sequence[Visit] = ()  # visits given up because the process keeps dying with them
+    mark: Mark = Mark()
+
+
+class Frontier(Protocol):
+    """The queue, the seen set, host clocks, leases and the records of one shard.
+
+    1. A URL is accepted once, however often it is added, also after it was settled. Adding a waiting URL again with a
+       better level or score moves it forward, never back.
+    2. A host has at most `per_host` visits in flight, and none before the time its last verdict named (`host_free`).
+       The robots.txt of an origin comes before any page of it: while no copy is valid at `now`, the visit handed out is
+       for the robots.txt, and no other visit of that host is handed out until it is settled.
+    3. A visit that its owner can no longer settle is handed out again; a late settler is told so and changes nothing.
+    4. `settle` makes links safe before, or together with, closing the visit.
+    5. What `settle` acknowledged survives `kill -9`, together with the mark of the archive it was called with.
+    6. A lease is durable before `lease` returns. Whoever opens the frontier after a crash finds every open lease: those
+       hosts are free only after their delay counted from the opening, and the visits are pending with one more attempt.
+    7. A visit found open in three crashes, or in hand in one (see `in_hand`), is handed out alone: nothing else is in
+       flight. One that was in hand in three crashes is set aside with the reason.
+    8. Links whose host belongs to another shard are kept in the outbox, durable with the settlement that found them,
+       until `forwarded` names them.
+    9. Levels are drawn by weight among the hosts that are free and inside a host, so that no level starves; inside a
+       level the better score comes first, then the older link.
+    """
+
+    async def open(self, now: float) -> Opened:
+        """Take the shard: recover open leases, report them, be ready to lease."""
+        ...
+
+    async def add(self, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]], now: float) -> int:
+        """Accept links; say how many were new."""
+        ...
+
+    async def lease(self, limit: int, now: float) -> list[Visit]:
+        """Hand out at most `limit` visits that may be made now."""
+        ...
+
+    async def settle(self, settlements: Sequence[Settlement], mark: Mark, now: float) -> list[bool]:
+        """Close visits, each with its page, links, clocks and robots copy, in one atomic step with the mark.
+
+        False for a settlement that came too late: its visit is no longer open under this lease.
+        """
+        ...
+
+    async def next_due(self, now: float) -> float | None:
+        """When `lease` may give something that it does not give now; None when nothing waits (in flight aside)."""
+        ...
+
+    async def outbox(self, limit: int) -> list[tuple[int, Link]]:
+        """Links for other shards that are not forwarded yet, oldest first."""
+        ...
+
+    async def forwarded(self, ids: Sequence[int]) -> None:
+        """Their owners have them."""
+        ...
+
+    def in_hand(self, visit: Visit | None) -> None:
+        """Leave word of the visit whose bytes are worked on right now, readable after the process has died."""
+        ...
+
+    async def reopen(self, mark: Mark, now: float) -> int:
+        """The archive ends at `mark`, before what was settled: make the pages behind it pending again; say how many."""
+        ...
+
+    async def sync(self) -> None:
+        """Make everything acknowledged survive a loss of power."""
+        ...
+
+    async def close(self) -> None:
+        """Give the shard back. Open visits are pending for whoever opens it next, without a mark against them."""
+        ...
+
+    # -- the read side ---------------------------------------------------------------------------------------
+
+    async def counts(self) -> Counts:
+        """The crawl in numbers."""
+        ...
+
+    async def url(self, key: str, host: str) -> UrlRecord | None:
+        """What is known of a URL."""
+        ...
+
+    async def page(self, key: str, host: str) -> Page | None:
+        """The page stored for a URL (without text)."""
+        ...
+
+    async def host(self, name: str) -> HostRecord | None:
+        """What is known of a host."""
+        ...
+
+    async def robots(self, origin: str) -> RobotsCopy | None:
+        """The copy of an origin's robots.txt, valid or not."""
+        ...
+
+    async def twin(self, domain: str, digest: str, simhash: int | None, distance: int) -> Twin | None:
+        """A stored page of the domain with the same digest, else the nearest within the Hamming distance."""
+        ...
+
+    def urls(self) -> AsyncIterator[UrlRecord]:
+        """Every URL ever offered that has a record."""
+        ...
+
+    def pages(self) -> AsyncIterator[Page]:
+        """Every stored page (without text)."""
+        ...
+
+    def hosts(self) -> AsyncIterator[HostRecord]:
+        """Every host."""
+        ...
+
+    def links(self) -> AsyncIterator[tuple[str, str]]:
+        """Every link between a stored page and a URL with a record, as (source URL, target URL)."""
+        ...
+
+    def statistics(self) -> dict[str, dict[str, float]]:
+        """Caches and filters in numbers, by name."""
+        ...
+
+
+# ------------------------------------------------------------------------------------------------ fetcher
+
+
+class Fetcher(Protocol):
+    """The only way out to the network.
+
+    1. It never raises for what a server does: every end is an Outcome.
+    2. No connection is opened to an address that the guard refuses, on any hop, whatever DNS answers when.
+    3. An outcome's exchange is byte for byte what was sent and received; redirects are not followed.
+    4. Time, header size, body size (on the wire and decoded) and the sum of bodies in flight are bounded.
+    """
+
+    async def fetch(self, visit: Visit, validators: Sequence[tuple[str, str]] = ()) -> Outcome:
+        """Make the one request that the visit permits. `validators` are conditional header fields."""
+        ...
+
+    def statistics(self) -> dict[str, dict[str, float]]:
+        """Caches and connections in numbers, by name."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        ...
+
+
+# ------------------------------------------------------------------------------------------------ archive
+
+
+class Packed(Struct, frozen=True):
+    """Finished, compressed archive records of one visit. `main` is the index of the one that holds the answer."""
+
+    records: Sequence[bytes]
+    main: int
+
+
+class Archive(Protocol):
+    """Where answers are kept, byte for byte.
+
+    1. `append` writes exactly the given records, in order, and returns where each visit's main record lies.
+    2. What was appended can be read back at its place once `append` has returned.
+    3. `cut` removes everything behind a mark; a file that ends before its mark is reported, never padded.
+    4. After `sync`, everything appended survives a loss of power.
+    """
+
+    def pack(self, exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:
+        """Render and compress the records of one exchange. With a twin, an identical payload is not stored again."""
+        ...
+
+    async def append(self, packs: Sequence[Packed]) -> list[Place]:
+        """Write records out at the end; one place per pack."""
+        ...
+
+    def mark(self) -> Mark:
+        """Where the archive ends now."""
+        ...
+
+    async def sync(self) -> None:
+        """Make everything appended survive a loss of power."""
+        ...
+
+    async def cut(self, mark: Mark) -> Mark:
+        """Drop what lies behind the mark. Returns where the archive ends: before the mark if something is missing."""
+        ...
+
+    def read(self, place: Place) -> bytes:
+        """The HTTP message (head and body as received) at a place. For a revisit, its head alone."""
+        ...
+
+    async def close(self) -> None:
+        """Finish the current file."""
+        ...
+
+
+# ------------------------------------------------------------------------------------------------ cache
+
+
+class Cache(Protocol):
+    """Answers worth keeping for a while.
+
+    1. Many askers for one missing key cause one fetch, and all get its answer (single flight).
+    2. It is bounded in entries (least recently used goes first) and in time (each value brings its time to live).
+    3. A fetch that raises leaves nothing behind; every waiting asker sees the exception.
+    """
+
+    async def get_or_fetch(self, key: str, fetch: Callable[[], Awaitable[tuple[T, float]]]) -> T:
+        """The cached value, or what `fetch` returns: (value, time to live in seconds)."""
+        ...
+
+    async def forget(self, key: str) -> None:
+        """Drop a key."""
+        ...
+
+    def statistics(self) -> dict[str, float]:
+        """entries, capacity, hits, misses, evictions, expirations."""
+        ...

@@ -1,0 +1,136 @@
+"""The end of a run in numbers: for people as text, for programs as one JSON object."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from skitter.display import amount, count, duration, moment, printable, shortened, table
+from skitter.model import Counts, HostRecord
+from skitter.records import host_record
+
+# What a run can come to, and what is said about it.
+OUTCOMES: Mapping[str, str] = {
+    "done": "finished: nothing is left to do",
+    "limit": "stopped at a limit, with work left",
+    "interrupted": "interrupted; the state is safe",
+    "disk": "stopped because the disk is nearly full; the state is safe",
+    "lost": "stopped because the engine was lost; the state is safe",
+}
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """One run of a crawl, at its end. `counts` are those of the whole crawl, all its runs together."""
+
+    outcome: str  # one of OUTCOMES
+    exit_code: int
+    started: float
+    ended: float
+    elapsed: float  # of this run, by the monotonic clock
+    pages_per_second: float
+    counts: Counts
+    directory: str = ""
+    hosts: Sequence[HostRecord] = ()  # those with the most pages
+    warnings: Sequence[str] = ()
+
+
+def to_json(report: Report) -> str:
+    """One object on one line. Times are ISO 8601 in UTC."""
+    fields: dict[str, Any] = msgspec.to_builtins(report, str_keys=True)
+    fields["hosts"] = [host_record(host) for host in report.hosts]
+    fields["started"] = moment(report.started)
+    fields["ended"] = moment(report.ended)
+    return msgspec.json.encode(fields).decode()
+
+
+def render(report: Report) -> str:
+    """The report for people."""
+    first = f"Crawl {OUTCOMES.get(report.outcome, report.outcome)}"
+    rate = f"{duration(report.elapsed)}, {report.pages_per_second:.1f} pages/s"
+    lines = [f"{first} ({rate})", *numbers(report.counts), *host_table(report.hosts)]
+    if report.warnings:
+        lines += ["", "Warnings", *(f"  {printable(warning)}" for warning in report.warnings)]
+    if report.directory and report.outcome != "done":
+        lines += ["", f"Go on with: skitter resume {printable(report.directory)}"]
+    return "\n".join(lines) + "\n"
+
+
+def numbers(counts: Counts) -> list[str]:
+    """The counts as lines, without hosts; `status` shows the same."""
+    refused = sum(counts.refused.values())
+    rows = [
+        ("URLs seen", counts.seen),
+        ("  added", counts.added),
+        ("  known already", counts.known),
+        ("  refused", refused),
+        ("URLs waiting", counts.queued),
+        ("  being fetched", counts.leased),
+        ("URLs given up", counts.failed),
+        ("Requests", counts.requests),
+        ("Pages fetched", counts.pages),
+        ("  processed", counts.processed),
+        ("  duplicates", counts.duplicates),
+        ("Not found", counts.not_found),
+        ("Hosts", counts.hosts),
+        ("  set aside", counts.hosts_aside),
+        ("Visits lost and redone", counts.lost),
+    ]
+    width = max(len(name) for name, _ in rows)
+    lines = ["", *(f"{name:<{width}}  {count(number):>12}" for name, number in rows)]
+    lines.append(f"{'Received':<{width}}  {amount(counts.bytes):>12}")
+    lines += _by("Refused because of", counts.refused)
+    lines += _by("Given up because of", counts.failures)
+    lines += _by("Answers by status", dict(sorted(counts.statuses.items())))
+    return lines + histogram(counts.depths)
+
+
+def _by(title: str, numbers_by_name: Mapping[Any, int]) -> list[str]:
+    if not numbers_by_name:
+        return []
+    names = list(numbers_by_name.items())
+    if not isinstance(names[0][0], int):
+        names.sort(key=lambda item: (-item[1], item[0]))
+    width = max(len(str(name)) for name, _ in names)
+    return ["", title, *(f"  {name!s:<{width}}  {count(number):>12}" for name, number in names)]
+
+
+def histogram(depths: Mapping[int, int], width: int = 40) -> list[str]:
+    """Pages by depth, as bars. Hundreds of levels are a trap's, not a reader's: beyond 20 they are summed up."""
+    if not depths:
+        return []
+    shown = {str(depth): depths[depth] for depth in sorted(depths) if depth <= 20}
+    deeper = sum(number for depth, number in depths.items() if depth > 20)
+    if deeper:
+        shown["over 20"] = deeper
+    most = max(shown.values())
+    label = max(map(len, shown))
+    return [
+        "",
+        "Pages by depth",
+        *(
+            f"  {depth:>{label}}  {count(number):>12}  {'█' * (-(-number * width // most) if most else 0)}".rstrip()
+            for depth, number in shown.items()
+        ),
+    ]
+
+
+def host_table(hosts: Sequence[HostRecord]) -> list[str]:
+    """The hosts as a table, in the order given."""
+    if not hosts:
+        return []
+    rows = [
+        (
+            shortened(printable(host.host), 40),
+            count(host.pages),
+            count(host.requests),
+            count(host.errors),
+            count(host.queued),
+            amount(host.bytes),
+            duration(host.delay),
+            shortened(printable(host.aside.code), 24) if host.aside else "",
+        )
+        for host in hosts
+    ]
+    head = ("host", "pages", "requests", "errors", "waiting", "received", "delay", "set aside")
+    return ["", "Hosts", *table(head, rows)]

@@ -1,0 +1,227 @@
+"""From the octets of a robots.txt to what it says to us: rules, delays, sitemaps.
+
+The file is read line by line as Google's parser does it, whatever else is in it: HTML, half a byte order mark, UTF-16,
+line ends of all kinds. What cannot be understood is passed over (RFC 9309 2.3.1.5). Nothing raises.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from functools import lru_cache
+
+from msgspec import Struct
+
+from skitter.robots.matching import RuleIndex, forbids, line_number, rule_index, stamp
+from skitter.robots.spelling import WHITE, path_of, product_token
+
+MAX_SIZE = 500 * 1024  # RFC 9309 2.5: the limit must be at least 500 KiB
+MAX_LINE = 2083 * 8 - 1  # octets of a line that Google reads: eight times the longest URL of old browsers
+LONGEST_DELAY = 1e9  # seconds; stands for every longer one, so that it stays finite when it is stored
+_SHOWN = 200  # characters of a line worth showing to a person
+
+
+class RobotsLine(Struct, frozen=True):
+    """The line that decides about a URL. `number` is 0 where rules forbid it without one."""
+
+    number: int
+    text: str
+
+
+class RobotsRules(Struct, frozen=True, kw_only=True, eq=False):
+    """What one robots.txt says to one product token."""
+
+    index: RuleIndex
+    body: bytes  # as read; lines are looked up in it
+    crawl_delay: float | None = None  # seconds
+    request_rate: float | None = None  # seconds per request
+    visit_time: tuple[int, int] | None = None  # from, until: minutes of the day, UTC; until may come first
+    sitemaps: tuple[str, ...] = ()  # as written: may be relative
+    reachable: bool = True  # False: there was no answer, so nothing is allowed (RFC 9309 2.3.1.4)
+
+    @property
+    def delay(self) -> float | None:
+        """Seconds between requests: the larger of Crawl-delay and Request-rate."""
+        return max((wait for wait in (self.crawl_delay, self.request_rate) if wait is not None), default=None)
+
+    def allows(self, url: str) -> bool:
+        """May this URL, of the origin that the file belongs to, be fetched?"""
+        path = path_of(url)
+        if path == "/robots.txt":  # always allowed: RFC 9309 2.2.2
+            return True
+        if not self.reachable or self.index.too_much(path):
+            return False
+        return not forbids(self.index.deciding(path))
+
+    def line(self, url: str) -> RobotsLine | None:
+        """The line that decides about this URL, None where there is none."""
+        path = path_of(url)
+        if path == "/robots.txt" or not self.reachable:
+            return None
+        if self.index.too_much(path):
+            return RobotsLine(
+                0, f"{len(self.index.globs)} rules with wildcards are too many for so long a URL"
+            )
+        rank = self.index.deciding(path)
+        if not rank:
+            return None
+        number = line_number(rank)
+        text = self.body.splitlines()[number - 1].strip()
+        return RobotsLine(number, text[: 4 * _SHOWN].decode("utf-8", "replace")[:_SHOWN])
+
+
+# ------------------------------------------------------------------------------------------------ lines
+
+_UNKNOWN, _AGENT, _ALLOW, _DISALLOW, _SITEMAP, _CRAWL_DELAY, _REQUEST_RATE, _VISIT_TIME = range(8)
+
+# Google knows a directive by how its name begins, and takes these misspellings for it.
+_NAMES = {
+    _AGENT: ("user-agent", "useragent", "user agent"),
+    _ALLOW: ("allow",),
+    _DISALLOW: ("disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"),
+    _SITEMAP: ("sitemap", "site-map"),
+    _CRAWL_DELAY: ("crawl-delay", "crawldelay", "crawl delay"),
+    _REQUEST_RATE: ("request-rate", "requestrate", "request rate"),
+    _VISIT_TIME: ("visit-time", "visittime", "visit time"),
+}
+
+
+@lru_cache(maxsize=256)
+def _directive(name: str) -> int:
+    name = name.strip(WHITE).lower()
+    return next((known for known, starts in _NAMES.items() if name.startswith(starts)), _UNKNOWN)
+
+
+def clipped(body: bytes, limit: int) -> bytes:
+    """At most `limit` octets. A body that reaches it ends with a whole line: half a rule may well be `Disallow: /`."""
+    if len(body) < limit:
+        return body
+    end = max(body.rfind(b"\n", 0, limit), body.rfind(b"\r", 0, limit))
+    return body[: end + 1]
+
+
+def _decoded(body: bytes) -> bytes:
+    """UTF-8, or what passes for it: cut at the limit, UTF-16 converted, the byte order mark or its beginning gone."""
+    if body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        wide = b"\0" in body  # some files are ASCII behind that mark
+        body = body[:MAX_SIZE].decode("utf-16", "replace").encode() if wide else body[2:]
+    body = clipped(body, MAX_SIZE)
+    for mark in (b"\xef\xbb\xbf", b"\xef\xbb", b"\xef"):
+        if body.startswith(mark):
+            return body[len(mark) :]
+    return body
+
+
+def _lines(body: bytes) -> Iterator[tuple[int, int, str]]:
+    """Number, directive and value of every line that has them."""
+    lines = body.decode("latin-1").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if len(body) > MAX_LINE:
+        lines = [line[:MAX_LINE] for line in lines]
+    if b"\0" in body:  # the end of a line for Google, whose lines are C strings
+        lines = [line.partition("\0")[0] for line in lines]
+    for number, line in enumerate(lines, 1):
+        if "#" in line:
+            line = line.partition("#")[0]  # noqa: PLW2901  the comment is no part of it
+        name, colon, value = line.partition(":")
+        if not colon:  # forgiven where there are just two words
+            words = line.strip(WHITE).replace("\t", " ").split(" ", 1)
+            if len(words) != 2 or " " in words[1].lstrip(" "):
+                continue
+            name, value = words
+        directive = _directive(name)
+        if directive:
+            yield number, directive, value.strip(WHITE)
+        elif "sitemap" in value and name.strip(WHITE).lower() in {"http", "https"}:
+            yield number, _SITEMAP, line.strip(WHITE)  # an address alone, the word before it forgotten
+
+
+# ------------------------------------------------------------------------------------------------ groups
+
+
+class _Audience(IntEnum):
+    """Whom a group speaks to. One that names everybody and us is ours: the larger counts."""
+
+    OTHERS = 0
+    EVERYBODY = 1
+    US = 2
+
+
+def _audience(value: str, token: str) -> _Audience:
+    if value == "*" or (value.startswith("*") and value[1] in WHITE):
+        return _Audience.EVERYBODY
+    return _Audience.US if token and product_token(value) == token else _Audience.OTHERS
+
+
+def robots_rules(body: bytes, agent: str) -> RobotsRules:
+    """What a robots.txt says to the product token of `agent`. Groups that name it are merged; else `*` applies."""
+    token, body = product_token(agent), _decoded(body)
+    rules: tuple[list[tuple[str, int]], ...] = ([], [], [])  # by audience
+    limits: tuple[list[tuple[int, str]], ...] = ([], [], [])
+    sitemaps: dict[str, None] = {}
+    named = _Audience.EVERYBODY  # whose group applies to us: ours, once there is one
+    # Other records do not end a list of agents (RFC 9309 2.2.4). Yet a delay that stands between two agents was meant
+    # for the first: so it is noted separately whom rules, and whom delays, are for.
+    to = limit_to = _Audience.OTHERS
+    rules_begun = limits_begun = False
+    for number, directive, value in _lines(body):
+        if directive == _AGENT:
+            who = _audience(value, token)
+            named = max(named, who)
+            to = who if rules_begun else max(to, who)
+            limit_to = who if rules_begun or limits_begun else max(limit_to, who)
+            rules_begun = limits_begun = False
+        elif directive <= _DISALLOW:
+            rules_begun = True
+            if to:
+                rules[to].append((value, stamp(number, allow=directive == _ALLOW)))
+        elif directive == _SITEMAP:
+            sitemaps[value.encode("latin-1").decode("utf-8", "replace")] = None
+        else:
+            limits_begun = True
+            limits[limit_to].append((directive, value))
+    ours = limits[named]
+    return RobotsRules(
+        index=rule_index(rules[named]),
+        body=body,
+        crawl_delay=max(_crawl_delays(ours), default=None),
+        request_rate=max(_request_rates(ours), default=None),
+        visit_time=next(_visit_times(ours), None),
+        sitemaps=tuple(sitemaps),
+    )
+
+
+# ------------------------------------------------------------------------------------------------ how often, and when
+
+_DELAY = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(?:<.*)?", re.ASCII)  # some files are HTML: "10<BR>"
+_RATE = re.compile(
+    r"(\d{1,9})\s*/\s*(\d{1,9})\s*([smhd]?)(?:\s+\d{4}\s*-\s*\d{4})?", re.ASCII | re.IGNORECASE
+)
+_RATE_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_WINDOW = re.compile(r"(\d\d)(\d\d)\s*[-\s]\s*(\d\d)(\d\d)", re.ASCII)
+
+
+def _values(
+    limits: Sequence[tuple[int, str]], directive: int, form: re.Pattern[str]
+) -> Iterator[re.Match[str]]:
+    """The values of one directive that have the right form."""
+    return filter(None, (form.fullmatch(value) for kind, value in limits if kind == directive))
+
+
+def _crawl_delays(limits: Sequence[tuple[int, str]]) -> Iterator[float]:
+    for value in _values(limits, _CRAWL_DELAY, _DELAY):
+        yield min(float(value[1]), LONGEST_DELAY)
+
+
+def _request_rates(limits: Sequence[tuple[int, str]]) -> Iterator[float]:
+    """Seconds per request. A rate for some hours of the day is kept all day."""
+    for value in _values(limits, _REQUEST_RATE, _RATE):
+        pages, period = int(value[1]), int(value[2]) * _RATE_UNITS[value[3].lower()]
+        if pages:
+            yield min(period / pages, LONGEST_DELAY)
+
+
+def _visit_times(limits: Sequence[tuple[int, str]]) -> Iterator[tuple[int, int]]:
+    for value in _values(limits, _VISIT_TIME, _WINDOW):
+        from_hour, from_minute, to_hour, to_minute = map(int, value.groups())
+        start, end = from_hour * 60 + from_minute, to_hour * 60 + to_minute
+        if max(from_minute, to_minute) < 60 and max(start, end) <= 24 * 60:
+            yield start, end

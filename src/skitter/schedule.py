@@ -1,0 +1,164 @@
+"""In which order, when again, and when to give up. Pure: no clock is read and no dice are thrown in here.
+
+A scoring strategy turns a link into (level, score). `verdict` turns an outcome into what it means for the URL (done, due
+again, given up) and for its host (free from when, set aside). Jitter is an argument, a number between -1 and 1.
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+
+from skitter import politeness
+from skitter.model import (
+    Exchange,
+    Failed,
+    Fault,
+    Fetched,
+    Level,
+    Link,
+    NotModified,
+    Outcome,
+    Reason,
+    Redirected,
+    Refused,
+    State,
+    Verdict,
+    Visit,
+)
+from skitter.settings import ScheduleSettings, Settings
+
+# ------------------------------------------------------------------------------------------------ order
+
+Strategy = Callable[[Link, float, int], tuple[Level, float]]
+"""(link, score of its parent, in-links counted so far) -> where it goes in the queue."""
+
+
+def _level(link: Link) -> Level:
+    return Level.CRITICAL if link.seed else link.level
+
+
+def bfs(link: Link, _parent_score: float, _in_links: int) -> tuple[Level, float]:
+    """Breadth first: the fewer links from a seed, the sooner."""
+    return _level(link), -float(link.depth)
+
+
+def dfs(link: Link, _parent_score: float, _in_links: int) -> tuple[Level, float]:
+    """Depth first: the more links from a seed, the sooner."""
+    return _level(link), float(link.depth)
+
+
+def depth(link: Link, parent_score: float, in_links: int) -> tuple[Level, float]:
+    """Near the seeds, below well-scored pages, often linked, and fresh (1 at discovery) first."""
+    freshness = 1.0
+    score = 100 * 0.8**link.depth + parent_score / 2 + 10 * math.log1p(in_links) + 20 * freshness
+    return _level(link), score
+
+
+def number(pattern: str) -> Strategy:
+    """Pages with larger numbers in their URL first; the pattern's first group captures the number."""
+    search = re.compile(pattern).search
+
+    def by_number(link: Link, _parent_score: float, _in_links: int) -> tuple[Level, float]:
+        match = search(link.url)
+        digits = match[1] if match else ""
+        # Longer digit strings than a float can tell apart are all simply large.
+        return _level(link), float(digits[:300]) if digits.isascii() and digits.isdigit() else -1.0
+
+    return by_number
+
+
+STRATEGIES = ("bfs", "dfs", "depth", "number")
+COUNTS_IN_LINKS = frozenset({"depth"})
+
+
+def strategy(settings: ScheduleSettings) -> Strategy:
+    """The strategy that the settings name."""
+    if settings.strategy == "number":
+        return number(settings.number_pattern)
+    return {"bfs": bfs, "dfs": dfs, "depth": depth}[settings.strategy]
+
+
+# ------------------------------------------------------------------------------------------------ again
+
+# What may go better next time. Size, bombs and oversized headers will not; a parser's failure is ours and repeats.
+TRANSIENT = frozenset(
+    {Fault.DNS, Fault.CONNECT, Fault.TLS, Fault.TIMEOUT, Fault.RESET, Fault.PROTOCOL, Fault.BUSY}
+)
+
+
+def back_off(attempt: int, settings: ScheduleSettings, jitter: float) -> float:
+    """Seconds to wait after the given attempt failed: exponential, capped, with jitter."""
+    wait = min(settings.retry_base * 2.0 ** min(attempt - 1, 60), settings.retry_max)
+    return wait * (1 + settings.retry_jitter * jitter)
+
+
+def verdict(
+    visit: Visit, outcome: Outcome, owed: float, settings: Settings, now: float, jitter: float
+) -> Verdict:
+    """What the outcome of a page visit means for its URL and its host. `owed` is the host's delay in seconds."""
+    match outcome:
+        case Refused(reason):
+            return Verdict(state=State.REFUSED, reason=reason)
+        case Failed(fault, detail, exchange):
+            free = host_free(visit, exchange, owed, settings)
+            again = fault in TRANSIENT
+            return _retry_or_fail(
+                visit, Reason(fault.value, detail), again, free, owed, settings, now, jitter
+            )
+        case Fetched(exchange, status, headers) if status == 429 or status >= 500:
+            return _unwilling(visit, exchange, status, headers, owed, settings, now, jitter)
+        case Fetched(exchange) | NotModified(exchange) | Redirected(exchange):
+            return Verdict(
+                state=State.CRAWLED, host_free=host_free(visit, exchange, owed, settings), host_delay=owed
+            )
+
+
+def host_free(visit: Visit, exchange: Exchange | None, owed: float, settings: Settings) -> float | None:
+    """When the host may be touched again: its delay after the end of the response. None when nothing was sent."""
+    if exchange is None:
+        return None
+    return politeness.TokenBucket(owed, settings.politeness.burst).take(visit.host_free, exchange.ended)
+
+
+def _retry_or_fail(
+    visit: Visit,
+    reason: Reason,
+    again: bool,  # noqa: FBT001  a private step of verdict
+    free: float | None,
+    owed: float,
+    settings: Settings,
+    now: float,
+    jitter: float,
+) -> Verdict:
+    if not again or visit.attempt > settings.schedule.retries:
+        return Verdict(state=State.FAILED, reason=reason, host_free=free, host_delay=owed)
+    due = now + back_off(visit.attempt, settings.schedule, jitter)
+    return Verdict(state=State.QUEUED, reason=reason, due=due, host_free=free, host_delay=owed)
+
+
+def _unwilling(
+    visit: Visit,
+    exchange: Exchange,
+    status: int,
+    headers: Sequence[tuple[str, str]],
+    owed: float,
+    settings: Settings,
+    now: float,
+    jitter: float,
+) -> Verdict:
+    """429 and 5xx: the URL is tried again, and what Retry-After asks for holds for the whole host."""
+    reason = Reason(f"http.{status}", f"the server answered {status}")
+    free = host_free(visit, exchange, owed, settings)
+    asked = politeness.retry_after(headers, now)
+    if asked is not None and asked > settings.politeness.max_retry_after:
+        limit = settings.politeness.max_retry_after
+        aside = Reason(
+            "retry-after",
+            f"asked to come back in {asked:g} s, more than politeness.max_retry_after ({limit:g} s)",
+        )
+        return Verdict(state=State.FAILED, reason=reason, host_free=free, host_delay=owed, host_aside=aside)
+    if asked is None and status == 429:
+        asked = back_off(visit.attempt, settings.schedule, jitter)
+    if asked is not None and free is not None:
+        free = max(free, exchange.ended + asked)
+    return _retry_or_fail(visit, reason, True, free, owed, settings, now, jitter)  # noqa: FBT003

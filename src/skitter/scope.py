@@ -1,0 +1,198 @@
+"""Do we want this link? Every "no" is a Reason with the rule that said it.
+
+A crawl's scope is measured from its roots: the seeds, and the places their redirects led to. Rules are asked in the order
+of their price, the cheapest first. The trap rules are static: they look at one URL and know nothing of the others.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from fnmatch import translate
+
+from skitter import urls
+from skitter.model import Reason
+from skitter.settings import ScopeSettings
+
+KINDS = ("page", "prefix", "host", "domain", "any")
+
+_PAST_YEARS = 50  # the web is younger; a calendar that pages back further is generated
+# A year and a month, together, as calendars write them: /2031/01/02, ?month=1&year=9999, ?date=2031-01-02
+_DATE = re.compile(r"(?<!\d)(\d{4})[-/](0?[1-9]|1[0-2])(?!\d)")
+_YEAR = re.compile(r"[?&;]y(?:ear)?=(\d{4,})(?!\d)", re.IGNORECASE)
+_SESSION = re.compile(
+    r";(?:jsessionid|phpsessid|sid|sessionid)=|/\(S\([a-z0-9]{24}\)\)|/(?:sessionid|jsessionid|phpsessid|sid)[=/][0-9a-z]{16,}",
+    re.IGNORECASE,
+)
+
+
+class Scope:
+    """What a crawl wants. `roots` grow when seeds are added or a seed's redirect takes the scope along."""
+
+    def __init__(self, settings: ScopeSettings, roots: Iterable[str] = (), year: int | None = None) -> None:
+        self._settings = settings
+        self._year = year or datetime.now(UTC).year
+        self._hosts: set[str] = set()
+        self._domains: set[str] = set()
+        self._prefixes: list[str] = []
+        self._include = _any_of(settings.include)
+        self._exclude = _any_of(settings.exclude)
+        self._host_patterns = re.compile("|".join(map(translate, settings.hosts))) if settings.hosts else None
+        self._skipped = frozenset(ending.lower().lstrip(".") for ending in settings.skip_extensions)
+        self._inside = self._inside_rule(settings.kind)
+        for root in roots:
+            self.widen(root)
+
+    def widen(self, root: str) -> None:
+        """Take a seed, or where its redirect led, into the scope."""
+        host = urls.host(root)
+        self._hosts.add(host)
+        if self._settings.kind == "domain":
+            self._domains.add(urls.registrable_domain(host))
+        if self._settings.kind == "prefix":
+            path_end = root.find("?") if "?" in root else len(root)
+            self._prefixes.append(root[: root.rfind("/", 0, path_end) + 1])
+
+    def refusal(self, url: str, depth: int) -> Reason | None:
+        """Why a link found on a page is not wanted; None when it is."""
+        return (
+            self._too_deep(depth)
+            or self._inside(url)
+            or self._unmatched(url)
+            or self._file_type(url)
+            or trap(url, self._settings, self._year)
+        )
+
+    def seed_refusal(self, url: str) -> Reason | None:
+        """Why a seed is not wanted: what a person names is followed unless it is excluded in writing."""
+        return self._foreign_host(url) or self._excluded(url)
+
+    def budget_refusal(self, host_pages: int) -> Reason | None:
+        """Why a host gets no more visits."""
+        limit = self._settings.max_pages_per_host
+        if limit is None or host_pages < limit:
+            return None
+        return Reason(
+            "budget.host", f"{host_pages} pages are stored from this host (scope.max_pages_per_host)"
+        )
+
+    # -- one rule each ---------------------------------------------------------------------------------------
+
+    def _too_deep(self, depth: int) -> Reason | None:
+        limit = self._settings.max_depth
+        if limit is None or depth <= limit:
+            return None
+        return Reason("scope.depth", f"depth {depth} is beyond scope.max_depth ({limit})")
+
+    def _inside_rule(self, kind: str) -> Callable[[str], Reason | None]:
+        rules = {"page": self._page, "prefix": self._prefix, "host": self._host, "domain": self._domain}
+        return rules.get(kind, lambda _url: None)
+
+    def _page(self, _url: str) -> Reason | None:
+        return Reason("scope.page", "only the seeds themselves are wanted (scope.kind = page)")
+
+    def _prefix(self, url: str) -> Reason | None:
+        if url.startswith(tuple(self._prefixes)):
+            return None
+        return Reason("scope.prefix", "outside the directories of the seeds (scope.kind = prefix)")
+
+    def _host(self, url: str) -> Reason | None:
+        host = urls.host(url)
+        if host in self._hosts or self._host_patterns is not None:
+            return None
+        return Reason("scope.host", f"{host} is not the host of a seed (scope.kind = host)")
+
+    def _domain(self, url: str) -> Reason | None:
+        domain = urls.registrable_domain(urls.host(url))
+        if domain in self._domains:
+            return None
+        return Reason("scope.domain", f"{domain} is not the domain of a seed (scope.kind = domain)")
+
+    def _unmatched(self, url: str) -> Reason | None:
+        if self._include is not None and not self._include(url):
+            return Reason("scope.include", "matches none of the patterns in scope.include")
+        return self._foreign_host(url) or self._excluded(url)
+
+    def _foreign_host(self, url: str) -> Reason | None:
+        if self._host_patterns is None or self._host_patterns.match(urls.host(url)):
+            return None
+        return Reason("scope.hosts", f"{urls.host(url)} matches none of the patterns in scope.hosts")
+
+    def _excluded(self, url: str) -> Reason | None:
+        if self._exclude is not None and (match := self._exclude(url)):
+            return Reason("scope.exclude", f"matches {match.re.pattern!r} of scope.exclude")
+        return None
+
+    def _file_type(self, url: str) -> Reason | None:
+        path = _path(url)
+        name = path[path.rfind("/") + 1 :]
+        _, dot, ending = name.rpartition(".")
+        if dot and ending.lower() in self._skipped:
+            return Reason("scope.extension", f".{ending.lower()} is one of scope.skip_extensions")
+        return None
+
+
+# ------------------------------------------------------------------------------------------------ traps
+
+
+def trap(url: str, settings: ScopeSettings, year: int) -> Reason | None:
+    """Why a URL looks as if it were generated without end; None when it does not."""
+    if len(url) > settings.max_url_length:
+        return Reason("trap.length", f"{len(url)} characters, more than scope.max_url_length")
+    path = _path(url)
+    segments = path.split("/")[1:]
+    if len(segments) > settings.max_path_segments:
+        return Reason("trap.depth", f"{len(segments)} path segments, more than scope.max_path_segments")
+    if repeats(segments, settings.max_segment_repeats):
+        return Reason(
+            "trap.repeat", f"path segments stand {settings.max_segment_repeats} times in a row or more"
+        )
+    query = url.partition("?")[2]
+    if query and (reason := _query_trap(query, settings)):
+        return reason
+    if settings.session_in_path and _SESSION.search(path):
+        return Reason("trap.session", "a session id is part of the path")
+    return _calendar_trap(url, settings, year)
+
+
+def repeats(segments: list[str], times: int) -> bool:
+    """Does a run of one or more segments stand `times` times in a row? Looks at most at len² / times pairs."""
+    count = len(segments)
+    for length in range(1, count // times + 1):
+        in_a_row = 0
+        for i in range(length, count):
+            in_a_row = in_a_row + 1 if segments[i] and segments[i] == segments[i - length] else 0
+            if in_a_row >= length * (times - 1):
+                return True
+    return False
+
+
+def _query_trap(query: str, settings: ScopeSettings) -> Reason | None:
+    if len(query) > settings.max_query_length:
+        return Reason("trap.query", f"a query of {len(query)} characters, more than scope.max_query_length")
+    params = query.count("&") + query.count(";") + 1
+    if params > settings.max_query_params:
+        return Reason("trap.query", f"{params} query parameters, more than scope.max_query_params")
+    return None
+
+
+def _calendar_trap(url: str, settings: ScopeSettings, year: int) -> Reason | None:
+    for match in (_DATE.search(url), _YEAR.search(url)):
+        if match and not year - _PAST_YEARS <= int(match[1][:5]) <= year + settings.calendar_years:
+            return Reason("trap.calendar", f"the year {match[1][:5]} is too far away (scope.calendar_years)")
+    return None
+
+
+def _path(url: str) -> str:
+    """The path of a serialised URL, from the first slash behind the host to the query."""
+    start = url.find("/", url.find("://") + 3)
+    end = url.find("?")
+    if start < 0:
+        return "/"
+    return url[start : end if end >= 0 else len(url)]
+
+
+def _any_of(patterns: Iterable[str]) -> Callable[[str], re.Match[str] | None] | None:
+    compiled = [re.compile(pattern) for pattern in patterns]
+    if not compiled:
+        return None
+    return lambda url: next((match for pattern in compiled if (match := pattern.search(url))), None)

@@ -1,0 +1,218 @@
+"""Where settings come from: a TOML file, then the environment, then the command line; the later wins.
+
+Nothing is ignored. A key nobody knows, a value of the wrong kind and a value out of range are errors that name the file
+and line (or the variable, or the flag), because a misspelt politeness setting must not pass for a set one.
+`dump` writes every setting as resolved, with its help beside it; what it writes loads back equal.
+"""
+
+import dataclasses
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from skitter.settings import SECTIONS, Settings, SettingsError
+from skitter.settings_values import KEYS, convert, from_text, show
+
+PREFIX = "SKITTER_"
+
+# Variables that begin like ours and are none: the place of the conformance cases, and what Kubernetes sets in every
+# container for a service whose name begins with "skitter" (kubernetes.io, "Service: environment variables").
+_NOT_SETTINGS = re.compile(
+    r"SKITTER_(CONFORMANCE|(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_(TCP|UDP|SCTP).*)?))\Z"
+)
+_TOML_POSITION = re.compile(
+    r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)\Z", re.DOTALL
+)
+
+
+def load(
+    path: Path | None,
+    environ: Mapping[str, str],
+    overrides: Mapping[str, object],
+    flags: Mapping[str, str] | None = None,
+) -> Settings:
+    """The settings as resolved. `flags` says how an override was spelt on the command line, for messages."""
+    values: dict[str, object] = {}
+    if path is not None:
+        values.update(_from_file(path))
+    for variable, text in sorted(environ.items()):
+        if variable.startswith(PREFIX) and not _NOT_SETTINGS.match(variable):
+            dotted = _dotted(variable)
+            values[dotted] = _value(variable, dotted, text)
+    for dotted, value in overrides.items():
+        where = (flags or {}).get(dotted, "--set")
+        values[dotted] = _value(where, dotted, value)
+    settings = _build(values)
+    _consistent(settings)
+    return settings
+
+
+def _value(where: str, dotted: str, value: object) -> object:
+    """One value from a variable or a flag, where text stands for numbers and lists too."""
+    key = KEYS.get(dotted)
+    if key is None:
+        raise SettingsError(f"{where}: {_unknown(dotted)}")
+    try:
+        return convert(key, from_text(key, value) if isinstance(value, str) else value)
+    except SettingsError as problem:
+        raise SettingsError(f"{where}: {dotted}: {problem}") from None
+
+
+def _dotted(variable: str) -> str:
+    """SKITTER_FETCH_MAX_BODY -> fetch.max_body."""
+    return variable.removeprefix(PREFIX).lower().replace("_", ".", 1)
+
+
+def _build(values: Mapping[str, object]) -> Settings:
+    sections = {}
+    for name, section in SECTIONS.items():
+        own = {dotted.partition(".")[2]: v for dotted, v in values.items() if dotted.startswith(f"{name}.")}
+        sections[name] = section(**own)
+    return Settings(**sections)
+
+
+def _consistent(settings: Settings) -> None:
+    """What no single value can show."""
+    if settings.schedule.retry_base > settings.schedule.retry_max:
+        raise SettingsError(
+            "schedule.retry_base is longer than schedule.retry_max; make the one shorter or the other longer"
+        )
+    if settings.fetch.max_body > settings.fetch.max_in_flight:
+        raise SettingsError(
+            "fetch.max_body is larger than fetch.max_in_flight, so such a body could never be fetched; raise max_in_flight"
+        )
+
+
+# ------------------------------------------------------------------------------------------------ the file
+
+
+def _from_file(path: Path) -> dict[str, object]:
+    text = _read(path)
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise SettingsError(_syntax(path, text, str(problem))) from None
+    values: dict[str, object] = {}
+    for dotted, value in _flat(path, text, document):
+        where = f"{path}:{_line(text, dotted)}"
+        key = KEYS.get(dotted)
+        if key is None:
+            raise SettingsError(f"{where}: {_unknown(dotted)}")
+        try:
+            values[dotted] = convert(key, value)
+        except SettingsError as problem:
+            raise SettingsError(f"{where}: {dotted}: {problem}") from None
+    return values
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    except OSError as problem:
+        raise SettingsError(
+            f"{path}: cannot be read ({problem.strerror}); name an existing settings file"
+        ) from None
+    except UnicodeDecodeError as problem:
+        raise SettingsError(f"{path}: is not UTF-8 text (byte {problem.start}); save it as UTF-8") from None
+
+
+def _flat(path: Path, text: str, document: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    for section, table in document.items():
+        if section in SECTIONS and isinstance(table, dict):
+            yield from ((f"{section}.{name}", value) for name, value in table.items())
+        elif isinstance(table, dict) or section in SECTIONS:
+            raise SettingsError(f"{path}:{_line(text, section)}: {_unknown_section(section)}")
+        else:
+            raise SettingsError(
+                f"{path}:{_line(text, section)}: {section} stands outside a section{_suggestion(section)}"
+            )
+
+
+def _syntax(path: Path, text: str, message: str) -> str:
+    found = _TOML_POSITION.match(message)
+    if found is None:
+        return f"{path}: {message}"
+    if found["line"] is None:
+        return f"{path}:{text.count(chr(10)) + 1}: {found['what']} at the end of the file"
+    return f"{path}:{found['line']}: {found['what']} (column {found['column']})"
+
+
+def _line(text: str, dotted: str) -> int:
+    """The line on which a key stands. TOML readers do not say, so the text is searched; 1 if it is written too oddly."""
+    section, _, name = dotted.rpartition(".")
+    table = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        bare = re.sub(r"[\s\"']", "", line.partition("#")[0])
+        if bare.startswith("["):
+            table = bare.strip("[]")
+            if not section and table.partition(".")[0] == name:
+                return number
+        written = bare.partition("=")[0]
+        spelt = f"{table}.{written}" if table else written
+        if (
+            spelt == dotted
+            or spelt.startswith(f"{dotted}.")
+            or (not table and written == section and name in line)
+        ):
+            return number
+    return 1
+
+
+# ------------------------------------------------------------------------------------------------ did you mean
+
+
+def _unknown(dotted: str) -> str:
+    section = dotted.partition(".")[0]
+    if section not in SECTIONS and not _nearest(dotted):
+        return _unknown_section(section)
+    return f"unknown key {dotted}{_suggestion(dotted)}"
+
+
+def _unknown_section(name: str) -> str:
+    if name in SECTIONS:
+        return f"{name} is a section; write [{name}] on a line of its own and its keys below"
+    near = difflib.get_close_matches(name, SECTIONS, n=1)
+    hint = f"did you mean [{near[0]}]?" if near else f"sections are {', '.join(SECTIONS)}"
+    return f"unknown section [{name}]; {hint}"
+
+
+def _suggestion(dotted: str) -> str:
+    near = _nearest(dotted)
+    if near:
+        return f"; did you mean {near}?"
+    section = dotted.partition(".")[0]
+    names = [key.name for key in KEYS.values() if key.section == section]
+    return (
+        f"; keys of [{section}] are {', '.join(names)}" if names else f"; sections are {', '.join(SECTIONS)}"
+    )
+
+
+def _nearest(dotted: str) -> str:
+    """The key most likely meant: misspelt in its section, or right in another one."""
+    section, _, name = dotted.rpartition(".")
+    siblings = [key.name for key in KEYS.values() if key.section == section]
+    if close := difflib.get_close_matches(name, siblings, n=1, cutoff=0.7):
+        return f"{section}.{close[0]}"
+    if elsewhere := [key.dotted for key in KEYS.values() if key.name == name]:
+        return elsewhere[0]
+    return next(iter(difflib.get_close_matches(dotted, KEYS, n=1, cutoff=0.7)), "")
+
+
+# ------------------------------------------------------------------------------------------------ writing
+
+
+def dump(settings: Settings) -> str:
+    """All settings as TOML, each under its help."""
+    lines = ["# The settings of a crawl, as resolved when it was made."]
+    for section, cls in SECTIONS.items():
+        lines += ["", f"[{section}]", f"# {(cls.__doc__ or '').strip()}"]
+        values = getattr(settings, section)
+        for part in dataclasses.fields(cls):
+            key = KEYS[f"{section}.{part.name}"]
+            value = getattr(values, part.name)
+            lines += ["", f"# {key.doc}"]
+            # TOML has no word for "not set", and every setting that may be unset is so by default.
+            lines.append(f"# {key.name} =" if value is None else f"{key.name} = {show(key.kind, value)}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,68 @@
+"""The key of a CDX or CDXJ line: the Sort-friendly URI Reordering Transform that web archives look pages up by.
+
+`com,example)/path?query`: the host reversed, so that a domain's pages stand together, and everything folded that
+the Wayback Machine's key maker folds, because replay tools compute the same key from what a reader types. It is
+bolder than the crawl's own key (case, www, trailing slash) and is only ever used to find archived pages.
+Parsing is done by `skitter.urls`, whose `surt` is the way in.
+"""
+
+import re
+from string import hexdigits
+
+_WWW = re.compile(r"www[0-9]*\.")
+_SLASHES = re.compile(r"//+")
+# What the key maker takes for a session: a known name with a value of the length such ids have.
+_SESSION_PAIR = re.compile(
+    r"(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24}|(?:cfid|cftoken)=.+", re.DOTALL
+)
+_SESSION_SUFFIX = re.compile(r";jsessionid=[0-9a-z]{32}\Z")
+_SESSION_SEGMENT = re.compile(r"/(?:\((?:[a-z]\([0-9a-z]{24}\))+\)|[0-9a-z]{24})(?=/)")
+
+
+def reordered(host: str) -> str:
+    """`www.example.com` as `com,example,www`; an IPv6 address is taken out of its brackets and keeps its order."""
+    if host.startswith("["):
+        return host[1:-1]
+    return ",".join(reversed(host.removesuffix(".").split(".")))
+
+
+def cdx_key(host: str, port: int | None, path: str, query: str) -> str:
+    """The key for the parts of a serialised URL; the port is None where it is the scheme's own."""
+    name = reordered(_WWW.sub("", host, count=1) if _WWW.match(host) else host)
+    place = f"{name}:{port})" if port is not None else f"{name})"
+    query = _query(_bare(query).lower()) if query else ""
+    return f"{place}{_path(_bare(path).lower())}{query}"
+
+
+def _path(path: str) -> str:
+    path = _SESSION_SUFFIX.sub("", _SLASHES.sub("/", path))
+    page = path.rfind(".aspx")
+    if page != -1:
+        path = _SESSION_SEGMENT.sub("", path[:page], count=1) + path[page:]
+    return path.removesuffix("/") or "/"
+
+
+def _query(query: str) -> str:
+    pairs = [pair for pair in query.split("&") if not _SESSION_PAIR.fullmatch(pair)]
+    pairs.sort(key=lambda pair: pair.split("=", 1))
+    return "?" + "&".join(pairs) if any(pairs) else ""
+
+
+def _bare(text: str) -> str:
+    """Decode escapes until none is left, then escape only what must be (Safe Browsing's canonical form).
+
+    One pass with a stack: an escape can only be completed by the byte that was just pushed, so "%252525…" takes
+    linear time, where decoding round by round would take quadratic time.
+    """
+    if "%" in text:
+        stack = bytearray()
+        for byte in text.encode():
+            stack.append(byte)
+            while stack[-3:-2] == b"%" and (escape := _HEX.get(bytes(stack[-2:]))) is not None:
+                stack[-3:] = escape
+        text = stack.decode("latin-1")
+    return _UNSAFE.sub(lambda char: f"%{ord(char[0]):02x}", text)
+
+
+_HEX = {(high + low).encode(): bytes.fromhex(high + low) for high in hexdigits for low in hexdigits}
+_UNSAFE = re.compile(r"[\x00-\x20#%\x7f-\xff]")

@@ -1,0 +1,23 @@
+"""A synthetic web for testing crawlers: deterministic, served for real on loopback, with a truth to compare with.
+
+    web = SyntheticWeb(seed=7, hosts=20, features=Features.mixed())
+    with serve(web) as server:
+        ...  # crawl server.seeds() with web.resolve_map()
+        server.truth().pages, server.log()
+
+From a shell: `python -m skitter.testing.web --hosts 40 --pages 50 --preset plain` prints one line of JSON with the port when
+it is ready. Start with `web.py`; `graph.py` has the words, `site.py` one host, `wings.py` the list of what can be switched
+on, `truth.py` what must be found, `server.py` and `log.py` the server and the judge of politeness.
+"""
+
+from skitter.testing.web.features import Features
+from skitter.testing.web.graph import Fate, Refusal, Trap
+from skitter.testing.web.log import Request, gaps, overlaps
+from skitter.testing.web.running import Server, serve, serve_here, serve_process
+from skitter.testing.web.truth import Truth
+from skitter.testing.web.web import SyntheticWeb
+
+__all__ = [
+    "Fate", "Features", "Refusal", "Request", "Server", "SyntheticWeb", "Trap", "Truth", "gaps", "overlaps", "serve",
+    "serve_here", "serve_process",
+]  # fmt: skip

@@ -1,0 +1,187 @@
+"""What a correct crawl of the synthetic web finds, read from the same description that the pages are rendered from."""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from skitter.model import Fault
+from skitter.testing.web.graph import PORT, Fate, Refusal, Resource, Trap, with_port
+from skitter.testing.web.robots import allows
+from skitter.testing.web.site import Site
+
+Rule = Callable[[str], bool]
+
+
+@dataclass(slots=True)
+class Truth:
+    """URLs are absolute, with the port, in their plainest spelling; compare by key, not by spelling."""
+
+    pages: set[str] = field(default_factory=set)  # answered with 2xx and kept, duplicates included
+    gone: set[str] = field(default_factory=set)  # 404 and 410
+    denied: dict[str, int] = field(default_factory=dict)  # other 4xx, by status
+    redirects: dict[str, str] = field(default_factory=dict)  # to what they mean
+    refused: dict[str, Refusal] = field(default_factory=dict)  # seen, and never to be requested
+    failed: dict[str, Fault | None] = field(default_factory=dict)  # None: a 5xx that stays
+    unjudged: set[str] = field(default_factory=set)  # requested; what they become is up to the crawler
+    hidden: set[str] = field(
+        default_factory=set
+    )  # exist, and no link that counts leads there: never to be requested
+    exact: list[frozenset[str]] = field(default_factory=list)  # groups of pages with the same bytes
+    near: list[frozenset[str]] = field(
+        default_factory=list
+    )  # groups of pages whose text differs in a word or two
+    traps: list[Trap] = field(default_factory=list)  # what lies beneath is not listed above
+    phrases: dict[str, str] = field(default_factory=dict)  # page → what its text contains once decoded
+    noindex: set[str] = field(default_factory=set)
+    delays: dict[str, float] = field(default_factory=dict)  # host → seconds asked for by its robots.txt
+
+    def in_trap(self, url: str) -> bool:
+        """Whether a URL lies in a part of the web that has no end."""
+        return url.startswith(tuple(trap.prefix for trap in self.traps))
+
+    def requested(self) -> set[str]:
+        """Every URL outside the traps that a complete crawl asks for, robots.txt aside."""
+        return (
+            self.pages
+            | self.gone
+            | self.denied.keys()
+            | self.redirects.keys()
+            | self.failed.keys()
+            | self.unjudged
+        )
+
+
+class Walk:
+    """One crawl on paper: breadth first, every link looked at once."""
+
+    def __init__(self, sites: dict[str, Site], in_scope: Rule, max_redirects: int) -> None:
+        self._sites = sites
+        self._in_scope = in_scope
+        self._max_redirects = max_redirects
+        self._seen: set[str] = set()
+        self._queue: deque[tuple[str, int]] = deque()
+        self._hidden: set[str] = set()
+        self._met: set[str] = set()
+        self._twins: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
+        self.truth = Truth()
+
+    def run(self, seeds: Iterable[str]) -> Truth:
+        """Follow everything from these URLs."""
+        for seed in seeds:
+            self._offer(seed, 0)
+        while self._queue:
+            self._visit(*self._queue.popleft())
+        truth = self.truth
+        truth.hidden = self._hidden - self._seen
+        self._find_twins()
+        return truth
+
+    def _offer(self, url: str, hops: int) -> None:
+        if url not in self._seen:
+            self._seen.add(url)
+            self._queue.append((url, hops))
+
+    def _visit(self, url: str, hops: int) -> None:
+        truth = self.truth
+        no = self._refusal(url, hops)
+        if no is not None:
+            truth.refused[url] = no
+            return
+        site, target = self._split(url)
+        if site.name not in self._met:
+            self._meet(site)
+        if site.traps and truth.in_trap(url):
+            return
+        resource = site.find(target)
+        if not allows(site.robots, resource):
+            truth.refused[url] = Refusal.ROBOTS
+        elif resource is None:
+            truth.gone.add(url)
+        else:
+            self._record(url, resource)
+            self._follow(resource, hops)
+
+    def _meet(self, site: Site) -> None:
+        self._met.add(site.name)
+        self.truth.traps += site.traps
+        if site.robots.delay:
+            self.truth.delays[site.name] = site.robots.delay
+
+    def _follow(self, resource: Resource, hops: int) -> None:
+        if resource.fate is Fate.REDIRECT:
+            self._offer(resource.to, hops + 1)
+        for anchor in resource.anchors:
+            if anchor.refusal is not None:
+                self.truth.refused[anchor.url] = anchor.refusal
+            elif anchor.followed and resource.follow:
+                self._offer(anchor.url, 0)
+            else:
+                self._hidden.add(anchor.url)
+
+    def _refusal(self, url: str, hops: int) -> Refusal | None:
+        if not url.startswith("http://"):
+            return Refusal.SCHEME
+        if PORT not in url:
+            return Refusal.ADDRESS
+        if hops > self._max_redirects:
+            return Refusal.REDIRECTS
+        return None if self._in_scope(self._split(url)[0].name) else Refusal.SCOPE
+
+    def _split(self, url: str) -> tuple[Site, str]:
+        host, _, target = url.removeprefix("http://").partition(PORT)
+        return self._sites[host], target
+
+    def _record(self, url: str, resource: Resource) -> None:
+        truth = self.truth
+        match resource.fate:
+            case Fate.PAGE:
+                truth.pages.add(url)
+                if resource.phrase:
+                    truth.phrases[url] = resource.phrase
+                if not resource.index:
+                    truth.noindex.add(url)
+                if resource.text_key:
+                    host = url.partition(PORT)[0]
+                    self._twins[host, resource.text_key, resource.ending].add(url)
+            case Fate.GONE:
+                truth.gone.add(url)
+            case Fate.DENIED:
+                truth.denied[url] = resource.answers[-1].status
+            case Fate.REDIRECT:
+                truth.redirects[url] = resource.to
+            case Fate.FAILED:
+                truth.failed[url] = resource.fault
+            case Fate.UNJUDGED:
+                truth.unjudged.add(url)
+
+    def _find_twins(self) -> None:
+        near: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        for (host, text, _ending), urls in sorted(self._twins.items()):
+            near[host, text] |= urls
+            if len(urls) > 1:
+                self.truth.exact.append(frozenset(urls))
+        self.truth.near = [frozenset(urls) for _text, urls in sorted(near.items()) if len(urls) > 1]
+
+
+def at_port(truth: Truth, port: int) -> Truth:
+    """The same truth with the port in its place."""
+
+    def real(url: str) -> str:
+        return with_port(url, port)
+
+    return Truth(
+        pages=set(map(real, truth.pages)),
+        gone=set(map(real, truth.gone)),
+        denied={real(url): status for url, status in truth.denied.items()},
+        redirects={real(url): real(to) for url, to in truth.redirects.items()},
+        refused={real(url): why for url, why in truth.refused.items()},
+        failed={real(url): fault for url, fault in truth.failed.items()},
+        unjudged=set(map(real, truth.unjudged)),
+        hidden=set(map(real, truth.hidden)),
+        exact=[frozenset(map(real, group)) for group in truth.exact],
+        near=[frozenset(map(real, group)) for group in truth.near],
+        traps=[Trap(trap.kind, real(trap.prefix)) for trap in truth.traps],
+        phrases={real(url): text for url, text in truth.phrases.items()},
+        noindex=set(map(real, truth.noindex)),
+        delays=dict(truth.delays),
+    )

@@ -1,0 +1,25 @@
+"""The wings by name, and how they are dealt out to the hosts."""
+
+from collections.abc import Callable
+
+from skitter.testing.web.features import Features
+from skitter.testing.web.links import link_forms, spellings, unfollowed
+from skitter.testing.web.moves import redirect_faults, redirects
+from skitter.testing.web.site import Site
+
+WINGS: dict[str, Callable[[Site], None]] = {
+    "link_forms": link_forms,
+    "spellings": spellings,
+    "unfollowed": unfollowed,
+    "redirects": redirects,
+    "redirect_faults": redirect_faults,
+}
+
+
+def dealt(features: Features, open_hosts: list[int]) -> dict[int, list[str]]:
+    """Which hosts get which wings: in turn, over the hosts that a robots.txt does not close."""
+    names = [name for name in WINGS if getattr(features, name)]
+    hands: dict[int, list[str]] = {}
+    for turn, name in enumerate(names):
+        hands.setdefault(open_hosts[turn % len(open_hosts)], []).append(name)
+    return hands

@@ -1,0 +1,396 @@
+"""The only place that parses, resolves, canonicalises and fingerprints a URL.
+
+A URL has two spellings here. What is *fetched* is the WHATWG serialisation of what the page said, without fragment,
+credentials and tracking parameters, and with nothing else changed. The *key* is what we know the page by: two
+spellings of one page should share it. The key is never sent to a server, so it may be bolder: it decodes, collapses
+and sorts, and it forgets session ids, which are left in the fetched form because a server may insist on them.
+
+Parsing itself is ada's (https://url.spec.whatwg.org/). Most links of a page are plain, though: `_PLAIN` recognises
+the hrefs that the standard would leave as they are, and those never leave Python, which is three times as fast.
+Nothing here raises for any text: what is no http or https URL is None (or "" from `host` and `origin`).
+Everything runs in time linear in its input, but for the sorting of query parameters.
+"""
+
+import ipaddress
+import re
+from fnmatch import translate
+from functools import lru_cache
+from itertools import product
+from operator import itemgetter
+from string import ascii_letters, digits, hexdigits
+from typing import NamedTuple, TypeAlias
+
+import xxhash
+from ada_url import join_url, normalize_url
+from publicsuffixlist import PublicSuffixList
+
+from skitter.settings import UrlsSettings
+from skitter.surt import cdx_key, reordered
+
+UrlRules = UrlsSettings
+DEFAULT_RULES = UrlRules()
+
+
+class Parts(NamedTuple):
+    """A URL taken apart. The host is ASCII and lower case, IPv6 in brackets; the port is the effective one."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    query: str
+
+
+# Site, path and query of a serialised URL without fragment and credentials; no query, no question mark: None.
+_Pieces: TypeAlias = tuple[str, str, str | None]
+
+
+class _Page(NamedTuple):
+    """What links lean on: the pieces of the page's URL, its directory, and whether its key is spelt alike."""
+
+    site: str
+    path: str
+    query: str | None
+    folder: str
+    tidy: bool
+
+
+# What parsing leaves exactly as it is: a lower-case ASCII domain whose last label is no number, no default port, path
+# segments that cannot be dots, and only characters outside every percent-encode set. A relative reference must not
+# have a colon in its first segment. Plain paths may hold "%": `_is_plain` looks at those again.
+_BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_HOST = rf"(?:(?:[a-z0-9-]+\.)*[a-z]{{2,}}|(?:{_BYTE}\.){{3}}{_BYTE})"
+_PORT = r"(?::(?!80\b|443\b)(?:[1-5][0-9]{4}|[1-9][0-9]{0,3}))?"
+_SEGMENT = r"[\w\-~!$&'()*+,=@%][\w\-~!$&'()*+,=@%:.]*"
+_PLAIN = re.compile(
+    rf"(https?://{_HOST}{_PORT}(?=[/?#]|\Z))?"
+    rf"((?:[\w\-~!$&'()*+,=@%][\w\-~!$&'()*+,=@%.]*)?(?:/{_SEGMENT})*/?)"
+    r"(?:\?([\w\-~!$&()*+,=@%:./?;]*))?"
+    r"(?:#.*)?",
+    re.ASCII | re.DOTALL,
+)
+_PLAIN_MAX = 2048  # longer ones are rare, and ada refuses hosts that `_PLAIN` would let through
+_FOREIGN_SCHEME = re.compile(r"(?!https?:)[a-z][a-z0-9+.\-]*:", re.IGNORECASE | re.ASCII)
+_HEAD = re.compile(rf"(https?://({_HOST}){_PORT})/")
+# RFC 3986 3.3: pchar and "/", without the escapes and the path parameters a key may lose.
+_CLEAN_PATH = re.compile(r"(?:/[\w\-.~!$&'()*+,=:@]+)*/?", re.ASCII)
+# RFC 3986 3.4: everything a query (and so a path) may not hold as it is, and every escape.
+_ODD = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[^\w\-.~!$&'()*+,;=:@/?%]", re.ASCII)
+_CLEAN_QUERY = re.compile(r"[\w\-.~!$&'()*+,;=:@/?]*", re.ASCII)
+# The root's dot is kept behind another dot: "1.." is a name, but "1." is an IPv4 address.
+_ROOT_DOT = re.compile(r"(?<=[^./])\.(?=:|\Z)")
+_WWW = re.compile(r"(?<=://)(?:www\.)+(?=[^:]*\.)")
+_PATH_PARAM = re.compile(r";([^/;=]+)=[^/;]*")
+_DOT_SEGMENT = re.compile(r"/\.\.?(?:/|\Z)")
+_SLASHES = re.compile(r"//+")
+
+
+def whatwg(href: str, base: str | None = None) -> str | None:
+    """Parse and serialise by the WHATWG standard, any scheme, with the fragment; None for its failure."""
+    if not href.isascii():
+        # The standard speaks of scalar values: a lone surrogate is U+FFFD before parsing begins.
+        href = href.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    try:
+        return normalize_url(href) if base is None else join_url(base, href)
+    except ValueError:
+        return None
+
+
+def resolve(href: str, base: str) -> str | None:
+    """The http or https URL that href means on the page base, without fragment; None if it means none."""
+    return _web(whatwg(href, base))
+
+
+def fetched_form(url: str, rules: UrlRules = DEFAULT_RULES) -> str | None:
+    """What is asked of the server: serialised, without fragment, credentials and tracking parameters."""
+    pieces = _pieces(url)
+    return None if pieces is None else _forms(*pieces, rules)[0]
+
+
+def key(url: str, rules: UrlRules = DEFAULT_RULES) -> str | None:
+    """What the page is known by. key(key(x)) == key(x)."""
+    pieces = _pieces(url)
+    return None if pieces is None else _forms(*pieces, rules)[1]
+
+
+def canonical(url: str, rules: UrlRules = DEFAULT_RULES) -> str | None:
+    """The key of a URL as people hand it over, with white space around it; None unless it is http or https."""
+    return key(url.strip(), rules)
+
+
+def link(href: str, base: str, rules: UrlRules = DEFAULT_RULES) -> tuple[str, str] | None:
+    """The fetched form and the key of a link on the page base: `resolve` and both forms, in one pass."""
+    plain = _PLAIN.fullmatch(href) if len(href) < _PLAIN_MAX else None
+    page = _page(base)
+    if plain is None or page is None:
+        return None if _FOREIGN_SCHEME.match(href) else _parsed_link(href, base, rules)
+    site, path, query = plain.groups()
+    if site is None:
+        site = page.site
+        if not path:
+            return _forms(site, page.path, page.query if query is None else query, rules)
+        if path[0] != "/":
+            path = page.folder + path
+    elif not path:
+        path = "/"
+    if "%" in path or "xn--" in site or not page.tidy or _folds(rules):
+        return _forms(site, path, query, rules) if _is_plain(site, path) else _parsed_link(href, base, rules)
+    stem = site + path
+    if query is None:
+        return stem, stem
+    kept, known = _queries(query, _fates(rules))
+    return stem + kept, stem + known
+
+
+def _parsed_link(href: str, base: str, rules: UrlRules) -> tuple[str, str] | None:
+    url = resolve(href, base)
+    return None if url is None else _forms(*_cut(url), rules)
+
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_HOST_PORT = re.compile(r"[^/?#:@\s]+:[0-9]{1,5}(?=[/?#]|\Z)")
+
+
+def seed(text: str) -> str | None:
+    """The fetched form of what a person types: https unless a scheme is given; `localhost:8000` is a host."""
+    text = text.strip()
+    if text.startswith("//"):
+        text = "https:" + text
+    elif _HOST_PORT.match(text) or not _SCHEME.match(text):
+        # "https://" + "/file" would name the host "file", and "./file" the host ".".
+        if text.startswith(("/", "\\", ".")):
+            return None
+        text = "https://" + text
+    return fetched_form(text)
+
+
+def split(url: str) -> Parts | None:
+    """The parts of an http or https URL; credentials and fragment are none of them."""
+    pieces = _pieces(url)
+    if pieces is None:
+        return None
+    site, path, query = pieces
+    scheme, _, authority = site.partition("://")
+    name, colon, port = authority.rpartition(":")
+    if not colon or port.endswith("]"):
+        return Parts(scheme, authority, 443 if scheme == "https" else 80, path, query or "")
+    return Parts(scheme, name, int(port), path, query or "")
+
+
+def host(url: str) -> str:
+    """The host of an http or https URL, "" for everything else."""
+    head = _HEAD.match(url)
+    if head is not None and "xn--" not in head[2]:
+        return head[2]
+    parts = split(url)
+    return "" if parts is None else parts.host
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port (if not the default) of an http or https URL, "" for everything else."""
+    head = _HEAD.match(url)
+    if head is not None and "xn--" not in head[2]:
+        return head[1]
+    pieces = _pieces(url)
+    return "" if pieces is None else pieces[0]
+
+
+def _web(url: str | None) -> str | None:
+    if url is None or not url.startswith(("https://", "http://")):
+        return None
+    return url.partition("#")[0]
+
+
+def _cut(url: str) -> _Pieces:
+    """Cut a serialised http URL; it always has a path, and its only "@" before that ends the credentials."""
+    start = url.index("//") + 2
+    slash = url.index("/", start)
+    site = url[:slash]
+    if "@" in site:
+        site = url[:start] + site.rpartition("@")[2]
+    path, mark, query = url[slash:].partition("?")
+    return site, path, query if mark else None
+
+
+def _pieces(url: str) -> _Pieces | None:
+    plain = _PLAIN.fullmatch(url) if len(url) < _PLAIN_MAX else None
+    if plain is not None:
+        site, path, query = plain.groups()
+        if site is not None and _is_plain(site, path):
+            return site, path or "/", query
+    serialised = _web(whatwg(url))
+    return None if serialised is None else _cut(serialised)
+
+
+def _is_plain(site: str, path: str) -> bool:
+    """What `_PLAIN` cannot see: Punycode may be invalid, and "%2e" may be a dot segment."""
+    return "xn--" not in site and ("%" not in path or "%2e" not in path.lower())
+
+
+@lru_cache(maxsize=16)  # the links of a page are resolved one after the other
+def _page(base: str) -> _Page | None:
+    pieces = _pieces(base)
+    if pieces is None:
+        return None
+    site, path, query = pieces
+    folder = path[: path.rindex("/") + 1]
+    tidy = _CLEAN_PATH.fullmatch(folder) is not None and _known_site(site, DEFAULT_RULES) == site
+    return _Page(site, path, query, folder, tidy)
+
+
+def _forms(site: str, path: str, query: str | None, rules: UrlRules) -> tuple[str, str]:
+    """Both spellings of a URL: fetched form, key."""
+    kept, known = ("", "") if query is None else _queries(query, _fates(rules))
+    fetched = f"{site}{path}{kept}"
+    known = f"{_known_site(site, rules)}{_known_path(path, rules)}{known}"
+    return fetched, fetched if known == fetched else known  # one string where there is one spelling
+
+
+def _folds(rules: UrlRules) -> bool:
+    return rules.fold_trailing_slash or rules.fold_www or rules.fold_scheme
+
+
+def _known_site(site: str, rules: UrlRules) -> str:
+    if site[-1] == "." or ".:" in site:
+        site = _ROOT_DOT.sub("", site)
+    if rules.fold_www:
+        site = _WWW.sub("", site)
+    if rules.fold_scheme and site.startswith("http:") and ":" not in site[5:].rpartition("]")[2]:
+        site = "https" + site[4:]
+    return site
+
+
+def _known_path(path: str, rules: UrlRules) -> str:
+    if _CLEAN_PATH.fullmatch(path) is None:
+        path = _SLASHES.sub("/", _without_session(_ODD.sub(_respell, path), rules))
+    if rules.fold_trailing_slash and len(path) > 1:
+        path = path.removesuffix("/")
+    return path
+
+
+def _without_session(path: str, rules: UrlRules) -> str:
+    """Drop `;jsessionid=…`, but never so that "..;sid=1" becomes a dot segment and the key another page's."""
+    if ";" not in path:
+        return path
+    bare = _PATH_PARAM.sub(lambda param: "" if _fates(rules)[param[1]] == _SESSION else param[0], path)
+    return path if _DOT_SEGMENT.search(bare) else bare
+
+
+_KEPT, _SESSION, _TRACKING = range(3)
+
+
+class _Fates(dict[str, int]):
+    """What becomes of a parameter, by its name. The answers are remembered: a crawl meets few names, often."""
+
+    def __init__(self, rules: UrlRules) -> None:
+        super().__init__()
+        self._globs = ((_any_of(rules.tracking_params), _TRACKING), (_any_of(rules.session_params), _SESSION))
+
+    def __missing__(self, name: str) -> int:
+        fate = next((fate for globs, fate in self._globs if globs.match(name)), _KEPT)
+        if len(self) < 4096 and len(name) <= 64:  # a hostile page can neither fill nor fatten it
+            self[name] = fate
+        return fate
+
+
+_fates = lru_cache(maxsize=8)(_Fates)
+
+
+def _any_of(globs: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(translate, globs)) or r"(?!)", re.IGNORECASE)
+
+
+def _queries(query: str, fates: _Fates) -> tuple[str, str]:
+    """A query as fetched and as known, each with its question mark if it needs one.
+
+    The key sorts by name only: the order of equal names may mean something. Nameless parameters and the "=" before
+    an empty value mean nothing (crawler-commons drops them too).
+    """
+    odd = _CLEAN_QUERY.fullmatch(query) is None
+    pairs = query.split("&")
+    kept: list[str] = []
+    known: list[tuple[str, str]] = []
+    for pair in pairs:
+        normal = _ODD.sub(_respell, pair) if odd else pair
+        name, _, value = normal.partition("=")
+        fate = fates[name]
+        if fate != _TRACKING:
+            kept.append(pair)
+            if name and fate == _KEPT:
+                known.append((name, normal if value else name))
+    if len(known) > 1:
+        known.sort(key=itemgetter(0))
+    # An untouched query keeps even an empty "?": the fetched form changes nothing it need not.
+    fetched = query if len(kept) == len(pairs) else "&".join(kept)
+    mark = "?" if fetched or len(kept) == len(pairs) else ""
+    return mark + fetched, "?" + "&".join([pair for _, pair in known]) if known else ""
+
+
+# RFC 3986 6.2.2: unreserved characters bare, every other escape in upper case, and a stray "%" escaped itself.
+_UNRESERVED = frozenset(ascii_letters + digits + "-._~")
+_RESPELT = {chr(code): f"%{code:02X}" for code in range(128)}
+for _escape in map("".join, product("%", hexdigits, hexdigits)):
+    _char = chr(int(_escape[1:], 16))
+    _RESPELT[_escape] = _char if _char in _UNRESERVED else _escape.upper()
+
+
+def _respell(match: re.Match[str]) -> str:
+    return _RESPELT[match[0]]
+
+
+def address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The IP address a serialised host is; odd spellings of IPv4 were put right when it was parsed."""
+    try:
+        if name.endswith("]"):
+            return ipaddress.IPv6Address(name[1:-1])
+        return ipaddress.IPv4Address(name) if name[-1:].isdigit() else None
+    except ipaddress.AddressValueError:
+        return None
+
+
+@lru_cache(maxsize=1)
+def _suffixes() -> PublicSuffixList:
+    return PublicSuffixList()  # with the private section; parsing the list takes some 30 ms, so not at import
+
+
+def registrable(name: str) -> str | None:
+    """The part of a host name that somebody registered; None for addresses and public suffixes."""
+    # Nobody registers names under .local, RFC 6762 section 3.
+    if address(name) is not None or name.endswith((".local", ".local.")):
+        return None
+    domain: str | None = _suffixes().privatesuffix(name.removesuffix("."))
+    return domain
+
+
+def registrable_domain(name: str) -> str:
+    """The registrable domain of a host, or the host itself where there is none."""
+    # RFC 1035 2.3.4: no longer name exists, and inventions shall not fill the cache.
+    return _cached_domain(name) if len(name) <= 254 else name
+
+
+@lru_cache(maxsize=65536)
+def _cached_domain(name: str) -> str:
+    return registrable(name) or name.removesuffix(".")
+
+
+def fingerprint(text: str, secret: int) -> int:
+    """64 bits for the seen set. The secret is the crawl's own, so that nobody can publish colliding URLs."""
+    return int(xxhash.xxh3_64_intdigest(text.encode(), secret))
+
+
+def shard(domain: str, shards: int) -> int:
+    """The shard that owns a registrable domain: the same in every process and on every machine."""
+    return int(xxhash.xxh3_64_intdigest(domain.encode())) % shards
+
+
+def surt(url: str) -> str:
+    """The key of a URL's lines in a CDXJ index; "-" for nothing, and what is not on the web is its own key."""
+    if not url:
+        return "-"
+    if url.startswith("dns:"):
+        return reordered(url[4:]) + ")"
+    parts = split(url if _SCHEME.match(url) else "http://" + url)
+    if parts is None:
+        return url
+    port = None if parts.port == (443 if parts.scheme == "https" else 80) else parts.port
+    return cdx_key(parts.host, port, parts.path, parts.query)

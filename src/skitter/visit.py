@@ -1,0 +1,264 @@
+"""One visit, end to end. Read this first.
+
+    permission -> robots and budget -> fetch -> verdict -> parse -> page -> duplicate? -> links -> settlement
+
+A visit never writes anything: it returns its settlement and its finished archive records, and the shard's one committer
+makes them durable together. The failures of the web are outcomes; only a parser may raise, and that costs one page.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from skitter import dedup, politeness, robots, schedule, urls
+from skitter.dedup import Duplicates
+from skitter.links import LinkJudge
+from skitter.model import (
+    Document,
+    Exchange,
+    Failed,
+    Fault,
+    Fetched,
+    Link,
+    Outcome,
+    Page,
+    Purpose,
+    Reason,
+    Redirected,
+    Refused,
+    Settlement,
+    State,
+    Verdict,
+    Visit,
+)
+from skitter.parse import parse
+from skitter.permission import Permissions
+from skitter.ports import Archive, Clock, Fetcher, Frontier, Packed
+from skitter.scope import Scope
+from skitter.settings import Settings
+
+
+class Finished(Struct, frozen=True):
+    """A visit that is over but not durable yet: what to settle, and what to archive first."""
+
+    settlement: Settlement
+    packed: Packed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stations:
+    """What a visit passes on its way. Wired once per shard, in compose."""
+
+    settings: Settings
+    frontier: Frontier
+    fetcher: Fetcher
+    archive: Archive
+    scope: Scope
+    permissions: Permissions
+    links: LinkJudge
+    duplicates: Duplicates
+    clock: Clock
+    dice: random.Random = field(default_factory=random.Random)
+
+    def jitter(self) -> float:
+        """A number between -1 and 1."""
+        return self.dice.uniform(-1, 1)
+
+
+async def make(visit: Visit, at: Stations) -> Finished:
+    """Make one visit."""
+    if visit.link.purpose is Purpose.ROBOTS:
+        return await _fetch_robots(visit, at)
+
+    refusal = await at.permissions.refusal(visit.link.url) or at.scope.budget_refusal(visit.host_pages)
+    outcome: Outcome = Refused(refusal) if refusal else await at.fetcher.fetch(visit)
+
+    rules = await at.permissions.rules(urls.origin(visit.link.url))
+    owed = politeness.owed(rules, at.settings.politeness)
+    verdict = schedule.verdict(visit, outcome, owed, at.settings, at.clock.now(), at.jitter())
+    at.links.visited(visit.link)
+    match outcome:
+        case Fetched() if verdict.state is State.CRAWLED:
+            return await _store_page(visit, outcome, verdict, at)
+        case Redirected():
+            return _follow(visit, outcome, verdict, at)
+        case _:
+            settlement = Settlement(
+                visit=visit, verdict=verdict, exchange=exchange_of(outcome), status=status_of(outcome)
+            )
+            return Finished(settlement)
+
+
+# ------------------------------------------------------------------------------------------------ a page
+
+
+async def _store_page(visit: Visit, fetched: Fetched, verdict: Verdict, at: Stations) -> Finished:
+    """Parse, compare with what we have, judge the links, and pack it all for the committer."""
+    link = visit.link
+    at.frontier.in_hand(visit)  # from here to the next line but one, bytes from outside meet code in C
+    document = _read(link, fetched, at)
+    at.frontier.in_hand(None)
+    if isinstance(document, Failed):
+        failed = schedule.verdict(
+            visit, document, verdict.host_delay or 0.0, at.settings, at.clock.now(), 0.0
+        )
+        return Finished(
+            Settlement(visit=visit, verdict=failed, exchange=fetched.exchange, status=fetched.status)
+        )
+
+    page = _page(link, fetched, document, at)
+    twin = await at.duplicates.claim(page) if 200 <= page.status < 300 else None
+    identical = twin is not None and twin.digest == page.digest
+    if twin is not None:
+        page = replace(page, duplicate_of=twin.url, identical=identical)
+    # What an error page links to is its template; the page it stands for does not exist.
+    wanted, refused = at.links.found(link, document) if page.status < 400 else ([], [])
+    settlement = Settlement(
+        visit=visit,
+        verdict=verdict,
+        page=replace(page, links_count=len(wanted) + len(refused)),
+        links=wanted,
+        refused=refused,
+        exchange=fetched.exchange,
+        status=fetched.status,
+    )
+    return Finished(settlement, at.archive.pack(fetched.exchange, page, twin if identical else None))
+
+
+def _read(link: Link, fetched: Fetched, at: Stations) -> Document | Failed:
+    try:
+        return parse(link.url, fetched.headers, fetched.content, at.settings.parse)
+    except Exception as error:  # noqa: BLE001  a parser's bug costs one page, is recorded with its name, and ends there
+        return Failed(Fault.PARSER, f"{type(error).__name__}: {error}", fetched.exchange)
+
+
+def _page(link: Link, fetched: Fetched, document: Document, at: Stations) -> Page:
+    simhash = dedup.simhash(document.text, at.settings.dedup.min_words) if at.settings.dedup.near else None
+    return Page(
+        url=link.url,
+        requested_url=link.requested or link.url,
+        key=link.key,
+        host=link.host,
+        domain=urls.registrable_domain(link.host),
+        status=fetched.status,
+        fetched_at=fetched.exchange.started,
+        depth=link.depth,
+        parent=link.parent,
+        content_type=document.media_type,
+        charset=document.charset,
+        headers=fetched.headers,
+        size=len(fetched.content),
+        title=document.title,
+        description=document.description,
+        author=document.author,
+        keywords=document.keywords,
+        language=document.language,
+        text=document.text,
+        digest=dedup.payload_digest(fetched.payload),
+        simhash=simhash,
+        canonical=document.canonical,
+        robots=document.directives,
+        etag=header(fetched.headers, "etag"),
+        last_modified=header(fetched.headers, "last-modified"),
+        ignored=document.ignored,
+        meta=link.meta,
+    )
+
+
+# ------------------------------------------------------------------------------------------------ a redirect
+
+
+def _follow(visit: Visit, outcome: Redirected, verdict: Verdict, at: Stations) -> Finished:
+    """A redirect is not recursion: its target is a link that meets scope, robots, politeness and the guard itself."""
+    link, exchange = visit.link, outcome.exchange
+    packed = at.archive.pack(exchange, None, None)
+    judged = at.links.redirected(link, outcome.target) if outcome.target else None
+    if link.hops >= at.settings.fetch.max_redirects:
+        reason = Reason(
+            "redirects", f"more than {at.settings.fetch.max_redirects} redirects (fetch.max_redirects)"
+        )
+        verdict = replace(verdict, state=State.FAILED, reason=reason)
+    elif judged is None:
+        reason = Reason(
+            "redirect.target", f"redirects to {outcome.location[:200]!r}, which cannot be visited"
+        )
+        verdict = replace(verdict, state=State.REFUSED, reason=reason)
+    else:
+        hop, refusal = judged
+        verdict = replace(verdict, reason=Reason("redirect", f"redirects ({outcome.status}) to {hop.url}"))
+        whole = Settlement(visit=visit, verdict=verdict, exchange=exchange, status=outcome.status)
+        if refusal is not None:
+            return Finished(replace(whole, refused=[(hop, refusal)]), packed)
+        if hop.key != link.key:
+            return Finished(replace(whole, links=[hop]), packed)
+        # Only the spelling changes (slash, scheme, session id): the same record, fetched in its new form.
+        verdict = replace(verdict, state=State.QUEUED)
+        return Finished(replace(whole, verdict=verdict, again=hop), packed)
+    settlement = Settlement(visit=visit, verdict=verdict, exchange=exchange, status=outcome.status)
+    return Finished(settlement, packed)
+
+
+# ------------------------------------------------------------------------------------------------ a robots.txt
+
+
+async def _fetch_robots(visit: Visit, at: Stations) -> Finished:
+    """A robots.txt is a visit of its own, leased before any page of its origin."""
+    link = visit.link
+    outcome = await at.fetcher.fetch(visit)
+    now = at.clock.now()
+    asked = politeness.retry_after(outcome.headers, now) if isinstance(outcome, Fetched) else None
+    answer = robots.RobotsAnswer(origin=link.origin, outcome=outcome, hops=link.hops, retry_after=asked)
+    previous = await at.frontier.robots(link.origin)
+    meaning = robots.judge(answer, previous, at.settings.robots, now, at.jitter())
+
+    rules = await at.permissions.renew(meaning.copy) if meaning.copy else None
+    owed = politeness.owed(rules, at.settings.politeness)
+    exchange = exchange_of(outcome)
+    verdict = Verdict(
+        state=State.QUEUED if meaning.follow else State.CRAWLED,
+        host_free=schedule.host_free(visit, exchange, owed, at.settings),
+        host_delay=owed,
+        host_aside=meaning.aside or politeness.too_slow(rules, at.settings.politeness),
+        origin_held=meaning.hold,
+    )
+    settlement = Settlement(
+        visit=visit,
+        verdict=verdict,
+        robots=meaning.copy,
+        again=_robots_hop(link, meaning.follow) if meaning.follow else None,
+        exchange=exchange,
+        status=status_of(outcome),
+    )
+    answered = exchange is not None and not isinstance(outcome, Failed)
+    return Finished(settlement, at.archive.pack(exchange, None, None) if answered and exchange else None)
+
+
+def _robots_hop(link: Link, target: str) -> Link:
+    return replace(link, url=target, key=target, host=urls.host(target), hops=link.hops + 1)
+
+
+# ------------------------------------------------------------------------------------------------ small questions
+
+
+def exchange_of(outcome: Outcome) -> Exchange | None:
+    """What went over the wire, if anything did."""
+    return None if isinstance(outcome, Refused) else outcome.exchange
+
+
+def status_of(outcome: Outcome) -> int:
+    """The status code of the answer, 0 without one."""
+    match outcome:
+        case Fetched(_, status) | Redirected(_, status):
+            return status
+        case Refused() | Failed():
+            return 0
+        case _:
+            return 304
+
+
+def header(headers: Sequence[tuple[str, str]], name: str) -> str:
+    """The first field of that name."""
+    return next((value for field_name, value in headers if field_name == name), "")

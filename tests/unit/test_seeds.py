@@ -1,0 +1,123 @@
+"""Seeds from arguments and files: what becomes a Seed, and what is said about the rest."""
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skitter.model import Level
+from skitter.seeds import MAX_LINE, BadSeed, Seed, named, read
+
+
+def seeds(text: str | bytes) -> list[Seed]:
+    found = list(read(io.BytesIO(text if isinstance(text, bytes) else text.encode()), "seeds.txt"))
+    assert not [bad for bad in found if isinstance(bad, BadSeed)]
+    return [seed for seed in found if isinstance(seed, Seed)]
+
+
+def bad(text: str | bytes) -> BadSeed:
+    (only,) = read(io.BytesIO(text if isinstance(text, bytes) else text.encode()), "seeds.txt")
+    assert isinstance(only, BadSeed)
+    return only
+
+
+def test_an_argument_is_kept_as_it_was_written():
+    (seed,) = named([" Example.org/b/../a?utm_source=x#top"])
+    assert seed == Seed(url="Example.org/b/../a?utm_source=x#top", where="argument 1")
+
+
+def test_a_file_has_one_url_a_line_with_comments_and_empty_lines():
+    text = "\ufeff# mine\n\nhttps://a.example/\r\n   https://b.example/x  \n#https://c.example/\nd.example"
+    assert [seed.url for seed in seeds(text)] == [
+        "https://a.example/",
+        "https://b.example/x",
+        "https://d.example/",
+    ]
+
+
+def test_a_json_line_says_how_urgent_how_deep_and_what_to_remember():
+    (seed,) = seeds(
+        '{"url": "a.example", "priority": "low", "score": 2.5, "depth": 3, "meta": {"shelf": [1]}}'
+    )
+    assert (seed.level, seed.score, seed.depth, seed.meta) == (Level.LOW, 2.5, 3, {"shelf": [1]})
+
+
+def test_a_priority_may_be_a_number():
+    assert [seed.level for seed in seeds('{"url": "a.example", "priority": 4}')] == [Level.BACKGROUND]
+
+
+def test_other_keys_of_an_object_are_left_alone_so_that_an_export_can_be_read():
+    assert [
+        seed.url for seed in seeds('{"url": "https://a.example/", "state": "crawled", "parent": "x"}')
+    ] == ["https://a.example/"]
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("ftp://example.org/", "no http or https URL; write for example https://example.org/"),
+        ("mailto:me@example.org", "no http or https URL"),
+        ("https://", "no http or https URL"),
+        ("{not json", "write for example"),
+        ('{"priority": 1}', "missing required field `url`"),
+        ('{"url": 7}', "Expected `str`"),
+        ('{"url": "a.example", "depth": -1}', "`int` >= 0"),
+        ('{"url": "a.example", "priority": "urgent"}', "none of critical, high, normal, low, background (or 0 to 4)"),
+        ('{"url": "a.example", "priority": 9}', "the priority 9 is none of"),
+        (b"https://a.example/\xff", "not UTF-8"),
+        (b'{"url": "\xff"}', "write for example"),
+    ],
+)  # fmt: skip
+def test_a_bad_line_is_a_value_with_its_place_and_reason(line, part):
+    found = bad(line)
+    assert found.where == "seeds.txt:1"
+    assert part in found.reason.detail
+
+
+def test_a_bad_line_does_not_cost_the_others():
+    found = list(read(io.BytesIO(b"https://a.example/\nftp://x/\nhttps://b.example/\n"), "s"))
+    assert [type(seed) for seed in found] == [Seed, BadSeed, Seed]
+    assert isinstance(found[1], BadSeed)
+    assert found[1].where == "s:2"
+
+
+def test_a_line_without_end_is_refused_and_not_held_in_memory():
+    largest = 0
+
+    class Endless(io.BytesIO):
+        def readline(self, limit: int | None = -1, /) -> bytes:
+            nonlocal largest
+            line = super().readline(limit)
+            largest = max(largest, len(line))
+            return line
+
+    file = Endless(b"x" * (5 * MAX_LINE) + b"\nhttps://a.example/\n")
+    first, second = read(file, "s")
+    assert isinstance(first, BadSeed)
+    assert isinstance(second, Seed)
+    assert len(first.text) <= 200
+    assert largest <= MAX_LINE + 1
+
+
+def test_a_file_is_read_as_it_is_asked_for():
+    class OneLine(io.BytesIO):
+        def readline(self, limit: int | None = -1, /) -> bytes:
+            line = super().readline(limit)
+            assert line != b"second\n", "read ahead"
+            return line
+
+    first = next(iter(read(OneLine(b"https://a.example/\nsecond\n"), "s")))
+    assert isinstance(first, Seed)
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_make_it_raise(data):
+    for seed in read(io.BytesIO(data), "s"):
+        assert isinstance(seed, Seed | BadSeed)
+
+
+@given(st.text(max_size=100))
+def test_no_argument_makes_it_raise(text):
+    (seed,) = named([text])
+    assert isinstance(seed, Seed | BadSeed)
