@@ -19,7 +19,6 @@ from skitter.crawl import Shard, Stop
 from skitter.dedup import Duplicates
 from skitter.directory import CrawlDirectory
 from skitter.events import Event, Events, Warned
-from skitter.fetch.address import Resolver
 from skitter.fetch.http import HttpFetcher
 from skitter.fetch.request import user_agent
 from skitter.links import LinkJudge
@@ -121,7 +120,7 @@ def wire(directory: CrawlDirectory, settings: Settings, clock: Clock) -> Station
     agent = user_agent(settings.fetch)
     frontier = RocksFrontier(directory.state(0), settings)
     scope = Scope(settings.scope, directory.roots())
-    resolver = Resolver(settings.fetch, MemoryCache(settings.fetch.dns_cache, clock), clock)
+    names = MemoryCache(settings.fetch.dns_cache, clock)
     archive = WarcArchive(
         directory.archive,
         0,
@@ -134,7 +133,7 @@ def wire(directory: CrawlDirectory, settings: Settings, clock: Clock) -> Station
     return Stations(
         settings=settings,
         frontier=frontier,
-        fetcher=HttpFetcher(settings.fetch, resolver, clock),
+        fetcher=HttpFetcher(settings.fetch, names, clock),
         archive=archive,
         scope=scope,
         permissions=Permissions(frontier, MemoryCache(_RULES_CACHED, clock), clock, product_token(agent)),

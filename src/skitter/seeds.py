@@ -1,4 +1,4 @@
-"""Where a crawl begins: URLs from the command line, from files and from standard input.
+"""Where a crawl begins: URLs from the command line, from files and from standard input, as Links.
 
 A file has one URL a line, or a JSON object {url, priority, score, depth, meta} a line; both may be mixed. Empty lines and
 lines that begin with "#" are skipped. Other keys of an object are left alone, so that an export of URLs can be the seeds
@@ -6,27 +6,16 @@ of the next crawl. A bad line is a value, `BadSeed`, with its place and its reas
 not cost the other seeds. Files are read as a stream, so their size does not matter.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, BinaryIO
 
 import msgspec
 from msgspec import Meta, Struct
 
 from skitter import urls
-from skitter.model import Level, Reason
+from skitter.model import Level, Link, Reason
 
 MAX_LINE = 2**20  # bytes; a URL has at most some thousand, the rest is room for meta
-
-
-class Seed(Struct, frozen=True, kw_only=True):
-    """What somebody asks for. What is None is for the strategy to say."""
-
-    url: str  # as written
-    where: str
-    level: Level | None = None
-    score: float | None = None
-    depth: int = 0
-    meta: Mapping[str, Any] | None = None
 
 
 class BadSeed(Struct, frozen=True):
@@ -42,7 +31,7 @@ class _Line(Struct, frozen=True):
 
     url: str
     priority: str | int | None = None
-    score: float | None = None
+    score: float = 0.0
     depth: Annotated[int, Meta(ge=0)] = 0
     meta: dict[str, Any] | None = None
 
@@ -50,13 +39,13 @@ class _Line(Struct, frozen=True):
 _decode = msgspec.json.Decoder(_Line).decode
 
 
-def named(texts: Iterable[str]) -> Iterator[Seed | BadSeed]:
+def named(texts: Iterable[str], rules: urls.UrlRules = urls.DEFAULT_RULES) -> Iterator[Link | BadSeed]:
     """Seeds as they stand on the command line."""
     for number, text in enumerate(texts, start=1):
-        yield _seed(_Line(text), f"argument {number}")
+        yield _seed(_Line(text), f"argument {number}", rules)
 
 
-def read(file: BinaryIO, name: str) -> Iterator[Seed | BadSeed]:
+def read(file: BinaryIO, name: str, rules: urls.UrlRules = urls.DEFAULT_RULES) -> Iterator[Link | BadSeed]:
     """Seeds of a file or a pipe, line by line."""
     for number, line in _lines(file):
         where = f"{name}:{number}"
@@ -66,7 +55,7 @@ def read(file: BinaryIO, name: str) -> Iterator[Seed | BadSeed]:
         bare = line.strip().removeprefix(b"\xef\xbb\xbf")
         if not bare or bare.startswith(b"#"):
             continue
-        yield _json(bare, where) if bare.startswith(b"{") else _plain(bare, where)
+        yield _json(bare, where, rules) if bare.startswith(b"{") else _plain(bare, where, rules)
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
@@ -79,40 +68,52 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
             line = file.readline(MAX_LINE + 1)
 
 
-def _plain(line: bytes, where: str) -> Seed | BadSeed:
+def _plain(line: bytes, where: str, rules: urls.UrlRules) -> Link | BadSeed:
     try:
         text = line.decode()
     except UnicodeDecodeError:
         return _bad(where, line, "the line is not UTF-8 text")
-    return _seed(_Line(text), where)
+    return _seed(_Line(text), where, rules)
 
 
-def _json(line: bytes, where: str) -> Seed | BadSeed:
+def _json(line: bytes, where: str, rules: urls.UrlRules) -> Link | BadSeed:
     try:
         parsed = _decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         return _bad(where, line, f'{problem}; write for example {{"url": "https://example.org/"}}')
-    return _seed(parsed, where)
+    return _seed(parsed, where, rules)
 
 
-def _seed(line: _Line, where: str) -> Seed | BadSeed:
+def _seed(line: _Line, where: str, rules: urls.UrlRules) -> Link | BadSeed:
     level = _level(line.priority)
-    if level is None and line.priority is not None:
+    if level is None:
         names = ", ".join(level.name.lower() for level in Level)
         return _bad(
             where, line.url, f"the priority {line.priority!r} is none of {names} (or 0 to {len(Level) - 1})"
         )
-    if urls.seed(line.url) is None:
+    url = urls.seed(line.url, rules)
+    key = None if url is None else urls.key(url, rules)
+    if url is None or key is None:
         return _bad(where, line.url, "this is no http or https URL; write for example https://example.org/")
-    return Seed(
-        url=line.url.strip(), where=where, level=level, score=line.score, depth=line.depth, meta=line.meta
+    return Link(
+        url=url,
+        key=key,
+        host=urls.host(url),
+        depth=line.depth,
+        level=level,
+        score=line.score,
+        seed=True,
+        meta=line.meta,
     )
 
 
 def _level(priority: str | int | None) -> Level | None:
+    """A seed that says nothing is critical: somebody is waiting for it."""
+    if priority is None:
+        return Level.CRITICAL
     if isinstance(priority, str):
         return Level.__members__.get(priority.upper())
-    return Level(priority) if priority is not None and 0 <= priority < len(Level) else None
+    return Level(priority) if 0 <= priority < len(Level) else None
 
 
 def _bad(where: str, text: str | bytes, detail: str) -> BadSeed:

@@ -8,8 +8,9 @@ Parsing is done by `skitter.urls`, whose `surt` is the way in.
 
 import re
 from string import hexdigits
+from urllib.parse import unquote_to_bytes
 
-_WWW = re.compile(r"www[0-9]*\.")
+_WWW = re.compile(r"\Awww[0-9]*\.")
 _SLASHES = re.compile(r"//+")
 # What the key maker takes for a session: a known name with a value of the length such ids have.
 _SESSION_PAIR = re.compile(
@@ -28,7 +29,7 @@ def reordered(host: str) -> str:
 
 def cdx_key(host: str, port: int | None, path: str, query: str) -> str:
     """The key for the parts of a serialised URL; the port is None where it is the scheme's own."""
-    name = reordered(_WWW.sub("", host, count=1) if _WWW.match(host) else host)
+    name = reordered(_WWW.sub("", host))
     place = f"{name}:{port})" if port is not None else f"{name})"
     query = _query(_bare(query).lower()) if query else ""
     return f"{place}{_path(_bare(path).lower())}{query}"
@@ -54,14 +55,15 @@ def _bare(text: str) -> str:
     One pass with a stack: an escape can only be completed by the byte that was just pushed, so "%252525…" takes
     linear time, where decoding round by round would take quadratic time.
     """
-    if "%" in text:
+    raw = unquote_to_bytes(text)
+    if b"%" in raw:
         stack = bytearray()
-        for byte in text.encode():
+        for byte in raw:
             stack.append(byte)
-            while stack[-3:-2] == b"%" and (escape := _HEX.get(bytes(stack[-2:]))) is not None:
-                stack[-3:] = escape
-        text = stack.decode("latin-1")
-    return _UNSAFE.sub(lambda char: f"%{ord(char[0]):02x}", text)
+            while stack[-3:-2] == b"%" and (escaped := _HEX.get(bytes(stack[-2:]))) is not None:
+                stack[-3:] = escaped
+        raw = bytes(stack)
+    return _UNSAFE.sub(lambda char: f"%{ord(char[0]):02x}", raw.decode("latin-1"))
 
 
 _HEX = {(high + low).encode(): bytes.fromhex(high + low) for high in hexdigits for low in hexdigits}

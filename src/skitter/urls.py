@@ -59,7 +59,7 @@ class _Page(NamedTuple):
 # segments that cannot be dots, and only characters outside every percent-encode set. A relative reference must not
 # have a colon in its first segment. Plain paths may hold "%": `_is_plain` looks at those again.
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-_HOST = rf"(?:(?:[a-z0-9-]+\.)*[a-z]{{2,}}|(?:{_BYTE}\.){{3}}{_BYTE})"
+_HOST = rf"(?:(?:[a-z0-9-]{{1,63}}\.){{,8}}[a-z]{{2,63}}|(?:{_BYTE}\.){{3}}{_BYTE})"
 _PORT = r"(?::(?!80\b|443\b)(?:[1-5][0-9]{4}|[1-9][0-9]{0,3}))?"
 _SEGMENT = r"[\w\-~!$&'()*+,=@%][\w\-~!$&'()*+,=@%:.]*"
 _PLAIN = re.compile(
@@ -69,13 +69,17 @@ _PLAIN = re.compile(
     r"(?:#.*)?",
     re.ASCII | re.DOTALL,
 )
-_PLAIN_MAX = 2048  # longer ones are rare, and ada refuses hosts that `_PLAIN` would let through
 _FOREIGN_SCHEME = re.compile(r"(?!https?:)[a-z][a-z0-9+.\-]*:", re.IGNORECASE | re.ASCII)
 _HEAD = re.compile(rf"(https?://({_HOST}){_PORT})/")
 # RFC 3986 3.3: pchar and "/", without the escapes and the path parameters a key may lose.
 _CLEAN_PATH = re.compile(r"(?:/[\w\-.~!$&'()*+,=:@]+)*/?", re.ASCII)
-# RFC 3986 3.4: everything a query (and so a path) may not hold as it is, and every escape.
-_ODD = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[^\w\-.~!$&'()*+,;=:@/?%]", re.ASCII)
+# RFC 3986 6.2.2: what a key spells differently in path and query. That is an escape that is broken or in lower case,
+# an escape of an unreserved character, and a character that neither a path nor a query may hold as it is.
+_ODD = re.compile(
+    r"%(?![0-9A-F]{2})(?:[0-9A-Fa-f]{2})?|%(?:2[DE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7E)"
+    r"|[^\w\-.~!$&'()*+,;=:@/?%]",
+    re.ASCII,
+)
 _CLEAN_QUERY = re.compile(r"[\w\-.~!$&'()*+,;=:@/?]*", re.ASCII)
 # The root's dot is kept behind another dot: "1.." is a name, but "1." is an IPv4 address.
 _ROOT_DOT = re.compile(r"(?<=[^./])\.(?=:|\Z)")
@@ -87,13 +91,17 @@ _SLASHES = re.compile(r"//+")
 
 def whatwg(href: str, base: str | None = None) -> str | None:
     """Parse and serialise by the WHATWG standard, any scheme, with the fragment; None for its failure."""
-    if not href.isascii():
-        # The standard speaks of scalar values: a lone surrogate is U+FFFD before parsing begins.
-        href = href.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     try:
-        return normalize_url(href) if base is None else join_url(base, href)
+        return normalize_url(_scalar(href)) if base is None else join_url(_scalar(base), _scalar(href))
     except ValueError:
         return None
+
+
+def _scalar(text: str) -> str:
+    """Text as the standard sees it, in scalar values: a lone surrogate is U+FFFD before parsing begins."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def resolve(href: str, base: str) -> str | None:
@@ -120,7 +128,7 @@ def canonical(url: str, rules: UrlRules = DEFAULT_RULES) -> str | None:
 
 def link(href: str, base: str, rules: UrlRules = DEFAULT_RULES) -> tuple[str, str] | None:
     """The fetched form and the key of a link on the page base: `resolve` and both forms, in one pass."""
-    plain = _PLAIN.fullmatch(href) if len(href) < _PLAIN_MAX else None
+    plain = _PLAIN.fullmatch(href)
     page = _page(base)
     if plain is None or page is None:
         return None if _FOREIGN_SCHEME.match(href) else _parsed_link(href, base, rules)
@@ -151,7 +159,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _HOST_PORT = re.compile(r"[^/?#:@\s]+:[0-9]{1,5}(?=[/?#]|\Z)")
 
 
-def seed(text: str) -> str | None:
+def seed(text: str, rules: UrlRules = DEFAULT_RULES) -> str | None:
     """The fetched form of what a person types: https unless a scheme is given; `localhost:8000` is a host."""
     text = text.strip()
     if text.startswith("//"):
@@ -161,7 +169,7 @@ def seed(text: str) -> str | None:
         if text.startswith(("/", "\\", ".")):
             return None
         text = "https://" + text
-    return fetched_form(text)
+    return fetched_form(text, rules)
 
 
 def split(url: str) -> Parts | None:
@@ -213,7 +221,7 @@ def _cut(url: str) -> _Pieces:
 
 
 def _pieces(url: str) -> _Pieces | None:
-    plain = _PLAIN.fullmatch(url) if len(url) < _PLAIN_MAX else None
+    plain = _PLAIN.fullmatch(url)
     if plain is not None:
         site, path, query = plain.groups()
         if site is not None and _is_plain(site, path):
@@ -326,7 +334,7 @@ def _queries(query: str, fates: _Fates) -> tuple[str, str]:
     return mark + fetched, "?" + "&".join([pair for _, pair in known]) if known else ""
 
 
-# RFC 3986 6.2.2: unreserved characters bare, every other escape in upper case, and a stray "%" escaped itself.
+# How it spells them: unreserved characters bare, every other escape in upper case, and a stray "%" escaped itself.
 _UNRESERVED = frozenset(ascii_letters + digits + "-._~")
 _RESPELT = {chr(code): f"%{code:02X}" for code in range(128)}
 for _escape in map("".join, product("%", hexdigits, hexdigits)):

@@ -1,4 +1,4 @@
-"""Seeds from arguments and files: what becomes a Seed, and what is said about the rest."""
+"""Seeds from arguments and files: what becomes a Link, and what is said about the rest."""
 
 import io
 
@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skitter.model import Level
-from skitter.seeds import MAX_LINE, BadSeed, Seed, named, read
+from skitter import urls
+from skitter.model import Level, Link
+from skitter.seeds import MAX_LINE, BadSeed, named, read
 
 
-def seeds(text: str | bytes) -> list[Seed]:
+def seeds(text: str | bytes) -> list[Link]:
     found = list(read(io.BytesIO(text if isinstance(text, bytes) else text.encode()), "seeds.txt"))
     assert not [bad for bad in found if isinstance(bad, BadSeed)]
-    return [seed for seed in found if isinstance(seed, Seed)]
+    return [seed for seed in found if isinstance(seed, Link)]
 
 
 def bad(text: str | bytes) -> BadSeed:
@@ -22,9 +23,27 @@ def bad(text: str | bytes) -> BadSeed:
     return only
 
 
-def test_an_argument_is_kept_as_it_was_written():
-    (seed,) = named([" Example.org/b/../a?utm_source=x#top"])
-    assert seed == Seed(url="Example.org/b/../a?utm_source=x#top", where="argument 1")
+def test_an_argument_becomes_a_seed_with_both_spellings_and_its_host():
+    (link,) = named([" http://Example.org/b/../a?utm_source=x&sid=1#top"])
+    assert link == Link(
+        url="http://example.org/a?sid=1",
+        key="http://example.org/a",
+        host="example.org",
+        level=Level.CRITICAL,
+        seed=True,
+    )
+
+
+def test_a_seed_without_a_scheme_gets_https():
+    assert [link.url for link in seeds("example.org")] == ["https://example.org/"]
+
+
+def test_the_rules_of_the_crawl_make_both_spellings():
+    rules = urls.UrlRules(tracking_params=("x",), fold_www=True, fold_trailing_slash=True)
+    (link,) = named(["http://www.example.org/a/?x=1&utm_source=2"], rules)
+    assert isinstance(link, Link)
+    assert link.url == "http://www.example.org/a/?utm_source=2"
+    assert link.key == "http://example.org/a?utm_source=2"
 
 
 def test_a_file_has_one_url_a_line_with_comments_and_empty_lines():
@@ -77,7 +96,7 @@ def test_a_bad_line_is_a_value_with_its_place_and_reason(line, part):
 
 def test_a_bad_line_does_not_cost_the_others():
     found = list(read(io.BytesIO(b"https://a.example/\nftp://x/\nhttps://b.example/\n"), "s"))
-    assert [type(seed) for seed in found] == [Seed, BadSeed, Seed]
+    assert [type(seed) for seed in found] == [Link, BadSeed, Link]
     assert isinstance(found[1], BadSeed)
     assert found[1].where == "s:2"
 
@@ -95,7 +114,7 @@ def test_a_line_without_end_is_refused_and_not_held_in_memory():
     file = Endless(b"x" * (5 * MAX_LINE) + b"\nhttps://a.example/\n")
     first, second = read(file, "s")
     assert isinstance(first, BadSeed)
-    assert isinstance(second, Seed)
+    assert isinstance(second, Link)
     assert len(first.text) <= 200
     assert largest <= MAX_LINE + 1
 
@@ -108,16 +127,16 @@ def test_a_file_is_read_as_it_is_asked_for():
             return line
 
     first = next(iter(read(OneLine(b"https://a.example/\nsecond\n"), "s")))
-    assert isinstance(first, Seed)
+    assert isinstance(first, Link)
 
 
 @given(st.binary(max_size=200))
 def test_no_bytes_make_it_raise(data):
     for seed in read(io.BytesIO(data), "s"):
-        assert isinstance(seed, Seed | BadSeed)
+        assert isinstance(seed, Link | BadSeed)
 
 
 @given(st.text(max_size=100))
 def test_no_argument_makes_it_raise(text):
     (seed,) = named([text])
-    assert isinstance(seed, Seed | BadSeed)
+    assert isinstance(seed, Link | BadSeed)

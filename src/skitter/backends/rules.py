@@ -5,11 +5,24 @@ pages lie behind an archive's mark are functions of their arguments.
 """
 
 import base64
+import sys
 from typing import Protocol, TypeVar
 
 import msgspec
 
-from skitter.model import Counts, Level, Link, Page, Place, Purpose, Reason, RobotsCopy, Settlement, State, Visit
+from skitter.model import (
+    Counts,
+    Level,
+    Link,
+    Page,
+    Place,
+    Purpose,
+    Reason,
+    RobotsCopy,
+    Settlement,
+    State,
+    Visit,
+)
 from skitter.ports import Mark
 
 K = TypeVar("K")
@@ -53,6 +66,8 @@ def crash_reason(in_hand: int) -> Reason:
 # How long a host waits for the next hop of its robots.txt, which may be on a host with a clock of its own, before the
 # robots.txt is asked for from the start.
 HOP_PATIENCE = 60.0
+# The score of such a hop: before every page of its host.
+BEFORE_ALL = sys.float_info.max
 # RFC 9309 2.4: a cached copy is used for a day at most.
 NO_ROBOTS_FOR = 86400.0
 
@@ -156,6 +171,13 @@ def behind(place: Place | None, mark: Mark) -> bool:
     if place is None:
         return False
     return place.file > mark.file or (place.file == mark.file and place.offset + place.length > mark.end)
+
+
+def indexed(page: Page) -> tuple[bool, bool]:
+    """Whether later pages are compared with this one: by digest, by SimHash."""
+    good = 200 <= page.status < 300
+    by_simhash = good and page.simhash is not None and not page.duplicate_of
+    return good and bool(page.digest) and not page.identical, by_simhash
 
 
 def same_lease(held: Visit | None, visit: Visit) -> bool:

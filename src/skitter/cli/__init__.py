@@ -1,0 +1,106 @@
+"""The command line. Finds the command, runs it, and turns what went wrong into a line and an exit code.
+
+Commands live in modules of their own name and are imported when they are asked for: `skitter --version` loads no engine.
+Each has `parser()` and `run(arguments) -> exit code`. Results go to standard output, everything else to standard error.
+"""
+
+import difflib
+import io
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+
+import skitter
+from skitter.cli.usage import Exit, UsageError
+from skitter.ports import StateError
+from skitter.settings import SettingsError
+
+COMMANDS: Mapping[str, str] = {
+    "crawl": "crawl from these URLs into a directory",
+    "resume": "go on with a crawl where it stopped, however it stopped",
+    "status": "a crawl in numbers: counts, rates, hosts, errors, caches",
+    "why": "every decision taken about a URL",
+    "pages": "list and filter the pages of a crawl",
+    "export": "write a crawl as JSON lines, CSV, URL list, link list or CDXJ",
+    "url": "what a URL is fetched as and known by",
+    "robots": "what a robots.txt says about URLs",
+    "doctor": "is everything here that is needed?",
+}
+
+_HELP = """\
+Skitter, a polite web crawler that never loses work.
+
+usage: skitter COMMAND [ARGUMENTS]
+       skitter COMMAND --help
+       skitter --version
+
+commands:
+{commands}
+
+examples:
+  skitter crawl https://example.org
+  skitter status skitter-example.org
+  skitter why skitter-example.org https://example.org/about
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the result is its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a title must not break a terminal that cannot show it
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+    except (UsageError, SettingsError) as problem:
+        return _complain(str(problem), Exit.USAGE)
+    except StateError as problem:
+        return _complain(str(problem), Exit.STATE)
+    except BrokenPipeError:
+        return _reader_has_enough()
+    except OSError as problem:
+        where = f"{problem.filename}: " if problem.filename else ""
+        return _complain(f"{where}{problem.strerror or problem}", Exit.STATE)
+    except KeyboardInterrupt:
+        return _complain("interrupted", Exit.INTERRUPTED)
+    return code
+
+
+def _run(words: Sequence[str]) -> int:
+    if not words or words[0] in {"-h", "--help", "help"}:
+        listed = "\n".join(f"  {name:<8} {summary}" for name, summary in COMMANDS.items())
+        print(_HELP.format(commands=listed), end="", file=sys.stdout if words else sys.stderr)
+        return Exit.DONE if words else Exit.USAGE
+    name, *rest = words
+    if name in {"-V", "--version"}:
+        print(f"skitter {skitter.__version__}")
+        return Exit.DONE
+    if name not in COMMANDS:
+        raise UsageError(_no_such_command(name))
+    command = import_module(f"skitter.cli.{name}")
+    try:
+        arguments = command.parser().parse_args(rest)
+    except SystemExit:  # argparse has printed the help
+        return Exit.DONE
+    return int(command.run(arguments))
+
+
+def _no_such_command(name: str) -> str:
+    if "." in name or "/" in name:
+        return f"{name!r} is not a command; did you mean: skitter crawl {name}?"
+    near = difflib.get_close_matches(name, COMMANDS, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"commands are {', '.join(COMMANDS)}"
+    return f"{name!r} is not a command; {hint}"
+
+
+def _complain(message: str, code: Exit) -> int:
+    print(f"skitter: {message}", file=sys.stderr)
+    return code
+
+
+def _reader_has_enough() -> int:
+    """`skitter pages DIR | head` is no failure. Python would complain again when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return Exit.DONE

@@ -60,6 +60,13 @@ def decode(payload: bytes, codings: Sequence[str], limit: int) -> Decoded:
     return Decoded(content, flaw)
 
 
+def decode_transfer(body: bytes, codings: Sequence[str], limit: int) -> Decoded:
+    """The payload of a body as it came over the wire (RFC 9112 6.1: chunked comes last, and may be all there is)."""
+    if codings and codings[-1] == "chunked":
+        body, codings = unchunk(body), codings[:-1]
+    return decode(body, codings, limit)
+
+
 def unchunk(body: bytes) -> bytes:
     """The payload of a chunked body (RFC 9112 7.1); of a broken one, what stands before the break."""
     parts: list[bytes] = []

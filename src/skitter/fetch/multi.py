@@ -35,8 +35,9 @@ class Multi:
                 self._multi.remove_handle(curl)
 
     def close(self) -> None:
-        """Close every connection. Nothing may be in flight."""
-        self._cancel_timer()
+        """Close every connection. What is in flight ends as cut off."""
+        for curl in list(self._waiting):
+            self._end(curl, pycurl.E_ABORTED_BY_CALLBACK, "the fetcher was closed")
         self._multi.close()
         for fd in list(self._watched):
             self._watch(pycurl.POLL_REMOVE, fd, None, None)

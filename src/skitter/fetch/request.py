@@ -35,9 +35,9 @@ BAD_PORTS = frozenset(
     ).split()
 )
 
-# RFC 9110 5.6.2 and 5.5: a field name is a token; a value is visible characters, spaces and tabs.
+# RFC 9110 5.6.2 and 5.5: a field name is a token; a value is visible ASCII, with spaces and tabs between.
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_VALUE = re.compile(r"[\x21-\x7e\xa0-\xff](?:[\t\x20-\x7e\xa0-\xff]*[\x21-\x7e\xa0-\xff])?")
+_VALUE = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?")
 # RFC 9110 10.1.5: a user agent begins with a product; ours is also the token robots.txt files name.
 _USER_AGENT = re.compile(r"[A-Za-z0-9_.-]+(?:/[!-~]+)?(?: [\x20-\x7e]*[\x21-\x7e])?")
 _EMAIL = re.compile(r"[^\s@()<>]+@[^\s@()<>]+")
@@ -120,4 +120,4 @@ def fields(validators: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 def head(where: Target, lines: Sequence[str]) -> bytes:
     """The request head as libcurl sends it when given this target, Host and these lines."""
     text = "\r\n".join((f"GET {where.path} HTTP/1.1", f"Host: {where.authority}", *lines, "", ""))
-    return text.encode("latin-1")
+    return text.encode("ascii")

@@ -6,7 +6,7 @@ block itself. libcurl has already refused what is no HTTP.
 
 from collections.abc import Sequence
 
-from skitter.fetch.decode import Flaw, decode, unchunk
+from skitter.fetch.decode import Flaw, decode, decode_transfer
 from skitter.model import (
     Exchange,
     Failed,
@@ -23,11 +23,14 @@ Headers = Sequence[tuple[str, str]]
 
 # RFC 9110 15.4: the statuses whose Location is where the resource is now. 300 leaves the choice to a person.
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
+_BLANK = " \t\r"
 
 
 def outcome(exchange: Exchange, limit: int, purpose: Purpose = Purpose.PAGE) -> Outcome:
     """The outcome of a whole answer. `limit` bounds the decoded content."""
     status, headers = read_head(exchange.head)
+    if not exchange.head.endswith((b"\n\r\n", b"\n\n")):
+        return Failed(Fault.RESET, "the connection ended in the middle of the header fields", exchange)
     if status < 200:
         return Failed(Fault.PROTOCOL, f"status {status} is no final answer", exchange)
     if status == 304:
@@ -35,11 +38,12 @@ def outcome(exchange: Exchange, limit: int, purpose: Purpose = Purpose.PAGE) -> 
     location = first(headers, "location") if status in _REDIRECTS else ""
     if location:
         return Redirected(exchange, status, headers, resolve(location, exchange.url) or "", location)
-    payload = unchunk(exchange.body) if is_chunked(headers) else exchange.body
-    decoded = decode(payload, codings(headers, "content-encoding"), limit)
-    if decoded.flaw is Flaw.OVERSIZE and purpose is not Purpose.ROBOTS:
+    transferred = decode_transfer(exchange.body, codings(headers, "transfer-encoding"), limit)
+    decoded = decode(transferred.content, codings(headers, "content-encoding"), limit)
+    # RFC 9309 2.5: what exceeds the limit of a robots.txt is left unread, the rest is in force.
+    if Flaw.OVERSIZE in (transferred.flaw, decoded.flaw) and purpose is not Purpose.ROBOTS:
         return Failed(Fault.BOMB, f"more than {limit} bytes once decoded", exchange)
-    return Fetched(exchange, status, headers, payload, decoded.content)
+    return Fetched(exchange, status, headers, transferred.content, decoded.content)
 
 
 def read_head(head: bytes) -> tuple[int, list[tuple[str, str]]]:
@@ -53,7 +57,7 @@ def read_head(head: bytes) -> tuple[int, list[tuple[str, str]]]:
     for line in lines:
         name, colon, value = line.partition(":")
         if colon:
-            headers.append((name.strip().lower(), value.strip().replace("\r", " ").replace("\0", " ")))
+            headers.append((name.strip(_BLANK).lower(), value.strip(_BLANK).replace("\r", " ")))
     return _status(status), headers
 
 
@@ -82,11 +86,6 @@ def first(headers: Headers, name: str) -> str:
 def codings(headers: Headers, name: str) -> list[str]:
     """The codings a field lists, in the order they were applied; it may stand on several lines."""
     return [word for key, value in headers if key == name for word in value.lower().replace(",", " ").split()]
-
-
-def is_chunked(headers: Headers) -> bool:
-    """Whether the body is framed in chunks (RFC 9112 6.1: chunked is the last transfer coding)."""
-    return codings(headers, "transfer-encoding")[-1:] == ["chunked"]
 
 
 def declared_length(lines: Sequence[bytes]) -> int:

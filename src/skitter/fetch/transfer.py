@@ -21,6 +21,9 @@ from skitter.settings import FetchSettings
 _IDLE_CONNECTION = 330
 # Larger reads mean fewer callbacks per body; the buffer is shared by all transfers of a CurlMulti.
 _READ_BUFFER = 128 * 1024
+# MAX_HTTP_RESP_HEADER_SIZE of libcurl: all header blocks of one transfer, interim answers included.
+_HEAD_END = 300 * 1024
+_EMPTY_LINES = (b"\r\n", b"\n")
 
 
 class Flight:
@@ -32,6 +35,11 @@ class Flight:
         self.limit = limit
         self.held = 0
         self.peak = 0
+
+    def hold(self, size: int) -> None:
+        """Count bytes in; a negative size counts them out."""
+        self.held += size
+        self.peak = max(self.peak, self.held)
 
 
 class Order(Struct, frozen=True):
@@ -51,7 +59,8 @@ class Transfer:
         self, settings: FetchSettings, guard: Callable[[str], Reason | None], flight: Flight
     ) -> None:
         self.curl = pycurl.Curl()
-        self.fault: Fault | None = None  # the limit that we ended the transfer for
+        self.fault: Fault | None = None  # the limit of ours that ended the transfer
+        self.trouble = ""  # what this machine could not give
         self.refused: Reason | None = None  # why the guard refused to connect
         self._guard = guard
         self._flight = flight
@@ -110,8 +119,10 @@ class Transfer:
     def head(self) -> bytes:
         """The header block of the final answer as received; interim answers (RFC 9110 15.2) are left out."""
         lines = self._lines
-        starts = [at + 1 for at, line in enumerate(lines[:-1]) if line in (b"\r\n", b"\n")]
-        return b"".join(lines[starts[-1] :] if starts else lines)
+        if lines.count(b"\r\n") + lines.count(b"\n") > 1:
+            ends = [at for at, line in enumerate(lines[:-1]) if line in _EMPTY_LINES]
+            lines = lines[ends[-1] + 1 :]
+        return b"".join(lines)
 
     def body(self) -> bytes:
         """The body as received, as far as it came."""
@@ -119,16 +130,17 @@ class Transfer:
 
     def clear(self) -> None:
         """Let go of the answer."""
-        self._flight.held -= self._received
+        self._flight.hold(-self._received)
         self._received = 0
         self._lines.clear()
         self._chunks.clear()
         self.fault = None
         self.refused = None
+        self.trouble = ""
 
     def _take(self, chunk: bytes) -> int | None:
         """libcurl's body callback. Any answer but None ends the transfer."""
-        if not self._received and not self._head_fits():
+        if not self._received and not self.head_fits():
             return -1
         room = self._max_body - self._received
         if len(chunk) > room:
@@ -139,13 +151,14 @@ class Transfer:
             return -1
         self._chunks.append(chunk)
         self._received += len(chunk)
-        self._flight.held += len(chunk)
+        self._flight.hold(len(chunk))
         return None if self.fault is None else -1
 
-    def _head_fits(self) -> bool:
-        if sum(map(len, self._lines)) > self._max_headers:
+    def head_fits(self) -> bool:
+        """Whether the header block keeps to the limits; libcurl stops it at the latest where `_HEAD_END` says."""
+        if sum(map(len, self._lines)) > min(self._max_headers, _HEAD_END):
             self.fault = Fault.HEADERS
-        elif declared_length(self._lines) > self._max_body:
+        elif self._chunks and declared_length(self._lines) > self._max_body:
             self.fault = Fault.SIZE
         return self.fault is None
 
@@ -156,7 +169,11 @@ class Transfer:
         self.refused = self._guard(name)
         if self.refused is not None:
             return pycurl.SOCKET_BAD
-        return _Socket(family, kind, protocol)
+        try:
+            return _Socket(family, kind, protocol)
+        except OSError as problem:
+            self.trouble = f"no socket to be had: {problem.strerror}"
+            return pycurl.SOCKET_BAD
 
 
 class _Socket(socket.socket):

@@ -191,19 +191,19 @@ def robots_rules(body: bytes, agent: str) -> RobotsRules:
 
 # ------------------------------------------------------------------------------------------------ how often, and when
 
-_DELAY = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(?:<.*)?", re.ASCII)  # some files are HTML: "10<BR>"
-_RATE = re.compile(
-    r"(\d{1,9})\s*/\s*(\d{1,9})\s*([smhd]?)(?:\s+\d{4}\s*-\s*\d{4})?", re.ASCII | re.IGNORECASE
-)
+_DELAY = re.compile(r"(\d+(?:\.\d*)?|\.\d+) ?(?:<.*)?", re.ASCII)  # some files are HTML: "10<BR>"
+_RATE = re.compile(r"(\d{1,9}) ?/ ?(\d{1,9}) ?([smhd]?)(?: \d{4} ?- ?\d{4})?", re.ASCII | re.IGNORECASE)
 _RATE_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
-_WINDOW = re.compile(r"(\d\d)(\d\d)\s*[-\s]\s*(\d\d)(\d\d)", re.ASCII)
+_WINDOW = re.compile(r"(\d\d)(\d\d)(?: ?- ?| )(\d\d)(\d\d)", re.ASCII)
 
 
 def _values(
     limits: Sequence[tuple[int, str]], directive: int, form: re.Pattern[str]
 ) -> Iterator[re.Match[str]]:
-    """The values of one directive that have the right form."""
-    return filter(None, (form.fullmatch(value) for kind, value in limits if kind == directive))
+    """The values of one directive that have the right form, runs of white space counted as one."""
+    return filter(
+        None, (form.fullmatch(" ".join(value.split())) for kind, value in limits if kind == directive)
+    )
 
 
 def _crawl_delays(limits: Sequence[tuple[int, str]]) -> Iterator[float]:

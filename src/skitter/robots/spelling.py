@@ -20,7 +20,7 @@ _ODD_IN_RULES = re.compile(rf"{_ESCAPE}|\$(?!\n|\Z)|[^{_PLAIN}%*$\n]", re.ASCII)
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 _PLAIN_URL = re.compile(rf"https?://[^/?;#\\]*(/[{_PLAIN}]*)\Z")
-_ANY_URL = re.compile(r"(?://)?(?:[^/?;#]*://)?[^/?;#]*([^#]*)")
+_ANY_URL = re.compile(r"(?://)?(?:[^/?;#\\]*://)?[^/?;#\\]*([^#]*)")
 _AS_IN_PATHS = str.maketrans("\\", "/", "\t\n\r")  # what WHATWG makes of these in the path of an http URL
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]*")

@@ -41,6 +41,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 _TRANSFER_CODING = re.compile(rb"\ntransfer-encoding[ \t]*:[ \t]*(?!identity[ \t]*\r?\n)")
 _CONTENT_LENGTH = re.compile(rb"\ncontent-length[ \t]*:[ \t]*(\d{1,18})[ \t]*\r?\n")
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")  # RFC 9112 7.1
+_TRAILER = re.compile(rb"(?:[^\r\n]+\r?\n)*+\r?\n")  # RFC 9112 7.1.2
 
 
 class _Payload(NamedTuple):
@@ -158,7 +159,7 @@ def dechunk(body: bytes) -> tuple[bytes, bool]:
     while size := _CHUNK.match(body, at):
         start, length = size.end(), int(size[1], 16)
         if not length:
-            return b"".join(pieces), True
+            return b"".join(pieces), _TRAILER.match(body, start) is not None
         pieces.append(body[start : start + length])
         at = start + length
         if body.startswith(b"\r\n", at):

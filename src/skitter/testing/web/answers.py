@@ -1,6 +1,6 @@
 """Answers that are no page, not yet a page, or a page that asks something of robots."""
 
-import datetime
+import datetime as dt
 from email.utils import format_datetime
 
 from skitter.testing.web.graph import PAGE, Anchor, Answer, Fate, Resource
@@ -10,24 +10,21 @@ GONE = (404, 410)
 DENIED = (400, 401, 403, 405, 406, 451)
 STAYING_ERRORS = (500, 502)
 # All dates in the web are counted from here, so that it does not change with the day it is served on.
-DAY_ZERO = datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)
+DAY_ZERO = dt.datetime(2025, 1, 1, tzinfo=dt.UTC)
 
 
 def statuses(site: Site) -> None:
     """Statuses that are final, linked pages that do not exist, and errors that stay."""
     anchors = [link(site.url("/status/nothing-here.html")), link(site.url("/status/nor-here/"))]
-    for status in GONE:
-        anchors.append(_answering(site, status, Fate.GONE))
-    for status in DENIED:
-        anchors.append(_answering(site, status, Fate.DENIED))
-    for status in STAYING_ERRORS:
-        anchors.append(_answering(site, status, Fate.FAILED))
+    anchors += [_answering(site, status, Fate.GONE) for status in GONE]
+    anchors += [_answering(site, status, Fate.DENIED) for status in DENIED]
+    anchors += [_answering(site, status, Fate.FAILED) for status in STAYING_ERRORS]
     empty = Answer(status=204, media="", body=b"")
     anchors.append(link(site.add(Resource("/status/204.html", Fate.UNJUDGED, answers=(empty,)))))
     partial = Answer(status=206, headers=("Content-Range: bytes 0-1999/99999",))
     anchors.append(link(site.add(Resource("/status/206.html", Fate.UNJUDGED, answers=(partial,)))))
-    created = Answer(status=203)
-    anchors.append(link(site.add(Resource("/status/203.html", answers=(created,)))))
+    changed = Answer(status=203)
+    anchors.append(link(site.add(Resource("/status/203.html", answers=(changed,)))))
     site.hub("status", anchors)
 
 
@@ -73,7 +70,12 @@ def directives(site: Site) -> None:
         onward = site.add(Resource(f"/wishes/after-{name}.html"))
         answer = Answer(headers=(header,) if header else ())
         page = Resource(
-            f"/wishes/{name}.html", head=head, index=index, follow=follow, anchors=(link(onward),), answers=(answer,)
+            f"/wishes/{name}.html",
+            head=head,
+            index=index,
+            follow=follow,
+            anchors=(link(onward),),
+            answers=(answer,),
         )
         anchors.append(link(site.add(page)))
     site.hub("wishes", anchors)
@@ -81,7 +83,7 @@ def directives(site: Site) -> None:
 
 def conditional(site: Site) -> None:
     """Pages that know whether they changed."""
-    modified = format_datetime(DAY_ZERO - datetime.timedelta(days=40), usegmt=True)
+    modified = format_datetime(DAY_ZERO - dt.timedelta(days=40), usegmt=True)
     pages = (
         Resource("/kept/strong.html", etag='"v1-7f3a"'),
         Resource("/kept/weak.html", etag='W/"v1-7f3b"'),

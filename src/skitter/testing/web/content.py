@@ -1,6 +1,7 @@
 """Pages that repeat each other, and pages in all charsets and codings."""
 
-from skitter.testing.web.graph import Anchor, Answer, Fate, Resource
+from skitter.testing.web.faults import literal
+from skitter.testing.web.graph import Anchor, Answer, Resource
 from skitter.testing.web.site import Site, link
 from skitter.testing.web.words import dice, phrase
 
@@ -86,11 +87,13 @@ def codings(site: Site) -> None:
             target = f"/packed/{name}{'-chunked' if chunked else ''}.html"
             page = Resource(target, phrase=ALL, answers=(Answer(codings=coding, chunked=chunked),))
             anchors.append(link(site.add(page)))
-    anchors.append(link(site.add(Resource("/packed/chunked.html", phrase=ALL, answers=(Answer(chunked=True),)))))
+    anchors.append(
+        link(site.add(Resource("/packed/chunked.html", phrase=ALL, answers=(Answer(chunked=True),))))
+    )
     trailer = b"0\r\nX-Trailer: yes\r\n\r\n"
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
-    odd = head + b"5;note=x\r\n<p>hi\r\n00d\r\n there</p>\r\n\r\n\r\n" + trailer
-    anchors.append(link(site.add(_literal("/packed/trailer.html", odd))))
+    odd = head + b"5;note=x\r\n<p>hi\r\n00c\r\n there</p>\r\n\r\n" + trailer
+    anchors.append(link(site.add(literal("/packed/trailer.html", odd))))
     bare = b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<title>until closed</title><p>no length at all"
-    anchors.append(link(site.add(_literal("/packed/until-closed.html", bare))))
+    anchors.append(link(site.add(literal("/packed/until-closed.html", bare))))
     site.hub("packed", anchors)

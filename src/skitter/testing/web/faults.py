@@ -3,15 +3,24 @@
 import gzip
 import struct
 import zlib
-from functools import cache
+from functools import cache, partial
 
 import brotli
 import zstandard
 
 from skitter.model import Fault
 from skitter.testing.web.graph import (
-    Answer, Cut, Delayed, Dripped, Endless, Fate, Literal, Manner, Resource, Silent,
-)  # fmt: skip
+    Answer,
+    Cut,
+    Delayed,
+    Dripped,
+    Endless,
+    Fate,
+    Literal,
+    Manner,
+    Resource,
+    Silent,
+)
 from skitter.testing.web.site import Site, link
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -46,9 +55,14 @@ def endless(site: Site) -> None:
     pages = (
         _failing("/endless/body.html", Fault.SIZE, Endless(block)),
         Resource(
-            "/endless/chunks.html", Fate.FAILED, Fault.SIZE, answers=(Answer(manner=Endless(chunk), chunked=True, body=b""),)
+            "/endless/chunks.html",
+            Fate.FAILED,
+            Fault.SIZE,
+            answers=(Answer(manner=Endless(chunk), chunked=True, body=b""),),
         ),
-        _failing("/endless/head.html", Fault.HEADERS, Endless(b"X-More: " + b"a" * 4000 + b"\r\n", in_head=True)),
+        _failing(
+            "/endless/head.html", Fault.HEADERS, Endless(b"X-More: " + b"a" * 4000 + b"\r\n", in_head=True)
+        ),
         _failing("/endless/drip.html", Fault.TIMEOUT, Endless(b".", every=0.5)),
         _failing("/endless/head-drip.html", Fault.TIMEOUT, Endless(b"X-M: a\r\n", in_head=True, every=0.5)),
     )
@@ -60,20 +74,39 @@ def broken(site: Site) -> None:
     large = OK + b"X-Large: " + b"a" * 2_000_000 + b"\r\nContent-Length: 2\r\n\r\nok"
     pages = (
         _failing("/broken/cut.html", Fault.RESET, Cut(0.5)),
-        Resource("/broken/cut-chunks.html", Fate.FAILED, Fault.RESET, answers=(Answer(manner=Cut(0.5), chunked=True),)),
-        Resource("/broken/too-short.html", Fate.FAILED, Fault.RESET, answers=(Answer(declared_length=99_999),)),
+        Resource(
+            "/broken/cut-chunks.html",
+            Fate.FAILED,
+            Fault.RESET,
+            answers=(Answer(manner=Cut(0.5), chunked=True),),
+        ),
+        Resource(
+            "/broken/too-short.html", Fate.FAILED, Fault.RESET, answers=(Answer(declared_length=99_999),)
+        ),
         Resource("/broken/too-long.html", Fate.UNJUDGED, answers=(Answer(declared_length=100),)),
-        literal("/broken/garbage.html", b"\x00\x01\x02 no such protocol\r\n\r\n<p>hi", Fate.FAILED, Fault.PROTOCOL),
+        literal(
+            "/broken/garbage.html", b"\x00\x01\x02 no such protocol\r\n\r\n<p>hi", Fate.FAILED, Fault.PROTOCOL
+        ),
         literal("/broken/empty.html", b"", Fate.FAILED, Fault.RESET),
         literal("/broken/half-head.html", OK + b"Content-Le", Fate.FAILED, Fault.RESET),
         literal("/broken/large-head.html", large, Fate.FAILED, Fault.HEADERS),
         literal("/broken/bad-chunk.html", CHUNKED + b"zz\r\n<p>hi\r\n0\r\n\r\n", Fate.FAILED, Fault.PROTOCOL),
         literal("/broken/huge-chunk.html", CHUNKED + b"f" * 40 + b"\r\n<p>hi", Fate.FAILED, Fault.PROTOCOL),
-        literal("/broken/two-lengths.html", OK + b"Content-Length: 2\r\nContent-Length: 9\r\n\r\nok", Fate.UNJUDGED),
+        literal(
+            "/broken/two-lengths.html",
+            OK + b"Content-Length: 2\r\nContent-Length: 9\r\n\r\nok",
+            Fate.UNJUDGED,
+        ),
         literal("/broken/minus.html", OK + b"Content-Length: -1\r\n\r\nok", Fate.UNJUDGED),
-        literal("/broken/status-999.html", b"HTTP/1.1 999 Who knows\r\nContent-Length: 2\r\n\r\nok", Fate.UNJUDGED),
-        literal("/broken/no-colon.html", OK + b"this is no header\r\nContent-Length: 2\r\n\r\nok", Fate.UNJUDGED),
-        literal("/broken/bare-newlines.html", OK.replace(b"\r", b"") + b"Content-Length: 2\n\nok", Fate.UNJUDGED),
+        literal(
+            "/broken/status-999.html", b"HTTP/1.1 999 Who knows\r\nContent-Length: 2\r\n\r\nok", Fate.UNJUDGED
+        ),
+        literal(
+            "/broken/no-colon.html", OK + b"this is no header\r\nContent-Length: 2\r\n\r\nok", Fate.UNJUDGED
+        ),
+        literal(
+            "/broken/bare-newlines.html", OK.replace(b"\r", b"") + b"Content-Length: 2\n\nok", Fate.UNJUDGED
+        ),
     )
     site.hub("broken", [link(site.add(page)) for page in pages])
 
@@ -97,7 +130,9 @@ def lying(site: Site) -> None:
         "unknown-coding.html": Answer(headers=("Content-Encoding: no-such-coding",)),
         "many-codings.html": Answer(headers=("Content-Encoding: " + ", ".join(["gzip"] * 40),)),
     }
-    pages += [Resource(f"/lies/{name}", Fate.UNJUDGED, answers=(answer,)) for name, answer in unjudged.items()]
+    pages += [
+        Resource(f"/lies/{name}", Fate.UNJUDGED, answers=(answer,)) for name, answer in unjudged.items()
+    ]
     site.hub("lies", [link(site.add(page)) for page in pages])
 
 
@@ -108,7 +143,12 @@ def picture() -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + part(b"IHDR", header) + part(b"IDAT", zlib.compress(b"\0\x80")) + part(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + part(b"IHDR", header)
+        + part(b"IDAT", zlib.compress(b"\0\x80"))
+        + part(b"IEND", b"")
+    )
 
 
 # ------------------------------------------------------------------------------------------------ bombs
@@ -144,7 +184,7 @@ def bombs(site: Site) -> None:
     size = site.web.features.bomb_bytes
     pages = []
     for kind in BOMBS:
-        answer = Answer(headers=(f"Content-Encoding: {kind}",), body=lambda kind=kind: bomb(kind, size))
+        answer = Answer(headers=(f"Content-Encoding: {kind}",), body=partial(bomb, kind, size))
         target = f"/bombs/{kind.replace(', ', '-')}.html"
         pages.append(Resource(target, Fate.FAILED, Fault.BOMB, answers=(answer,)))
     site.hub("bombs", [link(site.add(page)) for page in pages])

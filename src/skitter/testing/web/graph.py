@@ -57,6 +57,9 @@ class Anchor:
     followed: bool = True  # False: nofollow, inside a comment or a script
     refusal: Refusal | None = None  # it can never be requested, wherever it stands
     in_head: bool = False
+    sloppy: bool = (
+        False  # no anchor to an HTML parser; followed only by crawlers that are told to look for these
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,7 @@ class Resource:
     phrase: str = ""  # stands in the text and must come out of it, whatever the charset and coding
     anchors: tuple[Anchor, ...] = ()
     head: str = ""  # markup for the head
+    around: tuple[str, str] = ("", "")  # markers before and after the text
     index: bool = True
     follow: bool = True
     allowed: bool = True  # by the host's robots.txt
@@ -154,4 +158,5 @@ class Trap:
     """A part of a host that has no end. How much of it is requested is the crawler's measure of itself."""
 
     kind: str
-    prefix: str  # URL
+    prefix: str  # of its URLs
+    distinct: int = 0  # pages in it, when only their spellings have no end

@@ -87,7 +87,7 @@ def html(resource: Resource, seed: object, page_bytes: int = 0) -> str:
     return (
         f'<!doctype html>\n<html lang="en"><head><title>{title}</title>{resource.head}{top}\n'
         f"<style>{_filler()[:room] if room > 0 else ''}</style></head>\n<body>\n<h1>{title}</h1>\n"
-        f"<main>\n{text}\n</main>\n<ul>\n{menu}</ul>\n</body></html>\n"
+        f"<main>\n{resource.around[0]}{text}{resource.around[1]}\n</main>\n<ul>\n{menu}</ul>\n</body></html>\n"
     )
 
 

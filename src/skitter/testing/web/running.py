@@ -42,9 +42,9 @@ class Server:
         """The URL of a path on a host."""
         return self.web.url(self.port, target, host)
 
-    def truth(self, scope: ScopeKind = "host", seeds: int | None = None) -> Truth:
+    def truth(self, scope: ScopeKind = "host", seeds: int | None = None, *, sloppy: bool = False) -> Truth:
         """What a correct crawl finds; see `SyntheticWeb.truth`."""
-        return self.web.truth(self.port, scope, seeds)
+        return self.web.truth(self.port, scope, seeds, sloppy=sloppy)
 
     def stopped(self, final: list[Request]) -> None:
         """From now on this is the log."""

@@ -22,7 +22,9 @@ def traps(site: Site) -> None:
             return None
         at = year * 12 + month - 1
         around = (at - 1, at + 1, at + 12)
-        return _page(target, [link(site.url(f"/calendar/{then // 12}/{then % 12 + 1:02d}/")) for then in around])
+        return _page(
+            target, [link(site.url(f"/calendar/{then // 12}/{then % 12 + 1:02d}/")) for then in around]
+        )
 
     def deeper(target: str) -> Resource | None:
         """A relative link without its leading slash: each page is one level deeper than the last."""
@@ -44,7 +46,9 @@ def traps(site: Site) -> None:
         if number not in range(SESSION_PAGES):
             return None
         onward = [(number + step) % SESSION_PAGES for step in (1, 5)]
-        return _page(target, [link(site.url(f"/shop/(S({token(f'{target}{to}')[:24]}))/{to}")) for to in onward])
+        return _page(
+            target, [link(site.url(f"/shop/(S({token(f'{target}{to}')[:24]}))/{to}")) for to in onward]
+        )
 
     def filters(target: str) -> Resource | None:
         """A search whose links each add one more filter."""
@@ -62,7 +66,7 @@ def traps(site: Site) -> None:
     }
     for kind, (prefix, make, _first) in kinds.items():
         site.makers.append((prefix, make))
-        site.traps.append(Trap(kind, site.url(prefix)))
+        site.traps.append(Trap(kind, site.url(prefix), SESSION_PAGES if kind.startswith("session") else 0))
     site.hub("traps", [link(site.url(first)) for _prefix, _make, first in kinds.values()])
 
 

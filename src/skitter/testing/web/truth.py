@@ -2,7 +2,7 @@
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from skitter.model import Fault
 from skitter.testing.web.graph import PORT, Fate, Refusal, Resource, Trap, with_port
@@ -33,6 +33,7 @@ class Truth:
     traps: list[Trap] = field(default_factory=list)  # what lies beneath is not listed above
     phrases: dict[str, str] = field(default_factory=dict)  # page → what its text contains once decoded
     noindex: set[str] = field(default_factory=set)
+    marked: set[str] = field(default_factory=set)  # pages with content markers
     delays: dict[str, float] = field(default_factory=dict)  # host → seconds asked for by its robots.txt
 
     def in_trap(self, url: str) -> bool:
@@ -54,10 +55,11 @@ class Truth:
 class Walk:
     """One crawl on paper: breadth first, every link looked at once."""
 
-    def __init__(self, sites: dict[str, Site], in_scope: Rule, max_redirects: int) -> None:
+    def __init__(self, sites: dict[str, Site], in_scope: Rule, max_redirects: int, *, sloppy: bool) -> None:
         self._sites = sites
         self._in_scope = in_scope
         self._max_redirects = max_redirects
+        self._sloppy = sloppy
         self._seen: set[str] = set()
         self._queue: deque[tuple[str, int]] = deque()
         self._hidden: set[str] = set()
@@ -111,9 +113,11 @@ class Walk:
         if resource.fate is Fate.REDIRECT:
             self._offer(resource.to, hops + 1)
         for anchor in resource.anchors:
-            if anchor.refusal is not None:
+            if anchor.refusal is Refusal.ADDRESS:
+                self._offer(anchor.url, 0)
+            elif anchor.refusal is not None:
                 self.truth.refused[anchor.url] = anchor.refusal
-            elif anchor.followed and resource.follow:
+            elif anchor.followed and resource.follow and (self._sloppy or not anchor.sloppy):
                 self._offer(anchor.url, 0)
             else:
                 self._hidden.add(anchor.url)
@@ -121,11 +125,12 @@ class Walk:
     def _refusal(self, url: str, hops: int) -> Refusal | None:
         if not url.startswith("http://"):
             return Refusal.SCHEME
-        if PORT not in url:
-            return Refusal.ADDRESS
         if hops > self._max_redirects:
             return Refusal.REDIRECTS
-        return None if self._in_scope(self._split(url)[0].name) else Refusal.SCOPE
+        host = url.removeprefix("http://").partition(PORT)[0].partition("/")[0]
+        if not self._in_scope(host):
+            return Refusal.SCOPE
+        return None if host in self._sites else Refusal.ADDRESS
 
     def _split(self, url: str) -> tuple[Site, str]:
         host, _, target = url.removeprefix("http://").partition(PORT)
@@ -140,6 +145,8 @@ class Walk:
                     truth.phrases[url] = resource.phrase
                 if not resource.index:
                     truth.noindex.add(url)
+                if resource.around[0]:
+                    truth.marked.add(url)
                 if resource.text_key:
                     host = url.partition(PORT)[0]
                     self._twins[host, resource.text_key, resource.ending].add(url)
@@ -156,10 +163,11 @@ class Walk:
 
     def _find_twins(self) -> None:
         near: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-        for (host, text, _ending), urls in sorted(self._twins.items()):
-            near[host, text] |= urls
+        for (host, text, ending), urls in sorted(self._twins.items()):
             if len(urls) > 1:
                 self.truth.exact.append(frozenset(urls))
+            if ending:
+                near[host, text] |= urls
         self.truth.near = [frozenset(urls) for _text, urls in sorted(near.items()) if len(urls) > 1]
 
 
@@ -180,8 +188,9 @@ def at_port(truth: Truth, port: int) -> Truth:
         hidden=set(map(real, truth.hidden)),
         exact=[frozenset(map(real, group)) for group in truth.exact],
         near=[frozenset(map(real, group)) for group in truth.near],
-        traps=[Trap(trap.kind, real(trap.prefix)) for trap in truth.traps],
+        traps=[replace(trap, prefix=real(trap.prefix)) for trap in truth.traps],
         phrases={real(url): text for url, text in truth.phrases.items()},
         noindex=set(map(real, truth.noindex)),
+        marked=set(map(real, truth.marked)),
         delays=dict(truth.delays),
     )

@@ -5,7 +5,7 @@ The same arguments give the same web, byte for byte, in every process and on eve
 
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import quote
@@ -121,18 +121,27 @@ class SyntheticWeb:
         return self._hands[what]
 
     def truth(
-        self, port: int, scope: ScopeKind = "host", seeds: int | None = None, max_redirects: int = 10
+        self,
+        port: int,
+        scope: ScopeKind = "host",
+        seeds: int | None = None,
+        *,
+        max_redirects: int = 10,
+        sloppy: bool = False,
     ) -> Truth:
-        """What a correct crawl from the start pages of the first `seeds` hosts finds; from all of them by default."""
+        """What a correct crawl from the start pages of the first `seeds` hosts finds; from all of them by default.
+
+        `sloppy` is for crawlers that also follow anchors written like `< a href = x >`.
+        """
         start = [site.url("/") for site in list(self._sites.values())[:seeds]]
         hosts = set(self.names[:seeds])
         domains = {_domain(host) for host in hosts}
-        in_scope = {
+        in_scope: dict[str, Callable[[str], bool]] = {
             "host": hosts.__contains__,
             "domain": lambda host: _domain(host) in domains,
             "any": lambda _host: True,
-        }[scope]
-        return at_port(Walk(self._sites, in_scope, max_redirects).run(start), port)
+        }
+        return at_port(Walk(self._sites, in_scope[scope], max_redirects, sloppy=sloppy).run(start), port)
 
     def look_up(self, host: str, target: str, port: int) -> Served:
         """What a server answers."""
@@ -143,11 +152,9 @@ class SyntheticWeb:
                 target, Fate.GONE, answers=(Answer(status=404, media="text/plain", body=body),)
             )
             return Served(target, (reply(unknown, unknown.answers[0], str, port),))
-        resource = site.find(target)
-        if resource is None:
-            target = plainest(target)
-            resource = site.find(target) or NOT_FOUND
-        return Served(target, self._replies(site, resource, port))
+        plain = plainest(target)
+        resource = site.find(target) or site.find(plain) or NOT_FOUND
+        return Served(plain, self._replies(site, resource, port))
 
     def _replies(self, site: Site, resource: Resource, port: int) -> tuple[Reply, ...]:
         def page() -> str:

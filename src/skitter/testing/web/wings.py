@@ -2,10 +2,15 @@
 
 from collections.abc import Callable
 
+from skitter.testing.web.answers import conditional, directives, later, poison, statuses
+from skitter.testing.web.content import charsets, codings, duplicates
+from skitter.testing.web.faults import bombs, broken, endless, lying, slow
 from skitter.testing.web.features import Features
 from skitter.testing.web.links import link_forms, spellings, unfollowed
 from skitter.testing.web.moves import redirect_faults, redirects
+from skitter.testing.web.numbered import numbered
 from skitter.testing.web.site import Site
+from skitter.testing.web.traps import traps
 
 WINGS: dict[str, Callable[[Site], None]] = {
     "link_forms": link_forms,
@@ -13,6 +18,21 @@ WINGS: dict[str, Callable[[Site], None]] = {
     "unfollowed": unfollowed,
     "redirects": redirects,
     "redirect_faults": redirect_faults,
+    "statuses": statuses,
+    "later": later,
+    "directives": directives,
+    "duplicates": duplicates,
+    "charsets": charsets,
+    "codings": codings,
+    "conditional": conditional,
+    "numbered": numbered,
+    "slow": slow,
+    "broken": broken,
+    "lying": lying,
+    "endless": endless,
+    "bombs": bombs,
+    "traps": traps,
+    "poison": poison,
 }
 
 

@@ -5,107 +5,29 @@ opening another one on the same store is what `kill -9` and a restart are for a 
 where a clear loop over all hosts does, it is a loop over all hosts.
 """
 
-from bisect import bisect_left, insort
-from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass, field
+from bisect import insort
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from skitter import urls
 from skitter.backends import rules
-from skitter.backends.memory_cache import MemoryCache
+from skitter.backends.memory.ledger import MemoryLedger
+from skitter.backends.memory.store import Entry, Host, MemoryStore, Name, name_of
 from skitter.model import (
-    Counts,
-    HostRecord,
     Level,
     Link,
-    Page,
     Purpose,
     Reason,
-    RobotsCopy,
     Settlement,
     State,
-    UrlRecord,
     Visit,
 )
-from skitter.ports import Mark, Opened, Twin
-
-__all__ = ["MemoryCache", "MemoryFrontier", "MemoryStore"]
-
-Name = tuple[str, str]  # what a lease is known by: ("", key) for a page, (host, origin) for a robots.txt
-Spot = tuple[float, int, Name]  # where a link stands in its host's level: (-score, sequence number, name)
+from skitter.ports import Mark, Opened
 
 
-@dataclass
-class Entry:
-    """A URL and what became of it."""
-
-    link: Link
-    state: State
-    reason: Reason | None = None
-    seq: int = 0
-    attempts: int = 0
-    crashes: int = 0
-    crawl_count: int = 0
-    status: int = 0
-    first_seen: float = 0.0
-    last_crawl: float | None = None
-    due: float | None = None  # not in the queue but waiting for this time
-
-    def spot(self) -> Spot:
-        return -self.link.score, self.seq, name_of(self.link)
-
-
-@dataclass
-class Host:
-    """A host, its clock and its queue."""
-
-    name: str
-    free_at: float = 0.0
-    held: float = 0.0  # its pages wait until then for a robots.txt that is being fetched elsewhere
-    delay: float = 0.0
-    turn: int = 0
-    hops: int = 0  # hops of redirected robots.txt files that are queued here
-    waiting: int = 0  # retries that are not due yet
-    pages: int = 0
-    requests: int = 0
-    errors: int = 0
-    bytes: int = 0
-    aside: Reason | None = None
-    queue: tuple[list[Spot], ...] = field(default_factory=lambda: tuple([] for _ in Level))
-
-    def queued(self) -> int:
-        return sum(map(len, self.queue)) + self.waiting
-
-    def ready_at(self) -> float:
-        return self.free_at if self.hops else max(self.free_at, self.held)
-
-
-@dataclass
-class MemoryStore:
-    """What survives the death of its owner."""
-
-    entries: dict[Name, Entry] = field(default_factory=dict)
-    foreign: dict[Name, Link] = field(default_factory=dict)  # forwarded once, never again
-    hosts: dict[str, Host] = field(default_factory=dict)
-    leases: dict[Name, Visit] = field(default_factory=dict)
-    suspects: dict[Name, tuple[int, int]] = field(default_factory=dict)  # crashes, of these in hand
-    pages: dict[Name, Page] = field(default_factory=dict)
-    links: dict[Name, list[Name]] = field(default_factory=dict)
-    robots: dict[str, RobotsCopy] = field(default_factory=dict)
-    outbox: dict[int, Link] = field(default_factory=dict)
-    counts: Counts = field(default_factory=Counts)
-    mark: Mark = Mark()
-    hand: Name | None = None
-    seq: int = 0
-
-
-def name_of(link: Link) -> Name:
-    """What a link's lease and entry are known by."""
-    return ("", link.key) if link.purpose is Purpose.PAGE else (link.host, link.origin)
-
-
-class MemoryFrontier:
+class MemoryFrontier(MemoryLedger):
     """`skitter.ports.Frontier` without a disk."""
 
     def __init__(
@@ -117,8 +39,7 @@ class MemoryFrontier:
         per_host: int = 1,
         delay: float = 1.0,
     ) -> None:
-        self.store = store or MemoryStore()
-        self._shard, self._shards = shard, shards
+        super().__init__(store or MemoryStore(), shard, shards)
         self._per_host, self._delay = per_host, delay
         self._turn = 0
         self._drain = ""  # the host whose suspected visit waits until nothing is in flight
@@ -128,7 +49,8 @@ class MemoryFrontier:
 
     async def open(self, now: float) -> Opened:
         """Recover what the last owner left open."""
-        lost, aside = [], []
+        lost: list[Visit] = []
+        aside: list[Visit] = []
         self._clock = now
         for name, visit in list(self.store.leases.items()):
             host = self._host(visit.link.host)
@@ -149,7 +71,7 @@ class MemoryFrontier:
         reason = rules.crash_reason(hands)
         if given_up and visit.link.purpose is Purpose.ROBOTS:
             self.store.entries.pop(name, None)
-            self._keep_robots(rules.unreachable(visit.link.origin, reason.detail, now), now)
+            self._keep_robots(rules.unreachable(visit.link.origin, reason.detail, now))
         elif name in self.store.entries:
             entry = self.store.entries[name]
             entry.attempts, entry.crashes = visit.attempt, entry.crashes + 1
@@ -239,7 +161,7 @@ class MemoryFrontier:
         """A hop of a robots.txt, or a copy of one, that another shard sends."""
         copy = rules.carried(link)
         if copy is not None:
-            self._keep_robots(copy, now)
+            self._keep_robots(copy)
         else:
             self._queue_hop(link, now)
 
@@ -253,7 +175,7 @@ class MemoryFrontier:
             else:
                 self.store.hosts[entry.link.host].waiting -= 1
                 self.store.counts.queued -= 1
-            entry.due = None
+            self._set_due(entry, None)
             self._enqueue(entry)
         visits: list[Visit] = []
         while len(visits) < limit and (visit := self._pick(now)) is not None:
@@ -261,7 +183,7 @@ class MemoryFrontier:
         return visits
 
     def _due(self, now: float) -> Iterator[Entry]:
-        for entry in self.store.entries.values():
+        for entry in map(self.store.entries.__getitem__, list(self.store.due)):
             if entry.due is not None and entry.due <= now and self._aside(entry) is None:
                 yield entry
 
@@ -272,6 +194,7 @@ class MemoryFrontier:
             return None
         free = {host.name: host for host in self.store.hosts.values() if self._has_work(host, now)}
         drained = self._drain in free
+        self._drain = self._drain if drained else ""
         if not free or (drained and leases):
             return None
         turn, host = (self._turn, free[self._drain]) if drained else self._draw_host(list(free.values()))
@@ -289,19 +212,15 @@ class MemoryFrontier:
             host.hops -= link.purpose is Purpose.ROBOTS
             self.store.counts.queued -= 1
         visit = Visit(link, self._attempt(link), now, suspect, host.pages, host.free_at)
-        leases[name_of(link)] = visit
-        self.store.counts.leased += 1
+        self._begin(visit)
         return visit
 
     def _has_work(self, host: Host, now: float) -> bool:
-        in_flight = [visit.link for visit in self.store.leases.values() if visit.link.host == host.name]
-        return (
-            host.aside is None
-            and any(host.queue)
-            and host.ready_at() <= now
-            and len(in_flight) < self._per_host
-            and not any(link.purpose is Purpose.ROBOTS for link in in_flight)
-        )
+        return host.ready_at() <= now and self._could_work(host)
+
+    def _could_work(self, host: Host) -> bool:
+        room = host.in_flight < self._per_host and not host.robots_in_flight
+        return room and host.aside is None and any(host.queue)
 
     def _draw_level(self, host: Host) -> tuple[int, int]:
         if host.hops:  # a robots.txt comes before any page, and so do its hops
@@ -331,18 +250,17 @@ class MemoryFrontier:
     async def next_due(self, now: float) -> float | None:
         """The earliest host clock or retry."""
         leases = self.store.leases.values()
-        if any(visit.alone for visit in leases) or (self._drain and leases):
+        drain = self.store.hosts.get(self._drain)
+        if any(visit.alone for visit in leases) or (leases and drain and self._has_work(drain, now)):
             return None
-        busy = [visit.link for visit in leases]
         times = [now for _ in self._due(now)]
-        for entry in self.store.entries.values():
-            if entry.due is not None and entry.state is State.QUEUED and self._aside(entry) is None:
-                times.append(max(now, entry.due))
-        for host in self.store.hosts.values():
-            mine = [link for link in busy if link.host == host.name]
-            room = len(mine) < self._per_host and not any(link.purpose is Purpose.ROBOTS for link in mine)
-            if host.aside is None and any(host.queue) and room:
-                times.append(max(now, host.ready_at()))
+        waiting = [self.store.entries[name] for name in self.store.due]
+        times += [
+            max(now, entry.due)
+            for entry in waiting
+            if entry.due is not None and entry.state is State.QUEUED and self._aside(entry) is None
+        ]
+        times += [max(now, host.ready_at()) for host in self.store.hosts.values() if self._could_work(host)]
         return min(times, default=None)
 
     # -- visits back -------------------------------------------------------------------------------------------
@@ -356,9 +274,10 @@ class MemoryFrontier:
 
     def _settle(self, settlement: Settlement, now: float) -> bool:
         visit, verdict = settlement.visit, settlement.verdict
-        name, host = name_of(visit.link), self._host(visit.link.host)
+        name = name_of(visit.link)
         if not rules.same_lease(self.store.leases.get(name), visit):
             return False
+        host = self._host(visit.link.host)
         for link in settlement.links:
             self._add(link, now)
         for link, reason in settlement.refused:
@@ -384,11 +303,9 @@ class MemoryFrontier:
         entry.status = settlement.status or entry.status
         entry.attempts = settlement.visit.attempt
         if page is not None:
-            self._drop_page(name)
-            self.store.pages[name] = replace(page, text="")
-            rules.count_page(self.store.counts, self._host(entry.link.host), page, 1)
-            targets = [*settlement.links, *(link for link, _ in settlement.refused)]
-            self.store.links[name] = list(dict.fromkeys(name_of(link) for link in targets))
+            self._keep_page(name, page)
+            targets = chain(settlement.links, (link for link, _ in settlement.refused))
+            self.store.links[name] = list(dict.fromkeys(map(name_of, targets)))
         entry.reason = verdict.reason
         if again is not None:
             entry.link = replace(
@@ -402,14 +319,14 @@ class MemoryFrontier:
         else:
             if verdict.state is State.CRAWLED:
                 entry.attempts, entry.crawl_count, entry.last_crawl = 0, entry.crawl_count + 1, now
-                entry.due = verdict.due
+                self._set_due(entry, verdict.due)
             self._enter(entry, verdict.state, verdict.reason)
 
     def _settle_robots(self, settlement: Settlement, now: float) -> None:
         link, verdict = settlement.visit.link, settlement.verdict
         self.store.entries.pop(name_of(link), None)
         if settlement.robots is not None:
-            self._keep_robots(settlement.robots, now)
+            self._keep_robots(settlement.robots)
             return
         home = self.store.hosts.get(urls.host(link.origin))
         if home is not None:
@@ -423,29 +340,27 @@ class MemoryFrontier:
 
     def _queue_hop(self, hop: Link, now: float) -> None:
         name, host = name_of(hop), self._host(hop.host)
-        if name in self.store.entries or name in self.store.leases:
-            return
         if host.aside is not None:
             problem = f"robots.txt is at {hop.url}, and {host.name} is set aside: {host.aside.detail}"
-            self._keep_robots(rules.unreachable(hop.origin, problem, now), now)
+            self._keep_robots(rules.unreachable(hop.origin, problem, now))
             return
-        hop = replace(hop, level=Level.CRITICAL, score=float("inf"))
+        if name in self.store.entries or name in self.store.leases:
+            return
+        hop = replace(hop, level=Level.CRITICAL, score=rules.BEFORE_ALL)
         entry = Entry(hop, State.QUEUED, seq=self._next_seq(), first_seen=now)
         self.store.entries[name] = entry
         self._enqueue(entry)
 
-    def _keep_robots(self, copy: RobotsCopy, now: float) -> None:
-        """The rules of an origin are here: its host need not wait for them any more."""
-        home = urls.host(copy.origin)
-        if self._is_foreign(home):
-            self._send(rules.carry(copy, home))
-            return
-        self.store.robots[copy.origin] = copy
-        if home in self.store.hosts:
-            self.store.hosts[home].held = min(self.store.hosts[home].held, now)
-
-    def _set_aside(self, host: Host, reason: Reason) -> None:
-        rules.count_state(self.store.counts, State.QUEUED, None, -host.queued())
-        rules.count_state(self.store.counts, State.REFUSED, reason, host.queued())
-        host.aside = reason
-        self.store.counts.hosts_aside += 1
+    async def reopen(self, mark: Mark, now: float) -> int:  # noqa: ARG002  nothing here depends on the time
+        """Pages that the archive has lost are pending again."""
+        gone = [name for name, page in self.store.pages.items() if rules.behind(page.archive, mark)]
+        for name in gone:
+            self._drop_page(name)
+            entry = self.store.entries[name]
+            if entry.state is not State.QUEUED:
+                self._leave(entry)
+                entry.reason = None
+                self._set_due(entry, None)
+                self._enqueue(entry)
+        self.store.mark = mark
+        return len(gone)

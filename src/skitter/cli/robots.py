@@ -1,0 +1,76 @@
+"""`skitter robots`: what a robots.txt says about URLs, and which line says it."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from skitter.cli.usage import Exit, Parser, UsageError
+from skitter.display import printable
+from skitter.robots import RobotsRules, product_token, robots_rules
+
+
+def parser() -> Parser:
+    """The flags of `skitter robots`."""
+    made = Parser(
+        "robots",
+        "Ask a robots.txt about URLs, as RFC 9309 has it and this crawler obeys it. Nothing is fetched. Exit code 1 if one "
+        "of the URLs is disallowed.",
+        [
+            "skitter robots robots.txt --agent skitter https://example.org/ https://example.org/private/",
+            "curl -s https://example.org/robots.txt | skitter robots - --agent Googlebot /search",
+        ],
+    )
+    made.add_argument("file", metavar="FILE", help="the robots.txt, or - for standard input")
+    made.add_argument("url", nargs="+", metavar="URL", help="URLs of the origin the file belongs to, or paths")
+    made.add_argument(
+        "--agent", default="skitter", metavar="TOKEN", help="product token or User-Agent (default: skitter)"
+    )
+    made.add_argument("--json", action="store_true", help="one JSON object")
+    return made
+
+
+def run(arguments: argparse.Namespace) -> Exit:
+    """Say for each URL whether it may be fetched, and why."""
+    token = product_token(arguments.agent)
+    if not token:
+        raise UsageError(f"--agent: {arguments.agent!r} has no product token; write for example --agent mybot")
+    body = sys.stdin.buffer.read() if arguments.file == "-" else Path(arguments.file).read_bytes()
+    rules = robots_rules(body, token)
+    answers = [answer(rules, url) for url in arguments.url]
+    if arguments.json:
+        print(json.dumps(_summary(rules, token) | {"urls": answers}, ensure_ascii=False))
+    else:
+        _print(rules, token, answers)
+    return Exit.DONE if all(found["allowed"] for found in answers) else Exit.NO
+
+
+def answer(rules: RobotsRules, url: str) -> dict[str, Any]:
+    """What the rules say about one URL; `line` is None where no line decides and the answer is the default."""
+    line = rules.line(url)
+    return {
+        "url": url,
+        "allowed": rules.allows(url),
+        "line": None if line is None else {"number": line.number, "text": line.text},
+    }
+
+
+def _summary(rules: RobotsRules, token: str) -> dict[str, Any]:
+    return {
+        "agent": token,
+        "crawl_delay": rules.crawl_delay,
+        "request_rate": rules.request_rate,
+        "sitemaps": list(rules.sitemaps),
+    }
+
+
+def _print(rules: RobotsRules, token: str, answers: list[dict[str, Any]]) -> None:
+    for found in answers:
+        line = found["line"]
+        because = f"line {line['number']}: {printable(line['text'])}" if line else "no line applies"
+        print(f"{'allowed' if found['allowed'] else 'disallowed':<10}  {printable(found['url'])}  ({because})")
+    if rules.delay is not None:
+        print(f"{token} is asked to wait {rules.delay:g} s between requests")
+    for sitemap in rules.sitemaps:
+        print(f"sitemap: {printable(sitemap)}")

@@ -1,0 +1,70 @@
+"""`skitter url`: what a URL is fetched as, and what it is known by."""
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from skitter import urls
+from skitter.cli.usage import Exit, Parser
+from skitter.display import printable
+from skitter.settings import UrlsSettings
+from skitter.settings_file import load
+
+
+def parser() -> Parser:
+    """The flags of `skitter url`."""
+    made = Parser(
+        "url",
+        "Show what a URL is fetched as, the key it is known by, its host, registrable domain and origin, and the key that "
+        "web archives look it up by. Exit code 1 if one of them is no http or https URL.",
+        [
+            "skitter url 'HTTP://Example.org:80/a/../b?utm_source=x&z=1&a=2#top'",
+            "skitter url --json example.org/?sid=1",
+        ],
+    )
+    made.add_argument("url", nargs="+", metavar="URL", help="a URL; https is assumed where there is no scheme")
+    made.add_argument("--config", type=Path, metavar="FILE", help="settings file whose [urls] section applies")
+    made.add_argument("--shards", type=int, metavar="N", help="also say which of N shards owns the URL")
+    made.add_argument("--json", action="store_true", help="one JSON object a line")
+    return made
+
+
+def run(arguments: argparse.Namespace) -> Exit:
+    """Describe each URL."""
+    rules = load(arguments.config, os.environ, {}).urls
+    all_good = True
+    for text in arguments.url:
+        found = describe(text, rules, arguments.shards)
+        all_good = all_good and found["key"] is not None
+        if arguments.json:
+            print(json.dumps(found, ensure_ascii=False))
+        else:
+            print("\n".join(_lines(found)))
+    return Exit.DONE if all_good else Exit.NO
+
+
+def describe(text: str, rules: UrlsSettings, shards: int | None) -> dict[str, Any]:
+    """The URL in all its forms; they are None where it is none."""
+    url = urls.seed(text, rules)
+    if url is None:
+        return {"input": text, "fetched": None, "key": None}
+    host = urls.host(url)
+    domain = urls.registrable_domain(host)
+    forms = {
+        "input": text,
+        "fetched": url,
+        "key": urls.key(url, rules),
+        "host": host,
+        "domain": domain,
+        "origin": urls.origin(url),
+        "surt": urls.surt(url),
+    }
+    return forms if shards is None else forms | {"shard": urls.shard(domain, max(1, shards))}
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    if found["key"] is None:
+        return [f"{printable(found['input'])}: no http or https URL"]
+    return [f"{name:<8} {printable(str(value))}" for name, value in found.items() if name != "input"]

@@ -1,0 +1,40 @@
+"""What all commands share: exit codes, a parser whose complaints are one line, and help that ends with examples."""
+
+import argparse
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NoReturn
+
+
+class Exit(IntEnum):
+    """What a command comes to. These numbers are a contract."""
+
+    DONE = 0
+    NO = 1  # the answer is no, or not one page could be fetched
+    USAGE = 2  # wrong usage or settings
+    LIMIT = 3  # stopped at a limit, with work left
+    STATE = 4  # disk full, directory in use or unreadable, engine lost; the state is safe
+    INTERRUPTED = 130  # 128 + SIGINT, as shells count; the state is safe
+
+
+class UsageError(Exception):
+    """The command line cannot be understood. The message says what to write."""
+
+
+class Parser(argparse.ArgumentParser):
+    """The flags of one command, with examples that a test runs."""
+
+    def __init__(self, name: str, description: str, examples: Sequence[str]) -> None:
+        shown = "\n".join(f"  {example}" for example in examples)
+        super().__init__(
+            prog=f"skitter {name}".rstrip(),
+            description=description,
+            epilog=f"examples:\n{shown}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,  # a flag added later must not change what an abbreviation means
+        )
+        self.examples = tuple(examples)
+
+    def error(self, message: str) -> NoReturn:
+        """Complain; the usage lines argparse would print hide the message."""
+        raise UsageError(f"{message} (see {self.prog} --help)")

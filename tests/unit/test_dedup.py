@@ -1,0 +1,91 @@
+"""When are two pages one?"""
+
+import asyncio
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skitter.backends.memory import MemoryFrontier
+from skitter.dedup import Duplicates, distance, payload_digest, simhash
+from skitter.model import Page
+from skitter.settings import DedupSettings
+
+WORDS = [f"word{n}" for n in range(2000)]
+
+
+def text(seed, words=600):
+    return " ".join(random.Random(seed).choices(WORDS, k=words))
+
+
+def page(url, body, simhash_=None, domain="a.test"):
+    return Page(
+        url=url, requested_url=url, key=url, host=domain, domain=domain, status=200, fetched_at=1.0,
+        size=len(body), digest=payload_digest(body), simhash=simhash_,
+    )  # fmt: skip
+
+
+def test_the_digest_is_that_of_the_archive():
+    assert payload_digest(b"") == "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
+
+
+def test_texts_that_differ_in_a_word_are_near_and_others_far():
+    changed = near = 0
+    for seed in range(50):
+        one = text(seed, words=1500)
+        words = one.split()
+        words[seed * 7] = "changed"
+        changed += 1
+        near += distance(simhash(one, 32), simhash(" ".join(words), 32)) <= 3
+        assert distance(simhash(one, 32), simhash(text(seed + 1000), 32)) > 10
+    assert near >= changed * 0.9
+
+
+def test_white_space_does_not_matter_and_order_does():
+    one = text(1)
+    assert simhash(one.replace(" ", " \n\t "), 32) == simhash(one, 32)
+    assert distance(simhash(one, 32), simhash(" ".join(reversed(one.split())), 32)) > 10
+
+
+def test_a_short_text_has_no_simhash():
+    assert simhash("a b c", 32) is None
+    assert simhash("", 0) is None
+    assert simhash("a b", 0) is None
+
+
+def test_simhash_is_the_same_on_every_machine():
+    assert simhash("the quick brown fox jumps over the lazy dog " * 4, 3) == 0xCB1C7A5B3AE76AC5
+
+
+@given(st.text())
+def test_simhash_never_raises(anything):
+    value = simhash(anything, 3)
+    assert value is None or 0 <= value < 2**64
+
+
+def test_pages_on_their_way_to_the_store_are_compared_too():
+    async def scenario():
+        duplicates = Duplicates(MemoryFrontier(), DedupSettings())
+        first = page("http://a.test/1", b"same", 0b0000)
+        assert await duplicates.claim(first) is None
+        identical = await duplicates.claim(page("http://a.test/2", b"same", 0b0000))
+        assert identical.url == first.url
+        near = await duplicates.claim(page("http://a.test/3", b"other", 0b0111))
+        assert near.url == first.url
+        far = await duplicates.claim(page("http://a.test/4", b"another", 0b1111))
+        assert far is None
+        elsewhere = await duplicates.claim(page("http://b.test/1", b"same", 0b0000, domain="b.test"))
+        assert elsewhere is None
+        duplicates.committed([first])
+        assert await duplicates.claim(page("http://a.test/5", b"same", None)) is None  # the store answers from here on
+
+    asyncio.run(scenario())
+
+
+def test_an_empty_page_repeats_nothing():
+    async def scenario():
+        duplicates = Duplicates(MemoryFrontier(), DedupSettings())
+        assert await duplicates.claim(page("http://a.test/1", b"")) is None
+        assert await duplicates.claim(page("http://a.test/2", b"")) is None
+
+    asyncio.run(scenario())

@@ -1,0 +1,179 @@
+"""In which order, when again, and when to give up."""
+
+import dataclasses
+import math
+
+import pytest
+
+from skitter import schedule
+from skitter.model import (
+    Exchange,
+    Failed,
+    Fault,
+    Fetched,
+    Level,
+    Link,
+    NotModified,
+    Reason,
+    Redirected,
+    Refused,
+    State,
+    Visit,
+)
+from skitter.settings import PolitenessSettings, ScheduleSettings, Seconds, Settings
+
+NOW = 1_700_000_000.0
+SETTINGS = Settings()
+EXCHANGE = Exchange("http://a.test/", "192.0.2.1", NOW - 1, NOW - 0.5, b"", b"", b"")
+
+
+def link(url="http://a.test/", **fields):
+    return Link(url=url, key=url, host="a.test", **fields)
+
+
+def visit(attempt=1, **fields):
+    return Visit(link(), attempt, NOW - 1, **fields)
+
+
+def fetched(status, headers=()):
+    return Fetched(EXCHANGE, status, headers, b"", b"")
+
+
+def verdict(outcome, attempt=1, owed=2.0, settings=SETTINGS, jitter=0.0):
+    return schedule.verdict(visit(attempt), outcome, owed, settings, NOW, jitter)
+
+
+# ------------------------------------------------------------------------------------------------ order
+
+
+def test_breadth_first_prefers_shallow_and_depth_first_deep_links():
+    shallow, deep = link(depth=1), link(depth=9)
+    assert schedule.bfs(shallow, 0, 0) > schedule.bfs(deep, 0, 0)
+    assert schedule.dfs(shallow, 0, 0) < schedule.dfs(deep, 0, 0)
+
+
+def test_seeds_are_critical_and_the_rest_normal():
+    assert schedule.bfs(link(seed=True), 0, 0)[0] is Level.CRITICAL
+    assert schedule.bfs(link(), 0, 0)[0] is Level.NORMAL
+
+
+def test_depth_adds_up_depth_parent_in_links_and_freshness():
+    level, score = schedule.depth(link(depth=2), parent_score=50, in_links=3)
+    assert level is Level.NORMAL
+    assert score == pytest.approx(100 * 0.8**2 + 25 + 10 * math.log(4) + 20)
+
+
+@pytest.mark.parametrize(
+    ("url", "score"),
+    [("http://a.test/p/7.html", 7), ("http://a.test/4/p12.html", 12), ("http://a.test/none", -1)],
+)
+def test_number_scores_by_the_number_in_the_url(url, score):
+    by_number = schedule.strategy(ScheduleSettings(strategy="number"))
+    assert by_number(link(url), 0, 0)[1] == score
+
+
+def test_number_takes_digits_without_end():
+    by_number = schedule.strategy(ScheduleSettings(strategy="number"))
+    assert by_number(link("http://a.test/" + "9" * 5000), 0, 0)[1] > 1e299
+
+
+@pytest.mark.parametrize("name", schedule.STRATEGIES)
+def test_every_named_strategy_exists(name):
+    level, score = schedule.strategy(ScheduleSettings(strategy=name))(link(), 0, 0)
+    assert level is Level.NORMAL
+    assert math.isfinite(score)
+
+
+# ------------------------------------------------------------------------------------------------ again
+
+
+@pytest.mark.parametrize("status", [200, 204, 301, 400, 401, 403, 404, 410, 418])
+def test_an_answer_is_final_unless_the_server_is_unwilling(status):
+    result = verdict(fetched(status))
+    assert result.state is State.CRAWLED
+    assert result.due is None
+    assert result.host_free == EXCHANGE.ended + 2.0
+    assert result.host_delay == 2.0
+
+
+@pytest.mark.parametrize("outcome", [NotModified(EXCHANGE, ()), Redirected(EXCHANGE, 301, (), "http://b.test/", "x")])
+def test_not_modified_and_redirects_are_answers(outcome):
+    assert verdict(outcome).state is State.CRAWLED
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 599])
+def test_unwilling_servers_are_asked_again_with_growing_waits_and_then_given_up(status):
+    waits = []
+    for attempt in (1, 2, 3):
+        result = verdict(fetched(status), attempt)
+        assert result.state is State.QUEUED
+        waits.append(result.due - NOW)
+    assert waits == [30, 60, 120]
+    last = verdict(fetched(status), attempt=4)
+    assert last.state is State.FAILED
+    assert last.reason == Reason(f"http.{status}", f"the server answered {status}")
+
+
+@pytest.mark.parametrize("fault", list(Fault))
+def test_only_what_may_go_better_is_tried_again(fault):
+    result = verdict(Failed(fault, "x", EXCHANGE))
+    assert result.state is (State.QUEUED if fault in schedule.TRANSIENT else State.FAILED)
+    assert result.reason.code == fault.value
+
+
+def test_jitter_moves_the_wait_by_its_share_at_most():
+    base = ScheduleSettings()
+    assert schedule.back_off(1, base, 1.0) == 30 * 1.25
+    assert schedule.back_off(1, base, -1.0) == 30 * 0.75
+    assert schedule.back_off(100_000, base, 0.0) == base.retry_max
+
+
+def test_when_nothing_was_sent_the_hosts_clock_stays():
+    assert verdict(Failed(Fault.DNS, "x", None)).host_free is None
+    assert verdict(Refused(Reason("robots"))).host_free is None
+
+
+def test_a_refusal_is_final():
+    result = verdict(Refused(Reason("robots", "line 3")))
+    assert result.state is State.REFUSED
+    assert result.reason == Reason("robots", "line 3")
+
+
+# ------------------------------------------------------------------------------------------------ Retry-After
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_retry_after_holds_for_the_whole_host(status):
+    result = verdict(fetched(status, [("retry-after", "100")]))
+    assert result.host_free == EXCHANGE.ended + 100
+    assert result.host_aside is None
+
+
+def test_retry_after_never_makes_us_faster_than_the_delay():
+    assert verdict(fetched(429, [("retry-after", "0")])).host_free == EXCHANGE.ended + 2.0
+
+
+def test_a_429_without_retry_after_holds_the_host_for_the_back_off():
+    assert verdict(fetched(429)).host_free == EXCHANGE.ended + 30
+
+
+def test_a_500_without_retry_after_holds_the_host_for_its_delay_only():
+    assert verdict(fetched(500)).host_free == EXCHANGE.ended + 2.0
+
+
+def test_a_retry_after_beyond_the_limit_sets_the_host_aside_and_is_never_cut_short():
+    settings = dataclasses.replace(SETTINGS, politeness=PolitenessSettings(max_retry_after=Seconds(60)))
+    result = verdict(fetched(503, [("retry-after", "61")]), settings=settings)
+    assert result.host_aside.code == "retry-after"
+    assert result.state is State.FAILED
+    assert verdict(fetched(503, [("retry-after", "60")]), settings=settings).host_aside is None
+
+
+def test_the_burst_of_a_rested_host_is_spent_before_its_delay_applies():
+    settings = dataclasses.replace(SETTINGS, politeness=PolitenessSettings(burst=3))
+    rested = Visit(link(), 1, NOW - 1, host_free=0.0)
+    free = schedule.verdict(rested, fetched(200), 1.0, settings, NOW, 0.0).host_free
+    assert free < NOW
+    spent = Visit(link(), 1, NOW - 1, host_free=EXCHANGE.ended)
+    free = schedule.verdict(spent, fetched(200), 1.0, settings, NOW, 0.0).host_free
+    assert free == EXCHANGE.ended + 1.0
