@@ -15,8 +15,24 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
+demo: $(READY)  ## crawl a small made-up web on loopback, and see what Skitter does
+	@$(BIN)/python scripts/demo.py
+
+crawl: $(READY)  ## crawl a real site: make crawl URL=https://example.org [ARGS="--max-pages 100"]
+	@test -n "$(URL)" || { echo 'which site? make crawl URL=https://example.org' >&2; exit 2; }
+	@$(BIN)/skitter crawl $(URL) $(ARGS)
+
 test: $(READY)  ## run the test suite
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -m 'not soak'
+
+soak: $(READY)  ## the long versions: a hundred kills, a hundred thousand pages
+	$(BIN)/pytest -q -s -m soak
+
+bench: $(READY)  ## measure whole crawls and their blocks against the raw fetch floor
+	$(BIN)/python -m benchmarks
+
+docs: $(READY)  ## make the generated reference anew
+	$(BIN)/python scripts/reference.py
 
 check: $(READY)  ## linters and types
 	$(BIN)/ruff format --check .

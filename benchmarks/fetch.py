@@ -12,8 +12,9 @@ import gzip
 import multiprocessing
 import statistics
 import time
+from collections.abc import Awaitable, Callable
 from multiprocessing.connection import Connection
-from typing import cast
+from typing import TypeVar, cast
 
 import pycurl
 import uvloop
@@ -22,6 +23,7 @@ from skitter.fetch.http import HttpFetcher
 from skitter.model import Fetched, Link, Visit
 from skitter.settings import FetchSettings
 
+T = TypeVar("T")
 ROUNDS = 5
 WORDS = b"<p>the quick brown fox jumps over the lazy dog and links to <a href='/page/%d'>another</a></p>\n"
 BODY = b"".join(WORDS % number for number in range(190))  # about 18 KB
@@ -70,14 +72,13 @@ class SystemClock:
 class NoCache:
     """The hosts here are fixed by settings, so no name is ever looked up."""
 
-    async def get_or_fetch(self, key, fetch):
-        value, _ = await fetch()
-        return value
+    async def get_or_fetch(self, key: str, fetch: Callable[[], Awaitable[tuple[T, float]]]) -> T:
+        raise LookupError(f"{key} is not among the fixed hosts: {fetch}")
 
-    async def forget(self, key):
-        pass
+    async def forget(self, key: str) -> None:
+        raise LookupError(key)
 
-    def statistics(self):
+    def statistics(self) -> dict[str, float]:
         return {}
 
 
@@ -123,19 +124,25 @@ def main() -> None:
     parser.add_argument("--loop", choices=("uvloop", "asyncio"), default="uvloop")
     options = parser.parse_args()
     ours, theirs = multiprocessing.Pipe()
-    server = multiprocessing.get_context("spawn").Process(target=serve, args=(options.coding, theirs), daemon=True)
+    server = multiprocessing.get_context("spawn").Process(
+        target=serve, args=(options.coding, theirs), daemon=True
+    )
     server.start()
     port = ours.recv()
     run = uvloop.run if options.loop == "uvloop" else asyncio.run
     try:
-        fetches = [run(through_fetch(port, options.requests, options.hosts)) for _ in range(ROUNDS)]
-        floors = [bare(port, options.requests) for _ in range(ROUNDS)]
+        rounds = [
+            (run(through_fetch(port, options.requests, options.hosts)), bare(port, options.requests))
+            for _ in range(ROUNDS)
+        ]
     finally:
         server.terminate()
         server.join()
-    fetch, floor = statistics.median(fetches), statistics.median(floors)
+    fetch, floor = (statistics.median(figures) for figures in zip(*rounds, strict=True))
     print(f"fetch() {fetch:.0f} µs CPU per request, bare libcurl {floor:.0f} µs, ratio {fetch / floor:.1f}")
-    print(f"({len(BODY)} byte bodies, {options.coding}, {options.hosts} hosts, {options.loop}, {pycurl.version.split()[1]})")
+    print(
+        f"({len(BODY)} byte bodies, {options.coding}, {options.hosts} hosts, {options.loop}, {pycurl.version.split()[1]})"
+    )
 
 
 if __name__ == "__main__":

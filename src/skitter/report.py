@@ -52,7 +52,8 @@ def render(report: Report) -> str:
     if report.warnings:
         lines += ["", "Warnings", *(f"  {printable(warning)}" for warning in report.warnings)]
     if report.directory and report.outcome != "done":
-        lines += ["", f"Go on with: skitter resume {printable(report.directory)}"]
+        limit = " (and a larger limit)" if report.outcome == "limit" else ""
+        lines += ["", f"Go on with: skitter resume {printable(report.directory)}{limit}"]
     return "\n".join(lines) + "\n"
 
 

@@ -27,10 +27,10 @@ def reordered(host: str) -> str:
     return ",".join(reversed(host.removesuffix(".").split(".")))
 
 
-def cdx_key(host: str, port: int | None, path: str, query: str) -> str:
-    """The key for the parts of a serialised URL; the port is None where it is the scheme's own."""
+def cdx_key(scheme: str, host: str, port: int, path: str, query: str) -> str:
+    """The key for the parts of a serialised URL. The scheme only decides which port goes without saying."""
     name = reordered(_WWW.sub("", host))
-    place = f"{name}:{port})" if port is not None else f"{name})"
+    place = f"{name})" if port == (443 if scheme == "https" else 80) else f"{name}:{port})"
     query = _query(_bare(query).lower()) if query else ""
     return f"{place}{_path(_bare(path).lower())}{query}"
 

@@ -30,6 +30,8 @@ from skitter.surt import cdx_key, reordered
 UrlRules = UrlsSettings
 DEFAULT_RULES = UrlRules()
 
+_KEPT, _SESSION, _TRACKING = range(3)  # the fates of a query parameter
+
 
 class Parts(NamedTuple):
     """A URL taken apart. The host is ASCII and lower case, IPv6 in brackets; the port is the effective one."""
@@ -69,6 +71,8 @@ _PLAIN = re.compile(
     r"(?:#.*)?",
     re.ASCII | re.DOTALL,
 )
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_HOST_PORT = re.compile(r"[^/?#:@\s]+:[0-9]{1,5}(?=[/?#]|\Z)")
 _FOREIGN_SCHEME = re.compile(r"(?!https?:)[a-z][a-z0-9+.\-]*:", re.IGNORECASE | re.ASCII)
 _HEAD = re.compile(rf"(https?://({_HOST}){_PORT})/")
 # RFC 3986 3.3: pchar and "/", without the escapes and the path parameters a key may lose.
@@ -153,10 +157,6 @@ def link(href: str, base: str, rules: UrlRules = DEFAULT_RULES) -> tuple[str, st
 def _parsed_link(href: str, base: str, rules: UrlRules) -> tuple[str, str] | None:
     url = resolve(href, base)
     return None if url is None else _forms(*_cut(url), rules)
-
-
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
-_HOST_PORT = re.compile(r"[^/?#:@\s]+:[0-9]{1,5}(?=[/?#]|\Z)")
 
 
 def seed(text: str, rules: UrlRules = DEFAULT_RULES) -> str | None:
@@ -284,9 +284,6 @@ def _without_session(path: str, rules: UrlRules) -> str:
     return path if _DOT_SEGMENT.search(bare) else bare
 
 
-_KEPT, _SESSION, _TRACKING = range(3)
-
-
 class _Fates(dict[str, int]):
     """What becomes of a parameter, by its name. The answers are remembered: a crawl meets few names, often."""
 
@@ -398,7 +395,4 @@ def surt(url: str) -> str:
     if url.startswith("dns:"):
         return reordered(url[4:]) + ")"
     parts = split(url if _SCHEME.match(url) else "http://" + url)
-    if parts is None:
-        return url
-    port = None if parts.port == (443 if parts.scheme == "https" else 80) else parts.port
-    return cdx_key(parts.host, port, parts.path, parts.query)
+    return url if parts is None else cdx_key(*parts)

@@ -70,7 +70,7 @@ def test_people_get_every_number():
         assert expected in lines
     assert "example.org 1,000 1,100 0 77 1.0 MiB 1.0s" in lines
     assert "slow.example 1 0 0 0 0 B 0.0s crawl-delay" in lines
-    assert "Go on with: skitter resume skitter-example.org" in lines
+    assert "Go on with: skitter resume skitter-example.org (and a larger limit)" in lines
 
 
 def test_reasons_come_with_the_most_frequent_first_and_statuses_in_order():

@@ -235,4 +235,4 @@ def test_the_index_gives_the_answer_of_the_definition(lines: list[tuple[bool, st
     line = found.line(SITE + path)
     if line is not None:
         assert line.text == text[line.number - 2].strip()
-        assert lines[line.number - 2][0] is found.allows(path) or not lines[line.number - 2][1]
+        assert lines[line.number - 2][0] is found.allows(SITE + path) or not lines[line.number - 2][1]

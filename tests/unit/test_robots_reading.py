@@ -55,8 +55,9 @@ def test_only_the_first_500_kib_are_read_and_no_line_is_read_by_half() -> None:
     assert not robots_rules(fits, "skitter").allows("/late")
     assert not robots_rules(fits + b"Disallow: /", "skitter").allows("/late")
     assert robots_rules(fits + b"Disallow: /", "skitter").allows("/x")
-    pushed = fits.replace(b"\n#", b"\n##", 1)
-    assert robots_rules(pushed, "skitter").allows("/x"), "`Disallow: /lat` is no rule of theirs"
+    pushed = fits.replace(b"\n#", b"\n######", 1)
+    assert pushed[:MAX_SIZE].endswith(b"\nDisallow: /")
+    assert robots_rules(pushed, "skitter").allows("/x"), "`Disallow: /` is no rule of theirs"
 
 
 def test_a_line_is_read_as_far_as_google_reads_it() -> None:
@@ -101,7 +102,7 @@ def test_crawl_delay_is_a_number_of_seconds(line: str, delay: float | None) -> N
         ("Request-rate: 1/5m", 300),
         ("Request-rate: 30/1M", 2),
         ("Request-rate: 4/1h", 900),
-        ("Request-rate: 2 / 1 d", 43200),
+        ("Request-rate: 2  /\t1 d", 43200),
         ("Request-rate: 1/10s 1820-1940", 10),
         ("Request-rate: 5/1m 0200-2259\nRequest-rate: 20/1m 2300-0159", 12),
         ("Request-rate: 0/10", None),
@@ -144,6 +145,8 @@ def test_delays_are_for_the_agents_right_before_them_and_rules_for_the_whole_lis
     assert not skitter.allows("/x")
     assert not cousin.allows("/x")
     assert other.allows("/x")
+    in_turn = b"User-agent: skitter\nCrawl-delay: 1\nUser-agent: cousin\nCrawl-delay: 20"
+    assert robots_rules(in_turn, "skitter").crawl_delay == 1
 
 
 def test_sitemaps_are_listed_once_each_in_order_wherever_they_stand() -> None:

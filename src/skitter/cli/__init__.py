@@ -50,7 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a title must not break a terminal that cannot show it
+            stream.reconfigure(
+                errors="backslashreplace"
+            )  # a title must not break a terminal that cannot show it
     try:
         code = _run(words)
         sys.stdout.flush()

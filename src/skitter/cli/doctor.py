@@ -45,7 +45,12 @@ def parser() -> Parser:
         ["skitter doctor", "skitter doctor --json"],
     )
     made.add_argument(
-        "directory", nargs="?", type=Path, default=Path(), metavar="DIR", help="where a crawl would go (default: here)"
+        "directory",
+        nargs="?",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="where a crawl would go (default: here)",
     )
     made.add_argument("--json", action="store_true", help="one JSON object")
     return made
@@ -121,14 +126,18 @@ def names() -> Check:
     try:
         found = sorted({str(entry[4][0]) for entry in socket.getaddrinfo("localhost", 80)})
     except OSError as problem:
-        return Check("names", ok=False, found=f"localhost: {problem}", advice="see /etc/hosts and /etc/resolv.conf")
+        return Check(
+            "names", ok=False, found=f"localhost: {problem}", advice="see /etc/hosts and /etc/resolv.conf"
+        )
     return Check("names", ok=True, found=f"localhost is {', '.join(found)}")
 
 
 def open_files() -> Check:
     """Enough for every connection in flight and kept, and the store's own files."""
     settings = Settings()
-    wanted = settings.crawl.concurrency + settings.fetch.keep_connections + 512  # RocksDB and archive: measured below 300
+    wanted = (
+        settings.crawl.concurrency + settings.fetch.keep_connections + 256
+    )  # the store's files and the archive's
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     ok = soft == resource.RLIM_INFINITY or soft >= wanted
     found = f"{soft} (at most {hard})"
@@ -142,4 +151,6 @@ def disk(directory: Path) -> Check:
         there = there.parent
     free, least = shutil.disk_usage(there).free, Settings().crawl.min_free_disk
     found = f"{amount(free)} free at {there}"
-    return Check("disk", ok=free > least, found=found, advice=f"a crawl stops below {amount(least)}; make room")
+    return Check(
+        "disk", ok=free > least, found=found, advice=f"a crawl stops below {amount(least)}; make room"
+    )

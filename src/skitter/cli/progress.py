@@ -24,13 +24,13 @@ class Progress(Struct, frozen=True, kw_only=True):
 
     counts: Counts
     in_flight: int = 0
-    hosts_ready: int = 0
+    hosts_ready: int | None = None  # None: not counted
     rate: float = 0.0  # pages per second, lately
     elapsed: float = 0.0  # of this run
     max_pages: int | None = None
     max_time: float | None = None
     max_bytes: int | None = None
-    urls: Sequence[str] = ()  # being fetched
+    urls: Sequence[str] = ()  # answered last
 
 
 def errors(counts: Counts) -> int:
@@ -59,9 +59,10 @@ def render(snapshot: Progress, width: int) -> list[str]:
     )
     left = remaining(snapshot)
     first = f"{pages} pages · {snapshot.rate:.1f}/s · {amount(counts.bytes)} · {duration(snapshot.elapsed)}"
+    ready = "" if snapshot.hosts_ready is None else f", {count(snapshot.hosts_ready)} ready"
     second = (
         f"{count(counts.queued)} waiting · {count(snapshot.in_flight)} in flight · "
-        f"{count(counts.hosts)} hosts, {count(snapshot.hosts_ready)} ready · {count(errors(counts))} errors"
+        f"{count(counts.hosts)} hosts{ready} · {count(errors(counts))} errors"
     )
     if left is not None:
         first += f" · {duration(left)} left"

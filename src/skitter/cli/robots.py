@@ -23,7 +23,9 @@ def parser() -> Parser:
         ],
     )
     made.add_argument("file", metavar="FILE", help="the robots.txt, or - for standard input")
-    made.add_argument("url", nargs="+", metavar="URL", help="URLs of the origin the file belongs to, or paths")
+    made.add_argument(
+        "url", nargs="+", metavar="URL", help="URLs of the origin the file belongs to, or paths"
+    )
     made.add_argument(
         "--agent", default="skitter", metavar="TOKEN", help="product token or User-Agent (default: skitter)"
     )
@@ -35,7 +37,9 @@ def run(arguments: argparse.Namespace) -> Exit:
     """Say for each URL whether it may be fetched, and why."""
     token = product_token(arguments.agent)
     if not token:
-        raise UsageError(f"--agent: {arguments.agent!r} has no product token; write for example --agent mybot")
+        raise UsageError(
+            f"--agent: {arguments.agent!r} has no product token; write for example --agent mybot"
+        )
     body = sys.stdin.buffer.read() if arguments.file == "-" else Path(arguments.file).read_bytes()
     rules = robots_rules(body, token)
     answers = [answer(rules, url) for url in arguments.url]
@@ -69,7 +73,9 @@ def _print(rules: RobotsRules, token: str, answers: list[dict[str, Any]]) -> Non
     for found in answers:
         line = found["line"]
         because = f"line {line['number']}: {printable(line['text'])}" if line else "no line applies"
-        print(f"{'allowed' if found['allowed'] else 'disallowed':<10}  {printable(found['url'])}  ({because})")
+        print(
+            f"{'allowed' if found['allowed'] else 'disallowed':<10}  {printable(found['url'])}  ({because})"
+        )
     if rules.delay is not None:
         print(f"{token} is asked to wait {rules.delay:g} s between requests")
     for sitemap in rules.sitemaps:

@@ -24,8 +24,12 @@ def parser() -> Parser:
             "skitter url --json example.org/?sid=1",
         ],
     )
-    made.add_argument("url", nargs="+", metavar="URL", help="a URL; https is assumed where there is no scheme")
-    made.add_argument("--config", type=Path, metavar="FILE", help="settings file whose [urls] section applies")
+    made.add_argument(
+        "url", nargs="+", metavar="URL", help="a URL; https is assumed where there is no scheme"
+    )
+    made.add_argument(
+        "--config", type=Path, metavar="FILE", help="settings file whose [urls] section applies"
+    )
     made.add_argument("--shards", type=int, metavar="N", help="also say which of N shards owns the URL")
     made.add_argument("--json", action="store_true", help="one JSON object a line")
     return made

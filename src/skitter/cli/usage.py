@@ -1,6 +1,7 @@
 """What all commands share: exit codes, a parser whose complaints are one line, and help that ends with examples."""
 
 import argparse
+import textwrap
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import NoReturn
@@ -28,7 +29,7 @@ class Parser(argparse.ArgumentParser):
         shown = "\n".join(f"  {example}" for example in examples)
         super().__init__(
             prog=f"skitter {name}".rstrip(),
-            description=description,
+            description=textwrap.fill(description, 100),
             epilog=f"examples:\n{shown}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,  # a flag added later must not change what an abbreviation means

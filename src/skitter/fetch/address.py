@@ -7,7 +7,7 @@ pinned to the address that was judged: an answer that changes between check and 
 
 import asyncio
 import ipaddress
-import resource
+import re
 import socket
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -66,7 +66,9 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052
 _COMPATIBLE = ipaddress.IPv6Network("::/96")  # RFC 4291 2.5.5.1
 _SIX_TO_FOUR = ipaddress.IPv6Network("2002::/16")  # RFC 3056
 _CARRIERS = ((_MAPPED, 0), (_NAT64, 0), (_COMPATIBLE, 0), (_SIX_TO_FOUR, 80))
-_ISATAP = frozenset((0x00005EFE, 0x02005EFE))  # RFC 5214 6.1: the interface identifier of an embedded IPv4 address
+_ISATAP = frozenset(
+    (0x00005EFE, 0x02005EFE)
+)  # RFC 5214 6.1: the interface identifier of an embedded IPv4 address
 
 
 class Guard:
@@ -145,7 +147,7 @@ class Names:
 
     def __init__(self, settings: FetchSettings, cache: Cache) -> None:
         self._fixed = _overrides(settings.resolve)
-        self._servers = settings.nameservers
+        self._servers = tuple(_nameserver(text) for text in settings.nameservers)
         self._timeout = settings.connect_timeout
         self._max_ttl = settings.dns_max_ttl
         self._negative_ttl = settings.dns_negative_ttl
@@ -215,6 +217,24 @@ def _numeric(address: bytes | str) -> str:
     return address.decode() if isinstance(address, bytes) else address
 
 
+# 9.9.9.9, 9.9.9.9:53, 2620:fe::fe, [2620:fe::fe], [2620:fe::fe]:53
+_NAMESERVER = re.compile(r"\[([^\]]+)\](?::([0-9]+))?|([^:\[]+):([0-9]+)|([^\[]+)")
+
+
+def _nameserver(text: str) -> str:
+    """A DNS server as c-ares reads it: address and port."""
+    match = _NAMESERVER.fullmatch(text)
+    bracketed, port, with_port, its_port, bare = match.groups() if match else ("",) * 5
+    try:
+        address = ipaddress.ip_address(bracketed or with_port or bare)
+    except ValueError:
+        raise SettingsError(
+            f"fetch.nameservers: {text!r} is no ADDRESS or ADDRESS:PORT; write for example 9.9.9.9 or [2620:fe::fe]:53"
+        ) from None
+    name = f"[{address}]" if address.version == 6 else str(address)
+    return f"{name}:{port or its_port or 53}"
+
+
 def _overrides(pairs: Sequence[str]) -> dict[str, Answer]:
     fixed: dict[str, Answer] = {}
     for pair in pairs:
@@ -228,21 +248,3 @@ def _overrides(pairs: Sequence[str]) -> dict[str, Answer]:
         known = fixed.get(host.lower(), Answer())
         fixed[host.lower()] = Answer((*known.addresses, address))
     return fixed
-
-
-# ------------------------------------------------------------------------------------------------ open files
-
-
-def raise_open_files(wanted: int) -> int:
-    """Raise this process's limit of open files to `wanted` if possible; returns the limit there is now."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    unlimited = resource.RLIM_INFINITY
-    if soft == unlimited or soft >= wanted:
-        return wanted if soft == unlimited else soft
-    reachable = wanted if hard == unlimited else min(wanted, hard)
-    if reachable > soft:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (reachable, hard))
-        except (OSError, ValueError):  # macOS has a limit of the kernel below the hard one
-            return soft
-    return max(reachable, soft)

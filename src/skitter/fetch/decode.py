@@ -109,7 +109,7 @@ def _inflate(data: bytes, limit: int, wbits: int) -> Decoded:
         piece = view[at : at + _STEP]
         try:
             out = stream.decompress(piece, room)
-        except isal_zlib.error:
+        except isal_zlib.error:  # type: ignore[misc]  # its stub types the class as an instance
             whole = b"".join(parts[:done])
             rescued = _salvage(view[begin:at], piece, limit - len(whole), wbits)
             return Decoded(whole + rescued, Flaw.CORRUPT)
@@ -165,7 +165,9 @@ def _brotli(data: bytes, limit: int) -> Decoded:
 
 
 def _zstd(data: bytes, limit: int) -> Decoded:
-    reader = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW).stream_reader(data, read_across_frames=True)
+    reader = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW).stream_reader(
+        data, read_across_frames=True
+    )
     parts: list[bytes] = []
     room = limit + 1
     while room > 0:

@@ -37,6 +37,14 @@ _FAULTS = {
     pycurl.E_SSL_INVALIDCERTSTATUS: Fault.TLS,
     100: Fault.HEADERS,  # CURLE_TOO_LARGE: a line over 100 KiB, a block over 300 KiB, over 5,000 fields
 }
+# What is said of our own limits.
+_LIMITS = {
+    Fault.HEADERS: "the header fields are larger than allowed",
+    Fault.SIZE: "the body is larger than allowed",
+    Fault.BUSY: "all bodies in flight together are larger than allowed",
+}
+# Addresses of one host that are tried for one visit; they share the time there is to connect.
+_MAX_ADDRESSES = 3
 
 
 class HttpFetcher:
@@ -67,18 +75,7 @@ class HttpFetcher:
         if not allowed:
             return Refused(self._guard.refusal(answer.addresses[0]) or Reason("address"))
         lines = (*self._identity, *request.fields(validators)) if validators else self._identity
-        outcome: Outcome | None = None
-        for address in allowed:
-            spent = self._clock.monotonic() - begun
-            connect = self._settings.connect_timeout - spent
-            if outcome is not None and connect <= 0:
-                break
-            order = Order(where, address, lines, self._settings.deadline - spent, connect)
-            outcome = await self._carry(visit, order)
-            if not _unreached(outcome):
-                break
-        assert outcome is not None  # noqa: S101  there was an address
-        return outcome
+        return await self._reach(visit, where, allowed[:_MAX_ADDRESSES], lines, begun)
 
     def statistics(self) -> dict[str, dict[str, float]]:
         """Names, connections and bodies in numbers."""
@@ -102,6 +99,24 @@ class HttpFetcher:
             self._multi = None
         await self._names.close()
 
+    async def _reach(
+        self,
+        visit: Visit,
+        where: request.Target,
+        addresses: Sequence[str],
+        lines: Sequence[str],
+        begun: float,
+    ) -> Outcome:
+        """Make the request to the first address that lets us connect."""
+        for left in range(len(addresses), 0, -1):
+            spent = self._clock.monotonic() - begun
+            connect = (self._settings.connect_timeout - spent) / left
+            order = Order(where, addresses[-left], lines, self._settings.deadline - spent, connect)
+            outcome = await self._carry(visit, order)
+            if not _unreached(outcome):
+                break
+        return outcome
+
     async def _carry(self, visit: Visit, order: Order) -> Outcome:
         """One request to one address."""
         if self._multi is None:
@@ -113,34 +128,45 @@ class HttpFetcher:
         started = self._clock.now()
         try:
             code, message = await self._multi.perform(transfer.curl)
-            self._requests += 1
-            self._opened += transfer.curl.getinfo(pycurl.NUM_CONNECTS)
             if transfer.refused is not None:
                 return Refused(transfer.refused)
-            exchange = Exchange(
-                url=visit.link.url,
-                address=transfer.curl.getinfo(pycurl.PRIMARY_IP) or order.address,
-                started=started,
-                ended=self._clock.now(),
-                request=request.head(order.target, order.lines) if transfer.sent() else b"",
-                head=transfer.head(),
-                body=transfer.body(),
-            )
-            if code:
-                return Failed(transfer.fault or fault(code), message, exchange)
+            exchange = self._exchange(visit, order, transfer, started)
+            if code or not transfer.head_fits():
+                return failure(transfer, code, message, exchange)
             return response.outcome(exchange, self._settings.max_body, visit.link.purpose)
         finally:
             transfer.clear()
             self._spare.append(transfer)
 
+    def _exchange(self, visit: Visit, order: Order, transfer: Transfer, started: float) -> Exchange:
+        self._requests += 1
+        self._opened += transfer.curl.getinfo(pycurl.NUM_CONNECTS)
+        return Exchange(
+            url=visit.link.url,
+            address=transfer.curl.getinfo(pycurl.PRIMARY_IP) or order.address,
+            started=started,
+            ended=self._clock.now(),
+            request=request.head(order.target, order.lines) if transfer.sent() else b"",
+            head=transfer.head(),
+            body=transfer.body(),
+        )
 
-def fault(code: int) -> Fault:
-    """What libcurl's error code means to us."""
-    return _FAULTS.get(code, Fault.PROTOCOL)
+
+def failure(transfer: Transfer, code: int, message: str, exchange: Exchange) -> Failed:
+    """What it means that a transfer ended with this code of libcurl, or beyond one of our own limits."""
+    if transfer.trouble:
+        return Failed(Fault.BUSY, transfer.trouble, exchange)
+    if transfer.fault is not None or not transfer.head_fits():
+        limit = transfer.fault or Fault.HEADERS
+        return Failed(limit, _LIMITS[limit], exchange)
+    fault = _FAULTS.get(code, Fault.PROTOCOL)
+    if code == pycurl.E_RECV_ERROR and "chunk" in message:
+        fault = Fault.PROTOCOL  # libcurl says of bad chunked framing what it says of a broken connection
+    return Failed(fault, message, exchange)
 
 
 def _unreached(outcome: Outcome) -> bool:
-    """Whether another address may be tried: nothing of the request has left."""
-    if not isinstance(outcome, Failed) or outcome.fault not in (Fault.CONNECT, Fault.TIMEOUT, Fault.TLS):
+    """Whether another address may be tried: there was no connection, and nothing of the request has left."""
+    if not isinstance(outcome, Failed) or outcome.fault not in (Fault.CONNECT, Fault.TIMEOUT):
         return False
-    return outcome.exchange is None or not outcome.exchange.request
+    return outcome.exchange is not None and not outcome.exchange.request

@@ -17,7 +17,9 @@ from skitter.urls import resolve
 
 # What the WHATWG parser would leave as it is: a lower-case domain whose last label is no number, then a target of
 # visible ASCII. All other URLs go through the parser first, so that every odd spelling of an address is put right.
-_PLAIN = re.compile(r"(https?)://((?:[a-z0-9_-]+\.)*[a-z][a-z0-9_-]*)(?::([0-9]{1,5}))?(/[\x21\x22\x24-\x7e]*)")
+_PLAIN = re.compile(
+    r"(https?)://((?:[a-z0-9_-]+\.)*[a-z][a-z0-9_-]*)(?::([0-9]{1,5}))?(/[\x21\x22\x24-\x7e]*)"
+)
 # A serialised http URL. Credentials are skipped here: they are never sent.
 _SERIALISED = re.compile(
     r"(https?)://(?:[^/?#@]*@)?(\[[0-9a-f:.]+\]|[^\x00-\x20\x7f-\U0010ffff/?#:@\[\]\\%]+)(?::([0-9]{1,5}))?"
@@ -26,14 +28,14 @@ _SERIALISED = re.compile(
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 # https://fetch.spec.whatwg.org/#port-blocking: services that a request can be made to speak to by accident.
-BAD_PORTS = frozenset(
-    int(port)
-    for port in (
-        "0 1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 "
-        "123 135 137 139 143 161 179 389 427 465 512 513 514 515 526 530 531 532 540 548 554 556 563 587 601 636 989 "
-        "990 993 995 1719 1720 1723 2049 3659 4045 4190 5060 5061 6000 6566 6665 6666 6667 6668 6669 6679 6697 10080"
-    ).split()
-)
+# fmt: off
+BAD_PORTS = frozenset((
+    0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104,
+    109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515,
+    526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049,
+    3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+))
+# fmt: on
 
 # RFC 9110 5.6.2 and 5.5: a field name is a token; a value is visible ASCII, with spaces and tabs between.
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -83,7 +85,9 @@ def user_agent(settings: FetchSettings) -> str:
     if settings.user_agent:
         agent = settings.user_agent
     elif settings.contact:
-        agent = f"Skitter/{skitter.__version__} ({'+' if '://' in settings.contact else ''}{settings.contact})"
+        agent = (
+            f"Skitter/{skitter.__version__} ({'+' if '://' in settings.contact else ''}{settings.contact})"
+        )
     else:
         agent = f"Skitter/{skitter.__version__} (web crawler; its operator gave no contact)"
     if not _USER_AGENT.fullmatch(agent):

@@ -23,16 +23,17 @@ Headers = Sequence[tuple[str, str]]
 
 # RFC 9110 15.4: the statuses whose Location is where the resource is now. 300 leaves the choice to a person.
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
+# libcurl holds bodies to the Content-Length they announce, but takes a number beyond 63 bits for no announcement.
+_LENGTH_DIGITS = 18
 _BLANK = " \t\r"
 
 
 def outcome(exchange: Exchange, limit: int, purpose: Purpose = Purpose.PAGE) -> Outcome:
     """The outcome of a whole answer. `limit` bounds the decoded content."""
     status, headers = read_head(exchange.head)
-    if not exchange.head.endswith((b"\n\r\n", b"\n\n")):
-        return Failed(Fault.RESET, "the connection ended in the middle of the header fields", exchange)
-    if status < 200:
-        return Failed(Fault.PROTOCOL, f"status {status} is no final answer", exchange)
+    wrong = _unusable(exchange, status, headers)
+    if wrong is not None:
+        return wrong
     if status == 304:
         return NotModified(exchange, headers)
     location = first(headers, "location") if status in _REDIRECTS else ""
@@ -44,6 +45,17 @@ def outcome(exchange: Exchange, limit: int, purpose: Purpose = Purpose.PAGE) -> 
     if Flaw.OVERSIZE in (transferred.flaw, decoded.flaw) and purpose is not Purpose.ROBOTS:
         return Failed(Fault.BOMB, f"more than {limit} bytes once decoded", exchange)
     return Fetched(exchange, status, headers, transferred.content, decoded.content)
+
+
+def _unusable(exchange: Exchange, status: int, headers: Headers) -> Failed | None:
+    """What libcurl lets pass and we do not."""
+    if not exchange.head.endswith((b"\n\r\n", b"\n\n")):
+        return Failed(Fault.RESET, "the connection ended in the middle of the header fields", exchange)
+    if status < 200:
+        return Failed(Fault.PROTOCOL, f"status {status} is no final answer", exchange)
+    if len(first(headers, "content-length")) > _LENGTH_DIGITS:
+        return Failed(Fault.PROTOCOL, "Content-Length is no length that a body can have", exchange)
+    return None
 
 
 def read_head(head: bytes) -> tuple[int, list[tuple[str, str]]]:
@@ -86,12 +98,3 @@ def first(headers: Headers, name: str) -> str:
 def codings(headers: Headers, name: str) -> list[str]:
     """The codings a field lists, in the order they were applied; it may stand on several lines."""
     return [word for key, value in headers if key == name for word in value.lower().replace(",", " ").split()]
-
-
-def declared_length(lines: Sequence[bytes]) -> int:
-    """What Content-Length announces in raw header lines, 0 if nothing."""
-    for line in lines:
-        if line[:15].lower() == b"content-length:":
-            value = line[15:].strip()
-            return int(value[:20]) if value.isdigit() else 0
-    return 0

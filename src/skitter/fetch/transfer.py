@@ -12,7 +12,6 @@ import pycurl
 from msgspec import Struct
 
 from skitter.fetch.request import Target
-from skitter.fetch.response import declared_length
 from skitter.model import Fault, Reason
 from skitter.settings import FetchSettings
 
@@ -23,6 +22,7 @@ _IDLE_CONNECTION = 330
 _READ_BUFFER = 128 * 1024
 # MAX_HTTP_RESP_HEADER_SIZE of libcurl: all header blocks of one transfer, interim answers included.
 _HEAD_END = 300 * 1024
+_NO_SOCKET: int = pycurl.SOCKET_BAD
 _EMPTY_LINES = (b"\r\n", b"\n")
 
 
@@ -65,7 +65,7 @@ class Transfer:
         self._guard = guard
         self._flight = flight
         self._max_body = settings.max_body
-        self._max_headers = settings.max_headers
+        self._max_headers = min(settings.max_headers, _HEAD_END)
         self._lines: list[bytes] = []
         self._chunks: list[bytes] = []
         self._received = 0
@@ -155,25 +155,25 @@ class Transfer:
         return None if self.fault is None else -1
 
     def head_fits(self) -> bool:
-        """Whether the header block keeps to the limits; libcurl stops it at the latest where `_HEAD_END` says."""
-        if sum(map(len, self._lines)) > min(self._max_headers, _HEAD_END):
+        """Whether the header block is within its limit; libcurl stops it at the latest where `_HEAD_END` says."""
+        if sum(map(len, self._lines)) > self._max_headers:
             self.fault = Fault.HEADERS
-        elif self._chunks and declared_length(self._lines) > self._max_body:
-            self.fault = Fault.SIZE
         return self.fault is None
 
-    def _open(self, _purpose: int, peer: tuple[int, int, int, tuple[bytes | str, int]]) -> socket.socket | int:
+    def _open(
+        self, _purpose: int, peer: tuple[int, int, int, tuple[bytes | str, int]]
+    ) -> socket.socket | int:
         """libcurl's socket callback: the second lock. What is connected to is judged here, whatever was asked."""
         family, kind, protocol, (address, *_) = peer
         name = address.decode() if isinstance(address, bytes) else address
         self.refused = self._guard(name)
         if self.refused is not None:
-            return pycurl.SOCKET_BAD
+            return _NO_SOCKET
         try:
             return _Socket(family, kind, protocol)
         except OSError as problem:
             self.trouble = f"no socket to be had: {problem.strerror}"
-            return pycurl.SOCKET_BAD
+            return _NO_SOCKET
 
 
 class _Socket(socket.socket):

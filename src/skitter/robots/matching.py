@@ -44,7 +44,7 @@ class Glob(Struct, frozen=True, gc=False):
     """A rule with a wildcard in its middle: `head`, then each of `pieces` in turn, then `tail` at the very end."""
 
     rank: int
-    needle: str  # one of the parts: a path without it cannot match
+    needle: str  # the longest part behind the head: a path without it cannot match
     head: str
     pieces: tuple[str, ...]
     tail: str
@@ -130,7 +130,7 @@ def _sort_in(
     if not pieces and not tail:
         prefixes[head] = max(rank, prefixes.get(head, 0))
     elif rule not in globs or rank > globs[rule].rank:
-        globs[rule] = Glob(rank, pieces[0] if pieces else tail, head, pieces, tail)
+        globs[rule] = Glob(rank, max((*pieces, tail), key=len), head, pieces, tail)
 
 
 def _chained(order: Sequence[str], own: dict[str, int]) -> tuple["array[int]", "array[int]"]:

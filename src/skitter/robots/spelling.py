@@ -58,7 +58,10 @@ def path_of(url: str) -> str:
 
 
 def normal_rules(values: Sequence[str]) -> list[str]:
-    """The paths of rules, none with a line end in it, all in one pass. `*` and a `$` at the end keep their meaning."""
+    """The paths of rules, none with a line end in it, in one pass over all. `*` and a `$` at the end stay special.
+
+    No rules come out as one empty rule, which is what joining and splitting makes of nothing.
+    """
     return _ODD_IN_RULES.sub(_respell, "\n".join(values)).split("\n")
 
 

@@ -54,7 +54,8 @@ class WarcArchive:
         self._serial = -1
         self._fd = -1
         self._left: list[int] = []  # files that were left for a new one and are not on the disk itself yet
-        self._names_changed = False  # the directory has to be synced too
+        self._renames = 0  # files made and removed: from time to time the directory has to be synced too
+        self._renames_synced = 0
         self._syncing = asyncio.Lock()
         self._about = {
             "software": software,
@@ -112,7 +113,7 @@ class WarcArchive:
         name = f"{self._shard:02d}-{stamp}-{serial:05d}.warc.gz"
         self._fd = os.open(self._directory / name, _NEW, 0o644)
         self._file, self._end, self._serial = name, 0, serial
-        self._names_changed = True
+        self._renames += 1
         return records.warcinfo(name, now, self._about)
 
     def _undo(self, file: str, end: int, fd: int) -> None:
@@ -128,13 +129,10 @@ class WarcArchive:
     async def sync(self) -> None:
         """Make everything appended survive a loss of power."""
         async with self._syncing:
-            left, directory = list(self._left), self._directory if self._names_changed else None
-            self._names_changed = False
-            try:
-                await asyncio.to_thread(_sync, [*left, self._fd] if self._fd >= 0 else left, directory)
-            except OSError:
-                self._names_changed = True
-                raise
+            left, renames = list(self._left), self._renames
+            directory = self._directory if renames > self._renames_synced else None
+            await asyncio.to_thread(_sync, [*left, self._fd] if self._fd >= 0 else left, directory)
+            self._renames_synced = renames
             for fd in left:
                 self._left.remove(fd)
                 os.close(fd)
@@ -171,7 +169,7 @@ class WarcArchive:
         for number, other in files.items():
             if number > serial or (number == serial and not end):
                 other.unlink()
-                self._names_changed = True
+                self._renames += 1
         self._file, self._end, self._serial = mark.file, end, serial
         if end:
             self._fd = os.open(path, _OLD)

@@ -1,0 +1,55 @@
+"""A small web on loopback, crawled before your eyes: `make demo`.
+
+Serves the synthetic web that the tests use, runs the real `skitter` command on it, and ends by itself.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from skitter.testing.web import Features, SyntheticWeb, serve_process
+
+DEMO = Path("demo")
+CRAWL = DEMO / "crawl"
+
+
+def main() -> int:
+    """Serve, crawl, and say what to try next."""
+    shutil.rmtree(DEMO, ignore_errors=True)
+    DEMO.mkdir()
+    features = Features(
+        link_forms=True, spellings=True, robots=True, redirects=True, statuses=True, duplicates=True, charsets=True,
+        directives=True, traps=True, crawl_delay=0.4,
+    )  # fmt: skip
+    web = SyntheticWeb(seed=2, hosts=14, pages_per_host=12, features=features)
+    settings = DEMO / "demo.toml"
+    with serve_process(web) as server:
+        pairs = ", ".join(f'"{host}:{address}"' for host, address in web.resolve_map().items())
+        settings.write_text(
+            "# The settings of the demonstration: hosts of a made-up web, all of them on loopback.\n"
+            f'[fetch]\ncontact = "https://example.org/about-this-crawl"\nallow_private = ["127.0.0.0/8"]\nresolve = [{pairs}]\n\n'
+            '[scope]\nkind = "any"\n\n[politeness]\ndelay = "200ms"\n\n[robots]\nretry_after = ["200ms"]\n\n'
+            '[schedule]\nretry_base = "200ms"\n\n[crawl]\nmin_free_disk = "10MiB"\n'
+        )
+        seeds = DEMO / "seeds.txt"
+        seeds.write_text("".join(f"{seed}\n" for seed in server.seeds(1)))
+        command = [sys.executable, "-m", "skitter", "crawl", "--seeds", str(seeds), "-o", str(CRAWL), "--config", str(settings)]
+        print(f"$ skitter crawl --seeds {seeds} -o {CRAWL} --config {settings}\n", flush=True)
+        code = subprocess.run(command, check=False).returncode
+        trap = server.url("/private/", 2)
+    print(f"""
+What to try next (source .venv/bin/activate first, or use .venv/bin/skitter):
+
+  skitter status {CRAWL}
+  skitter why {CRAWL} {trap}
+  skitter pages {CRAWL} --duplicates
+  skitter export {CRAWL} --format jsonl -o {DEMO}/pages.jsonl
+  ls {CRAWL}/archive            # WARC files, for any archive tool
+  make crawl URL=https://…      # a real site, politely
+""")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

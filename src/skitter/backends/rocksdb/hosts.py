@@ -1,0 +1,89 @@
+"""Host states, a bounded number of them in memory, and the fingerprints of their names.
+
+A state in memory is the truth and is changed in place; whoever changes one says so with `touch`, and `save` writes all that
+were touched into the batch of the verb that did it. After a commit any state may be forgotten.
+"""
+
+from typing import NamedTuple
+
+from skitter import urls
+from skitter.backends.rocksdb.generations import Generations
+from skitter.backends.rocksdb.layout import fp8
+from skitter.backends.rocksdb.records import HostState, decode_host, encode
+from skitter.backends.rocksdb.store import Batch
+from skitter.model import Level
+
+
+class Named(NamedTuple):
+    """What a host's name stands for in keys."""
+
+    host8: bytes
+    dom8: bytes
+    foreign: bool  # it belongs to another shard
+
+
+class Hosts:
+    """Every host of the shard."""
+
+    def __init__(self, batch: Batch, secret: int, shard: int, shards: int, capacity: int) -> None:
+        self._batch = batch
+        self._secret = secret
+        self._shard, self._shards = shard, shards
+        self._names: Generations[str, Named] = Generations(4 * capacity)
+        self._states: Generations[bytes, HostState] = Generations(capacity)
+        self._touched: dict[bytes, HostState] = {}
+
+    def named(self, name: str) -> Named:
+        """The fingerprints of a name, and whose it is."""
+        named = self._names.get(name)
+        if named is None:
+            domain = urls.registrable_domain(name)
+            foreign = self._shards > 1 and urls.shard(domain, self._shards) != self._shard
+            named = Named(fp8(name, self._secret), fp8(domain, self._secret), foreign)
+            self._names.put(name, named)
+        return named
+
+    def get(self, host8: bytes) -> HostState | None:
+        """The state of a host that may not be known."""
+        state = self._states.get(host8)
+        if state is None:
+            packed = self._batch.get("hosts", host8)
+            if packed is None:
+                return None
+            state = decode_host(packed)
+            self._states.put(host8, state)
+        return state
+
+    def at(self, host8: bytes) -> HostState:
+        """The state of a host that is known."""
+        state = self.get(host8)
+        if state is None:
+            raise KeyError(host8)
+        return state
+
+    def new(self, name: str, named: Named) -> HostState:
+        """The state of a host that is met for the first time."""
+        state = HostState(name, named.dom8, [0] * len(Level), [b""] * len(Level))
+        self._states.put(named.host8, state)
+        self._touched[named.host8] = state
+        return state
+
+    def touch(self, host8: bytes, state: HostState) -> None:
+        """A state was changed."""
+        self._touched[host8] = state
+
+    def save(self) -> None:
+        """Put what was changed into the batch."""
+        changes = self._batch.changes["hosts"]
+        for host8, state in self._touched.items():
+            changes[host8] = encode(state)
+
+    def saved(self) -> None:
+        """The batch is committed."""
+        self._touched.clear()
+        self._states.trim()
+        self._names.trim()
+
+    def statistics(self) -> dict[str, float]:
+        """How much is in memory."""
+        return {"states": len(self._states), "names": len(self._names)}

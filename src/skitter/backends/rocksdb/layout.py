@@ -1,0 +1,83 @@
+"""How keys are spelt, so that RocksDB's byte order is the order the frontier needs.
+
+    host8    fingerprint of a host's name          dom8   fingerprint of its registrable domain
+    id16     dom8 + fingerprint of a URL's key: what a URL, its page, its lease and its links are known by. Two spellings
+             of one URL may differ in their host (www.), never in their domain.
+    spot24   score, larger first + sequence number, older first + the second half of the id16
+
+    family   key                                                  value
+    urls     id16                                                 Entry
+    queue    host8 + level + spot24                               (nothing)
+    due      "t" (retry) or "v" (recrawl) + time + id16           (nothing)
+    hosts    host8                                                HostState
+    agenda   level + spot24 of its head + host8: a host that is free now
+             0xff + time + host8: a host that is free later       (nothing)
+    leases   id16                                                 Visit
+    suspects id16                                                 crashes, of these in hand
+    pages    id16                                                 Page, without text
+    links    id16                                                 id16 of every link on it, one after the other
+    robots   origin                                               RobotsCopy
+    twins    dom8 + "d" + digest                                  id16 + time
+             dom8 + "0".."3" + 16 bits of the SimHash + SimHash   id16 + time
+    outbox   sequence number                                      Link
+    default  "format", "secret", "ledger", "seen"                 see store, shard and seen
+"""
+
+from functools import lru_cache
+from struct import Struct
+
+from skitter.urls import fingerprint
+
+FAMILIES = ("urls", "queue", "due", "hosts", "agenda", "leases", "suspects", "pages", "links", "robots", "twins", "outbox")
+
+RETRY, RECRAWL = b"t", b"v"
+LATER = b"\xff"
+SPOT = 24  # bytes
+
+_U64 = Struct(">Q")
+_F64 = Struct(">d")
+_SIGN = 1 << 63
+_ONES = (1 << 64) - 1
+
+
+def fp8(text: str, secret: int) -> bytes:
+    """A fingerprint as it stands in keys."""
+    return fingerprint(text, secret).to_bytes(8, "big")
+
+
+def number8(number: int) -> bytes:
+    """A count that sorts by size."""
+    return _U64.pack(number)
+
+
+def number_of(key: bytes) -> int:
+    """The count that `number8` spelt."""
+    return int(_U64.unpack(key)[0])
+
+
+def time8(time: float) -> bytes:
+    """A time that sorts by size: the bits of floating-point numbers that are not negative do (IEEE 754)."""
+    return _F64.pack(max(time, 0.0))
+
+
+def time_of(key: bytes, start: int = 1) -> float:
+    """The time that stands in a key."""
+    return float(_F64.unpack_from(key, start)[0])
+
+
+@lru_cache(maxsize=4096)  # few scores are in use at a time: most strategies score by depth
+def score8(score: float) -> bytes:
+    """A score that sorts larger first."""
+    bits = int(_U64.unpack(_F64.pack(-score + 0.0))[0])  # + 0.0 makes of minus zero a zero
+    return _U64.pack(~bits & _ONES if bits & _SIGN else bits | _SIGN)
+
+
+def spot24(score: float, seq: int, id16: bytes) -> bytes:
+    """Where a link stands in its host's level."""
+    return score8(score) + _U64.pack(seq) + id16[8:]
+
+
+def after(prefix: bytes) -> bytes:
+    """The first key behind every key with this prefix; the prefix does not end in 0xff or is followed by nothing."""
+    number = int.from_bytes(prefix, "big") + 1
+    return number.to_bytes(len(prefix), "big") if number >> (8 * len(prefix)) == 0 else prefix + b"\xff" * 32

@@ -1,0 +1,149 @@
+"""The records that stand in the store, and how they become the values of the model."""
+
+from typing import Any
+
+from msgspec import Struct
+from msgspec.msgpack import Decoder, Encoder
+
+from skitter.model import (
+    Counts,
+    Level,
+    Link,
+    Page,
+    Purpose,
+    Reason,
+    RobotsCopy,
+    State,
+    Visit,
+)
+from skitter.ports import Mark
+
+# An entry's state as a number. FOREIGN is a link that was sent to the shard that owns it, and shall not be sent again.
+STATES = (State.QUEUED, State.CRAWLED, State.FAILED, State.REFUSED)
+QUEUED, CRAWLED, FAILED, REFUSED, FOREIGN = range(5)
+CODES = {state: code for code, state in enumerate(STATES)}
+
+
+class Entry(Struct, array_like=True, gc=False):
+    """A URL, or a hop of a robots.txt, and what became of it. A leased one is QUEUED here and has a lease besides."""
+
+    url: str
+    key: str  # empty when it is the URL itself
+    host: str
+    state: int = QUEUED
+    seq: int = 0
+    level: int = Level.NORMAL
+    score: float = 0.0
+    depth: int = 0
+    parent: str = ""
+    first_seen: float = 0.0
+    attempts: int = 0
+    due: float | None = None  # it is in `due`, not in `queue`
+    reason: Reason | None = None
+    status: int = 0
+    crawl_count: int = 0
+    last_crawl: float | None = None
+    crashes: int = 0
+    requested: str = ""
+    hops: int = 0
+    seed: bool = False
+    meta: dict[str, Any] | None = None
+    origin: str = ""  # of a hop of a robots.txt; empty for a page
+
+
+class HostState(Struct, array_like=True, gc=False):
+    """A host: its clock, the heads of its queues, and its tallies."""
+
+    name: str
+    domain: bytes  # dom8
+    levels: list[int]  # links in the queue, by level
+    heads: list[bytes]  # spot24 of the first of them, by level; the cursor from which the queue is read
+    free_at: float = 0.0
+    held: float = 0.0  # its pages wait until then for a robots.txt that is being fetched elsewhere
+    delay: float = 0.0
+    turn: int = 0
+    hops: int = 0  # hops of redirected robots.txt files that are queued here
+    waiting: int = 0  # retries that are not due yet
+    pages: int = 0
+    requests: int = 0
+    errors: int = 0
+    bytes: int = 0
+    aside: Reason | None = None
+    place: bytes = b""  # its key in the agenda; empty while it has nothing to give
+
+    def queued(self) -> int:
+        """Links that wait for a visit, due or not."""
+        return sum(self.levels) + self.waiting
+
+    def ready_at(self) -> float:
+        """When it may be touched, as far as its clock says."""
+        return self.free_at if self.hops else max(self.free_at, self.held)
+
+
+class Ledger(Struct, array_like=True):
+    """What is rewritten with every commit."""
+
+    seq: int
+    mark: Mark
+    counts: Counts
+
+
+class Suspicion(Struct, array_like=True, gc=False):
+    """How often the process died while a visit was open, and how often while it was in hand."""
+
+    crashes: int = 0
+    in_hand: int = 0
+
+
+encode = Encoder().encode
+decode_entry = Decoder(Entry).decode
+decode_host = Decoder(HostState).decode
+decode_ledger = Decoder(Ledger).decode
+decode_suspicion = Decoder(Suspicion).decode
+decode_visit = Decoder(Visit).decode
+decode_link = Decoder(Link).decode
+decode_page = Decoder(Page).decode
+decode_robots = Decoder(RobotsCopy).decode
+
+
+def entry_of(link: Link, seq: int, now: float) -> Entry:
+    """The record of a link that is new."""
+    return Entry(
+        link.url,
+        "" if link.key == link.url else link.key,
+        link.host,
+        QUEUED,
+        seq,
+        int(link.level),
+        link.score,
+        link.depth,
+        link.parent,
+        now,
+        requested=link.requested,
+        hops=link.hops,
+        seed=link.seed,
+        meta=dict(link.meta) if link.meta else None,
+        origin=link.origin if link.purpose is Purpose.ROBOTS else "",
+    )
+
+
+def link_of(entry: Entry) -> Link:
+    """The link that a record stands for."""
+    return Link(
+        url=entry.url,
+        key=entry.key or entry.url,
+        host=entry.host,
+        depth=entry.depth,
+        parent=entry.parent,
+        level=LEVELS[entry.level],
+        score=entry.score,
+        purpose=Purpose.ROBOTS if entry.origin else Purpose.PAGE,
+        origin=entry.origin,
+        requested=entry.requested,
+        hops=entry.hops,
+        seed=entry.seed,
+        meta=entry.meta,
+    )
+
+
+LEVELS = tuple(Level)

@@ -1,0 +1,216 @@
+"""One RocksDB directory: its column families, their options, and the only two ways to change it.
+
+A `Batch` gathers what one verb changes and can be read like the store itself, so a verb sees its own writes; `commit`
+writes it in one atomic step to the log. The log is handed to the operating system with every commit, which is enough
+against `kill -9`; `sync` brings it to the disk itself.
+"""
+
+import secrets
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import rocksdict
+from rocksdict import AccessType, BlockBasedOptions, Cache, DBCompactionStyle, DBCompressionType, Options, Rdict
+
+from skitter.backends.rocksdb.layout import FAMILIES
+from skitter.ports import StateError
+
+FORMAT = b"1"
+
+# Measured with benchmarks/frontier.py; compression doubled the CPU time of the background threads.
+_MEMTABLE = {"urls": 32 << 20, "queue": 16 << 20, "pages": 16 << 20}
+_SMALL_MEMTABLE = 8 << 20
+_LOG_LIMIT = 128 << 20
+_UNIVERSAL_TRIGGER = 8
+_FILTER_BITS = 10
+_OPEN_TRIES = 5  # a reader may meet the moment in which the owner replaces a file
+_OPEN_PAUSE = 0.1
+
+
+class Store:
+    """An open store. `get` and `scan` read what is committed."""
+
+    def __init__(self, path: Path, block_cache: int, *, read_only: bool = False) -> None:
+        self.path = path
+        self._db = _open_to_read(path, block_cache) if read_only else _open(path, block_cache)
+        self._families: dict[str, Any] = {name: self._db.get_column_family(name) for name in FAMILIES}
+        self._families["default"] = self._db
+        self._handles = {name: self._db.get_column_family_handle(name) for name in (*FAMILIES, "default")}
+        try:
+            self.secret = self._check_format(read_only=read_only)
+        except StateError:
+            self.close()
+            raise
+
+    def _check_format(self, *, read_only: bool) -> int:
+        found, secret = self.get("default", b"format"), self.get("default", b"secret")
+        if found is None and not read_only:
+            found, secret = FORMAT, secrets.token_bytes(8)
+            batch = Batch(self)
+            batch.put("default", b"format", found)
+            batch.put("default", b"secret", secret)
+            self.commit(batch)
+        if found is None or secret is None:
+            raise StateError(f"{self.path} holds no crawl state yet; start the crawl first")
+        if found != FORMAT:
+            raise StateError(
+                f"the state in {self.path} has format {found.decode(errors='replace')}, this version of Skitter reads format "
+                f"{FORMAT.decode()}; go on with the version that began the crawl, or begin a new one"
+            )
+        return int.from_bytes(secret, "big")
+
+    def get(self, family: str, key: bytes) -> bytes | None:
+        """The committed value."""
+        value: bytes | None = self._families[family].get(key)
+        return value
+
+    def scan(self, family: str, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Committed keys from `start` (included) to `end` (not), in order."""
+        bounds = rocksdict.ReadOptions()
+        bounds.set_iterate_upper_bound(end)  # so that deleted keys behind the end are not read either
+        rows = self._families[family].iter(bounds)
+        rows.seek(start)
+        while rows.valid():
+            yield rows.key(), rows.value()
+            rows.next()
+        rows.status()
+
+    def scan_all(self, family: str) -> Iterator[tuple[bytes, bytes]]:
+        """Every committed key of a family."""
+        return self.scan(family, b"", b"\xff" * 64)
+
+    def keys(self, family: str, start: bytes, end: bytes) -> Iterator[bytes]:
+        """Like `scan`, without the values."""
+        bounds = rocksdict.ReadOptions()
+        bounds.set_iterate_upper_bound(end)
+        rows = self._families[family].iter(bounds)
+        rows.seek(start)
+        while rows.valid():
+            yield rows.key()
+            rows.next()
+        rows.status()
+
+    def commit(self, batch: "Batch") -> None:
+        """Make a batch durable, all of it or nothing, and empty it."""
+        writes = rocksdict.WriteBatch(raw_mode=True)
+        put, delete = writes.put, writes.delete
+        for family, changes in batch.changes.items():
+            handle = self._handles[family]
+            for key, value in changes.items():
+                if value is None:
+                    delete(key, handle)
+                else:
+                    put(key, value, handle)
+        self._db.write(writes)
+        for changes in batch.changes.values():
+            changes.clear()
+
+    def sync(self) -> None:
+        """Bring the log to the disk."""
+        self._db.flush_wal(True)  # noqa: FBT003  the name of this flag is `sync`
+
+    def close(self) -> None:
+        """Let go of the directory."""
+        self._families.clear()
+        self._db.close()
+
+
+class Batch:
+    """Changes that become durable together. `None` stands for a key that is deleted."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.changes: dict[str, dict[bytes, bytes | None]] = {name: {} for name in (*FAMILIES, "default")}
+
+    def put(self, family: str, key: bytes, value: bytes = b"") -> None:
+        """Set a key."""
+        self.changes[family][key] = value
+
+    def delete(self, family: str, key: bytes) -> None:
+        """Remove a key."""
+        self.changes[family][key] = None
+
+    def get(self, family: str, key: bytes) -> bytes | None:
+        """The value as it will be after the commit."""
+        changes = self.changes[family]
+        return changes[key] if key in changes else self._store.get(family, key)
+
+    def keys_after(self, family: str, start: bytes, end: bytes, limit: int) -> list[bytes]:
+        """The first keys behind `start` and before `end`, as they will be after the commit."""
+        changes = self.changes[family]
+        found: list[bytes] = []
+        for key in self._store.keys(family, start + b"\x00", end):
+            if changes.get(key, key) is not None:
+                found.append(key)
+                if len(found) == limit:
+                    break
+        last = found[-1] if len(found) == limit else end
+        new = [key for key, value in changes.items() if value is not None and start < key < last]
+        return sorted({*found, *new})[:limit] if new else found
+
+
+def _open(path: Path, block_cache: int) -> Rdict:
+    path.mkdir(parents=True, exist_ok=True)
+    try:
+        return Rdict(str(path), _whole_options(), column_families=_families(Cache(block_cache)))
+    except Exception as error:
+        raise _explained(error, path) from error
+
+
+def _open_to_read(path: Path, block_cache: int) -> Rdict:
+    if not (path / "CURRENT").exists():
+        raise StateError(f"there is no crawl state in {path}; name the directory of a crawl that has begun")
+    for attempt in range(_OPEN_TRIES):
+        try:
+            access = AccessType.read_only(error_if_log_file_exist=False)
+            families = _families(Cache(block_cache))
+            return Rdict(str(path), Options(raw_mode=True), column_families=families, access_type=access)
+        except Exception as error:
+            if attempt == _OPEN_TRIES - 1:
+                raise _explained(error, path) from error
+            time.sleep(_OPEN_PAUSE)
+    raise AssertionError
+
+
+def _explained(error: Exception, path: Path) -> StateError:
+    """rocksdict raises plain exceptions with RocksDB's words."""
+    if "lock" in str(error).lower():
+        return StateError(f"{path} is in use by another crawl; stop that one first, or name another directory")
+    return StateError(f"{path} cannot be opened: {error}; is the disk full, or the directory damaged or not ours?")
+
+
+def _whole_options() -> Options:
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.create_missing_column_families(True)
+    options.set_max_total_wal_size(_LOG_LIMIT)
+    options.set_max_background_jobs(2)
+    options.set_keep_log_file_num(2)
+    options.set_max_log_file_size(1 << 20)
+    options.set_stats_dump_period_sec(0)
+    options.set_write_buffer_size(1 << 20)
+    return options
+
+
+def _families(cache: Cache) -> dict[str, Options]:
+    return {name: _family_options(name, cache) for name in FAMILIES}
+
+
+def _family_options(name: str, cache: Cache) -> Options:
+    options = Options(raw_mode=True)
+    options.set_compression_type(DBCompressionType.none())
+    options.set_write_buffer_size(_MEMTABLE.get(name, _SMALL_MEMTABLE))
+    table = BlockBasedOptions()
+    table.set_block_cache(cache)
+    # Index and filters stay outside the block cache: inside a small one, single reads took 200 µs.
+    table.set_cache_index_and_filter_blocks(False)
+    table.set_block_size(4 << 10)
+    if name not in ("queue", "due", "agenda", "outbox"):  # these are only read in order
+        table.set_bloom_filter(_FILTER_BITS, False)
+    options.set_block_based_table_factory(table)
+    if name == "queue":
+        options.set_compaction_style(DBCompactionStyle.universal())
+        options.set_level_zero_file_num_compaction_trigger(_UNIVERSAL_TRIGGER)
+    return options

@@ -1,0 +1,125 @@
+"""The index that replay tools read: one CDXJ line per archived answer, sorted by key and time.
+
+    com,example)/page 20260102030405 {"url": …, "mime": …, "status": …, "digest": …, "length": …, "offset": …, "filename": …}
+
+The fields and their order are those of pywb and cdxj-indexer, and numbers are strings, as there. An index is derived data:
+`lines` makes it from the archive alone, redirects and robots.txt included, because a replay needs these too; `page_line`
+makes the line of one page record without opening the archive.
+"""
+
+import json
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from heapq import merge
+from itertools import islice
+from tempfile import TemporaryFile
+from typing import Protocol, TextIO
+
+from skitter.model import Page, Place
+from skitter.urls import surt
+
+REVISIT = "warc/revisit"  # what indexes call the media type of a record that only refers to another
+
+_RUN = 200_000  # lines sorted in memory at a time: about 80 MB
+_STATUS = re.compile(rb"HTTP/\S+[ \t]+(\d{3})")
+_CONTENT_TYPE = re.compile(rb"\ncontent-type[ \t]*:[ \t]*([^;\s]*)", re.IGNORECASE)
+_NOT_DIGIT = re.compile(r"\D")
+
+
+class Record(Protocol):
+    """What is asked of an archived record: its place, its fields by lower-cased name, and its block."""
+
+    @property
+    def place(self) -> Place:
+        """Where it lies."""
+        ...
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """Its named fields."""
+        ...
+
+    @property
+    def block(self) -> bytes:
+        """The HTTP message, or what else it holds."""
+        ...
+
+
+def page_line(page: Page) -> str:
+    """The line of a stored page. It must have a place in the archive."""
+    if page.archive is None:
+        raise ValueError(f"{page.url} is not in the archive")
+    content_type = next((value for name, value in page.headers if name == "content-type"), "")
+    mime = REVISIT if page.identical else content_type.partition(";")[0].strip().partition(" ")[0]
+    second = round(page.fetched_at * 1_000_000) // 1_000_000  # as the archive rounds it
+    stamp = time.strftime("%Y%m%d%H%M%S", time.gmtime(second))
+    return _line(page.url, stamp, mime, str(page.status), page.digest, page.archive)
+
+
+def lines(records: Iterable[Record]) -> Iterator[str]:
+    """The lines of all answers among the records of a file, in its order.
+
+    The records of a visit follow each other and end with its metadata, which holds the digest of a chunked payload.
+    """
+    answer: Record | None = None
+    for record in records:
+        kind = record.fields.get("warc-type")
+        if kind in ("response", "revisit"):
+            if answer is not None:
+                yield _answer_line(answer, "")
+            answer = record
+        elif kind == "metadata" and answer is not None:
+            yield _answer_line(answer, _named(record.block, b"payload-digest"))
+            answer = None
+    if answer is not None:
+        yield _answer_line(answer, "")
+
+
+def _answer_line(answer: Record, digest: str) -> str:
+    fields = answer.fields
+    head = answer.block.partition(b"\r\n\r\n")[0]
+    status, media_type = _STATUS.match(head), _CONTENT_TYPE.search(head)
+    mime = media_type[1].decode("latin-1") if media_type else ""
+    return _line(
+        fields.get("warc-target-uri", ""),
+        _NOT_DIGIT.sub("", fields.get("warc-date", ""))[:14],
+        REVISIT if fields["warc-type"] == "revisit" else mime,
+        status[1].decode() if status else "",
+        fields.get("warc-payload-digest", digest),
+        answer.place,
+    )
+
+
+def _line(url: str, stamp: str, mime: str, status: str, digest: str, place: Place) -> str:
+    about = {"url": url, "mime": mime, "status": status, "digest": digest}
+    about = {name: value for name, value in about.items() if value}
+    about |= {"length": str(place.length), "offset": str(place.offset), "filename": place.file}
+    return f"{surt(url)} {stamp} {json.dumps(about)}"
+
+
+def _named(block: bytes, name: bytes) -> str:
+    for line in block.split(b"\r\n"):
+        key, _, value = line.partition(b":")
+        if key == name:
+            return value.strip().decode("utf-8", "replace")
+    return ""
+
+
+def write_sorted(unsorted: Iterable[str], out: TextIO) -> int:
+    """Write lines in order; returns how many. What does not fit into memory is sorted in runs, on disk, and merged."""
+    source, count = iter(unsorted), 0
+    with ExitStack() as stack:
+        runs: list[TextIO] = []
+        while run := sorted(islice(source, _RUN)):
+            count += len(run)
+            if len(run) < _RUN and not runs:
+                out.writelines(f"{line}\n" for line in run)
+                return count
+            spilled = stack.enter_context(TemporaryFile("w+", encoding="utf-8", newline="\n"))
+            spilled.writelines(f"{line}\n" for line in run)
+            spilled.seek(0)
+            runs.append(spilled)
+        out.writelines(merge(*runs))
+    return count

@@ -1,0 +1,102 @@
+"""`skitter crawl`: from URLs to a crawl directory."""
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from io import BufferedReader, BytesIO
+from itertools import chain
+from pathlib import Path
+
+from skitter import seeds
+from skitter.cli.options import add_manner, add_settings, resolve
+from skitter.cli.usage import Parser, UsageError
+from skitter.directory import CrawlDirectory
+from skitter.model import Link
+from skitter.seeds import BadSeed
+
+# NAME_MAX of Linux and macOS is 255 bytes, a host name may have 253 (RFC 1035 2.3.4), and "skitter-" comes before it.
+_LONGEST_NAME = 200
+
+
+def parser() -> Parser:
+    """The flags of `skitter crawl`."""
+    made = Parser(
+        "crawl",
+        "Crawl from these URLs, politely, into a directory. An existing crawl directory is gone on with, and the URLs are "
+        "added. Interrupt at any time: nothing is lost, and `skitter resume DIR` goes on. Exit codes: 0 done, 1 not one "
+        "page could be fetched, 2 wrong usage or settings, 3 stopped at a limit, 4 disk full or directory unusable, 130 "
+        "interrupted.",
+        [
+            "skitter crawl https://example.org",
+            "skitter crawl example.org --scope domain --max-pages 1000 --delay 2s --contact me@example.net",
+            "skitter crawl --seeds urls.txt -o my-crawl --config crawl.toml",
+        ],
+    )
+    made.add_argument(
+        "url", nargs="*", metavar="URL", help="where to begin; https is assumed where there is no scheme"
+    )
+    made.add_argument(
+        "--seeds",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="more URLs: one a line, or JSON lines; - for standard input",
+    )
+    made.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="crawl directory (default: ./skitter-HOST)"
+    )
+    made.add_argument("--config", type=Path, metavar="FILE", help="settings file (TOML)")
+    add_settings(made)
+    add_manner(made)
+    return made
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Find out what is wanted, and crawl."""
+    files = [_opened(name) for name in arguments.seeds]
+    path = arguments.output or default_directory(arguments.url, files)
+    directory = CrawlDirectory(path)
+    if not arguments.url and not files and not directory.exists:
+        raise UsageError("there is nothing to crawl; name a URL, or a file of URLs with --seeds")
+    settings = resolve(arguments, arguments.config or (directory.settings_file if directory.exists else None))
+    named = list(seeds.named(arguments.url, settings.urls))
+    bad = [seed for seed in named if isinstance(seed, BadSeed)]
+    if bad and len(bad) == len(named) and not files:
+        raise UsageError(f"{bad[0].text}: {bad[0].reason.detail}")
+
+    from skitter.cli.running import crawl  # noqa: PLC0415  the engine is large; complaints come without it
+
+    from_files = (
+        seeds.read(file, name, settings.urls) for name, file in zip(arguments.seeds, files, strict=True)
+    )
+    return crawl(arguments, settings, path, chain(named, *from_files))
+
+
+def _opened(name: str) -> BufferedReader:
+    if name == "-":
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    try:
+        return Path(name).open("rb")
+    except OSError as problem:
+        raise UsageError(
+            f"--seeds: {name}: {problem.strerror}; name an existing file, or - for standard input"
+        ) from None
+
+
+def default_directory(texts: Sequence[str], files: Sequence[BufferedReader]) -> Path:
+    """./skitter-HOST, by the first URL that has a host. Of a file only what is in its buffer is looked at."""
+    beginnings = (seeds.read(BytesIO(file.peek()), "") for file in files)
+    for seed in chain(seeds.named(texts), *beginnings):
+        if isinstance(seed, Link):
+            return Path(directory_name(seed.host))
+    if texts or files:
+        raise UsageError(
+            "no seed has a host to name the crawl directory after; write https://…, or name a directory with -o"
+        )
+    raise UsageError("there is nothing to crawl; name a URL, or a file of URLs with --seeds")
+
+
+def directory_name(host: str) -> str:
+    """A file name for a host: letters, digits, dots and hyphens, and never a hidden or an endless one."""
+    return "skitter-" + re.sub(r"[^A-Za-z0-9.-]+", "-", host).strip("-.")[:_LONGEST_NAME]

@@ -1,0 +1,118 @@
+"""`skitter export`: a crawl as a file for other programs.
+
+The file appears whole or not at all: it is written beside its place under another name and moved there at the end.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TextIO
+
+from skitter.cli.progress import LINES_EVERY
+from skitter.cli.reading import add_directory, ask
+from skitter.cli.usage import Exit, Parser
+from skitter.display import count, printable
+from skitter.source import Source
+
+FORMATS = ("jsonl", "csv", "urls", "links", "cdxj")
+SHOWN_REMARKS = 10
+
+
+def parser() -> Parser:
+    """The flags of `skitter export`."""
+    made = Parser(
+        "export",
+        "Write a crawl as a file. jsonl: page records with their text. csv: page records without text; cells that begin "
+        "like a formula get an apostrophe in front. urls: every URL with its state and reason, as JSON lines. links: "
+        "source,target as CSV. cdxj: the index of the archive. Works while the crawl runs. Exit code 1 if the text of a "
+        "page could not be read from the archive (it is null then).",
+        [
+            "skitter export skitter-example.org --format jsonl -o pages.jsonl",
+            "skitter export skitter-example.org --format urls | grep '\"refused\"'",
+        ],
+    )
+    add_directory(made)
+    made.add_argument("--format", required=True, choices=FORMATS, help="what to write")
+    made.add_argument(
+        "-o", "--output", default="-", metavar="FILE", help="where to (default: -, standard output)"
+    )
+    made.add_argument("-q", "--quiet", action="store_true", help="say nothing on standard error")
+    return made
+
+
+def run(arguments: argparse.Namespace) -> Exit:
+    """Write the file."""
+    return ask(arguments.directory, partial(_write, arguments))
+
+
+async def _write(arguments: argparse.Namespace, source: Source) -> Exit:
+    from skitter import exports  # noqa: PLC0415  parsers are not needed for `export --help`
+
+    say = _Remarks(quiet=arguments.quiet)
+    with destination(arguments.output) as file:
+        if arguments.format == "cdxj":
+            say.written(exports.cdxj(source, file))
+        else:
+            async for line in exports.FORMATS[arguments.format](source, say.remark):
+                file.write(line)
+                say.written()
+    return say.end(arguments.output)
+
+
+@contextmanager
+def destination(name: str) -> Iterator[TextIO]:
+    """Where the lines go. A regular file is replaced when all is written; on a failure nothing is left behind."""
+    path = Path(name)
+    if name == "-":
+        yield sys.stdout
+    elif path.exists() and not path.is_file():  # a pipe or a device has no whole to wait for
+        with path.open("w", encoding="utf-8") as file:
+            yield file
+    else:
+        draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            with draft.open("x", encoding="utf-8", newline="") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+class _Remarks:
+    """What is said on standard error while an export runs."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._lines = 0
+        self._remarks = 0
+        self._next = time.monotonic() + LINES_EVERY
+
+    def remark(self, text: str) -> None:
+        self._remarks += 1
+        if self._remarks <= SHOWN_REMARKS:
+            self._say(text)
+
+    def written(self, lines: int = 1) -> None:
+        self._lines += lines
+        # The clock is looked at now and then: most lines cost less than a look.
+        if self._lines % 256 == 0 and time.monotonic() >= self._next:
+            self._next = time.monotonic() + LINES_EVERY
+            self._say(f"{count(self._lines)} lines")
+
+    def end(self, name: str) -> Exit:
+        if self._remarks > SHOWN_REMARKS:
+            self._say(f"… and {count(self._remarks - SHOWN_REMARKS)} more pages whose text could not be read")
+        if name != "-":
+            self._say(f"{count(self._lines)} lines written to {name}")
+        return Exit.NO if self._remarks else Exit.DONE
+
+    def _say(self, text: str) -> None:
+        if not self._quiet:
+            print(f"skitter: {printable(text)}", file=sys.stderr)

@@ -1,0 +1,28 @@
+"""How the reading commands reach a crawl: they work while it runs, take no lock and change nothing."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from skitter.cli.usage import Exit, Parser
+from skitter.source import Source
+
+
+def add_directory(parser: Parser) -> None:
+    """Every reading command begins with the crawl it is about."""
+    parser.add_argument("directory", type=Path, metavar="DIR", help="the crawl directory")
+
+
+def ask(directory: Path, question: Callable[[Source], Awaitable[Exit]]) -> Exit:
+    """Open a crawl, ask it something, and let go of it."""
+    # The engine is large; `skitter why --help` need not wait for it.
+    from skitter.compose import open_reader  # noqa: PLC0415
+
+    async def answer() -> Exit:
+        source = open_reader(directory)
+        try:
+            return await question(source)
+        finally:
+            await source.close()
+
+    return asyncio.run(answer())

@@ -1,0 +1,42 @@
+"""`skitter resume`: go on with a crawl where it stopped, however it stopped."""
+
+import argparse
+from pathlib import Path
+
+from skitter.cli.options import add_manner, add_settings, resolve
+from skitter.cli.usage import Parser
+from skitter.directory import CrawlDirectory
+from skitter.ports import StateError
+
+
+def parser() -> Parser:
+    """The flags of `skitter resume`."""
+    made = Parser(
+        "resume",
+        "Go on with a crawl where it stopped, however it stopped. Its settings are those it was made with; flags change "
+        "them for this run and the following ones. A limit that was reached is raised the same way; `none` takes it away. "
+        "Exit codes are those of `skitter crawl`.",
+        [
+            "skitter resume skitter-example.org",
+            "skitter resume skitter-example.org --max-pages 5000 --max-time 8h",
+            "skitter resume skitter-example.org --max-pages none",
+        ],
+    )
+    made.add_argument("directory", type=Path, metavar="DIR", help="the crawl directory")
+    add_settings(made)
+    add_manner(made)
+    return made
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Take the crawl up again."""
+    directory = CrawlDirectory(arguments.directory)
+    if not directory.exists:
+        raise StateError(
+            f"{directory.path} holds no crawl (there is no crawl.toml in it); start one with: skitter crawl URL -o {directory.path}"
+        )
+    settings = resolve(arguments, directory.settings_file)
+
+    from skitter.cli.running import crawl  # noqa: PLC0415  the engine is large; complaints come without it
+
+    return crawl(arguments, settings, directory.path, ())

@@ -1,0 +1,84 @@
+"""`skitter status`: a crawl in numbers."""
+
+import argparse
+import json
+from functools import partial
+from heapq import nlargest
+from typing import Any
+
+import msgspec
+
+from skitter.cli.reading import add_directory, ask
+from skitter.cli.usage import Exit, Parser
+from skitter.display import duration
+from skitter.model import Counts, HostRecord
+from skitter.records import host_record
+from skitter.report import host_table, numbers
+from skitter.source import Source
+
+
+def parser() -> Parser:
+    """The flags of `skitter status`."""
+    made = Parser(
+        "status",
+        "Show a crawl in numbers: URLs, pages, requests, refusals and failures by reason, hosts, caches. Works while the "
+        "crawl runs.",
+        ["skitter status skitter-example.org", "skitter status skitter-example.org --json"],
+    )
+    add_directory(made)
+    made.add_argument(
+        "--hosts", type=int, default=10, metavar="N", help="hosts with the most pages to show (default: 10)"
+    )
+    made.add_argument("--json", action="store_true", help="one JSON object")
+    return made
+
+
+def run(arguments: argparse.Namespace) -> Exit:
+    """Show the numbers."""
+    return ask(arguments.directory, partial(_show, arguments))
+
+
+async def _show(arguments: argparse.Namespace, source: Source) -> Exit:
+    counts = await source.frontier.counts()
+    every = [host async for host in source.frontier.hosts()]
+    hosts = nlargest(max(0, arguments.hosts), every, key=lambda host: (host.pages, host.requests))
+    caches = source.frontier.statistics()
+    if arguments.json:
+        print(json.dumps(as_fields(str(source.directory.path), counts, hosts, caches)))
+    else:
+        print("\n".join(as_lines(str(source.directory.path), counts, hosts, caches)))
+    return Exit.DONE
+
+
+def per_second(number: int, counts: Counts) -> float:
+    """A rate over all the time the crawl has run."""
+    return number / counts.elapsed if counts.elapsed else 0.0
+
+
+def as_fields(
+    directory: str, counts: Counts, hosts: list[HostRecord], caches: dict[str, dict[str, float]]
+) -> dict[str, Any]:
+    """The status as one object."""
+    return {
+        "directory": directory,
+        "counts": msgspec.to_builtins(counts, str_keys=True),
+        "rates": {
+            "pages_per_second": per_second(counts.pages, counts),
+            "requests_per_second": per_second(counts.requests, counts),
+            "bytes_per_second": per_second(counts.bytes, counts),
+        },
+        "hosts": [host_record(host) for host in hosts],
+        "caches": caches,
+    }
+
+
+def as_lines(
+    directory: str, counts: Counts, hosts: list[HostRecord], caches: dict[str, dict[str, float]]
+) -> list[str]:
+    """The status for people."""
+    rate = per_second(counts.pages, counts)
+    lines = [f"{directory}: {duration(counts.elapsed)} of crawling so far, {rate:.1f} pages/s"]
+    lines += [*numbers(counts), *host_table(hosts)]
+    for name, values in sorted(caches.items()):
+        lines += ["", name, "  " + ", ".join(f"{key} {value:,g}" for key, value in values.items())]
+    return lines

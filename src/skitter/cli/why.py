@@ -1,0 +1,300 @@
+"""`skitter why`: every decision taken about a URL, read from what the crawl recorded.
+
+`find` gathers, `story` tells it to a person and `as_fields` to a program. Nothing is decided here: for a URL that was
+never offered, scope and robots are asked what they would say now, by the same code that the crawl uses.
+"""
+
+import argparse
+import json
+import time
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+
+from skitter import urls
+from skitter.cli.reading import add_directory, ask
+from skitter.cli.usage import Exit, Parser, UsageError
+from skitter.display import amount, count, duration, moment, printable
+from skitter.model import HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
+from skitter.records import host_record, page_record, reason, robots_record, url_record
+from skitter.robots import RobotsLine, product_token, rules_in_force
+from skitter.scope import Scope
+from skitter.source import Source
+
+MAX_CHAIN = 100  # parents told; a crawl can be deeper than a source's patience
+
+
+class Findings(Struct, frozen=True, kw_only=True):
+    """All that is known about one URL."""
+
+    url: str
+    key: str
+    host: str
+    record: UrlRecord | None
+    chain: list[UrlRecord]  # from its parent up to the seed
+    page: Page | None
+    host_record: HostRecord | None
+    robots: RobotsCopy | None
+    robots_allow: bool | None  # None: there is no copy
+    robots_line: RobotsLine | None
+    scope: Reason | None  # why the scope would refuse it now; only asked for a URL that was never offered
+
+
+def parser() -> Parser:
+    """The flags of `skitter why`."""
+    made = Parser(
+        "why",
+        "Tell every decision taken about a URL: whether it was offered, wanted, allowed and fetched, and why not. Exit code "
+        "1 if the crawl has never seen it. Works while the crawl runs.",
+        [
+            "skitter why skitter-example.org https://example.org/about",
+            "skitter why skitter-example.org https://example.org/about --json",
+        ],
+    )
+    add_directory(made)
+    made.add_argument("url", metavar="URL", help="any spelling of the URL")
+    made.add_argument("--json", action="store_true", help="one JSON object")
+    return made
+
+
+def run(arguments: argparse.Namespace) -> Exit:
+    """Tell the story."""
+    return ask(arguments.directory, partial(_tell, arguments))
+
+
+async def _tell(arguments: argparse.Namespace, source: Source) -> Exit:
+    found = await find(arguments.url, source)
+    if arguments.json:
+        print(json.dumps(as_fields(found), ensure_ascii=False))
+    else:
+        print("\n".join(story(found, time.time())))
+    return Exit.DONE if found.record is not None else Exit.NO
+
+
+# ------------------------------------------------------------------------------------------------ gathering
+
+
+async def find(text: str, source: Source) -> Findings:
+    """Look a URL up, in whatever spelling."""
+    from skitter.fetch.request import user_agent  # noqa: PLC0415  `why --help` needs no fetcher
+
+    rules, frontier = source.settings.urls, source.frontier
+    url = urls.seed(text, rules)
+    key = None if url is None else urls.key(url, rules)
+    if url is None or key is None:
+        return await _unusable(text, source)
+    host = urls.host(url)
+    record = await frontier.url(key, host)
+    copy = await frontier.robots(urls.origin(url))
+    in_force = (
+        None if copy is None else rules_in_force(copy, product_token(user_agent(source.settings.fetch)))
+    )
+    scope = Scope(source.settings.scope, source.directory.roots())
+    return Findings(
+        url=url if record is None else record.url,
+        key=key,
+        host=host,
+        record=record,
+        chain=[] if record is None else await _parents(record, source),
+        page=await frontier.page(key, host),
+        host_record=await frontier.host(host),
+        robots=copy,
+        robots_allow=None if in_force is None else in_force.allows(url),
+        robots_line=None if in_force is None else in_force.line(url),
+        scope=scope.refusal(url, 0) if record is None else None,
+    )
+
+
+async def _unusable(text: str, source: Source) -> Findings:
+    """Text that is no URL has a record only if it stood among the seeds."""
+    record = await source.frontier.url(text, "")
+    if record is None:
+        raise UsageError(f"{text!r} is no http or https URL; write for example https://example.org/")
+    return Findings(
+        url=text, key=text, host="", record=record, chain=[], page=None, host_record=None, robots=None,
+        robots_allow=None, robots_line=None, scope=None,
+    )  # fmt: skip
+
+
+async def _parents(record: UrlRecord, source: Source) -> list[UrlRecord]:
+    """The pages that led here, the nearest first. A crawl that found its own seed again may hold a circle."""
+    chain: list[UrlRecord] = []
+    met = {record.key}
+    while record.parent and len(chain) < MAX_CHAIN:
+        key = urls.key(record.parent, source.settings.urls)
+        if key is None or key in met:
+            break
+        met.add(key)
+        parent = await source.frontier.url(key, urls.host(record.parent))
+        if parent is None:
+            break
+        chain.append(parent)
+        record = parent
+    return chain
+
+
+# ------------------------------------------------------------------------------------------------ telling
+
+
+def story(found: Findings, now: float) -> list[str]:
+    """The findings for a person."""
+    lines = [printable(found.url)]
+    if found.key != found.url:
+        lines.append(f"  is known by the key {printable(found.key)}")
+    if found.record is None:
+        lines += ["  was never offered to this crawl: no page it read links to it, and no seed names it"]
+        lines += _would(found)
+    else:
+        lines += _record(found.record, now) + _origin(found.record, found.chain)
+    if found.page is not None:
+        lines += _page(found.page)
+    lines += _robots(found, now)
+    if found.host_record is not None:
+        lines += _host(found.host_record, now)
+    return lines
+
+
+_STATES = {
+    State.QUEUED: "is waiting to be fetched",
+    State.LEASED: "is being fetched",
+    State.CRAWLED: "was fetched",
+    State.FAILED: "was given up",
+    State.REFUSED: "was refused",
+}
+
+
+def _record(record: UrlRecord, now: float) -> list[str]:
+    first = f"  {_STATES[record.state]}"
+    if record.reason is not None:
+        first += f" ({printable(record.reason.code)})"
+        if record.reason.detail:
+            first += f": {printable(record.reason.detail)}"
+    lines = [first]
+    if record.last_crawl is not None:
+        status = f" with status {record.status}" if record.status else ""
+        lines.append(
+            f"  last answered {moment(record.last_crawl)}{status}, answered {count(record.crawl_count)} times in all"
+        )
+    if record.attempts:
+        lines.append(f"  requests since its last answer: {record.attempts}")
+    if record.next_crawl is not None and record.state is State.QUEUED:
+        lines.append(f"  due {_relative(record.next_crawl, now)}")
+    if record.crashes:
+        lines.append(f"  was open in {record.crashes} crashes of the process")
+    if record.state is State.QUEUED:
+        lines.append(f"  waits at level {record.level.name.lower()} with score {record.score:g}")
+    return lines
+
+
+def _origin(record: UrlRecord, chain: list[UrlRecord]) -> list[str]:
+    first_seen = f", first seen {moment(record.first_seen)}" if record.first_seen else ""
+    if not record.parent:
+        return [f"  is a seed{first_seen}"]
+    lines = [f"  was found at depth {record.depth}{first_seen}, on"]
+    lines += [f"    {printable(parent.url)}" + ("" if parent.parent else " (a seed)") for parent in chain]
+    if not chain:
+        lines.append(f"    {printable(record.parent)}")
+    return lines
+
+
+def _would(found: Findings) -> list[str]:
+    if found.scope is not None:
+        return [f"  the scope would refuse it now ({found.scope.code}): {printable(found.scope.detail)}"]
+    return ["  the scope would accept it now"]
+
+
+def _page(page: Page) -> list[str]:
+    kind = ", ".join(word for word in (page.content_type, page.charset, amount(page.size)) if word)
+    lines = [
+        f"  its page: {printable(kind)}, {count(page.links_count)} links, title {printable(page.title)!r}"
+    ]
+    if page.requested_url and page.requested_url != page.url:
+        lines.append(f"    was reached by redirects from {printable(page.requested_url)}")
+    if page.duplicate_of:
+        how = "is byte for byte" if page.identical else "is nearly the same as"
+        lines.append(f"    {how} {printable(page.duplicate_of)}")
+    if page.ignored:
+        lines.append(f"    is not taken for content: {printable(page.ignored)}")
+    asks = [
+        word for word, said in (("noindex", page.robots.index), ("nofollow", page.robots.follow)) if not said
+    ]
+    if asks:
+        lines.append(f"    asks for {' and '.join(asks)}")
+    if page.archive is not None:
+        where = page.archive
+        lines.append(f"    lies in {printable(where.file)} at {where.offset}, {count(where.length)} bytes")
+    return lines
+
+
+def _robots(found: Findings, now: float) -> list[str]:
+    copy = found.robots
+    if copy is None:
+        return ["  robots.txt of its origin: not read yet"] if found.host else []
+    status = f"status {copy.status}" if copy.status else "no answer"
+    lines = [
+        f"  robots.txt of {printable(copy.origin)}: {status}, read {moment(copy.fetched_at)}, used until {_relative(copy.expires, now)}"
+    ]
+    if copy.problem:
+        lines.append(
+            f"    trouble: {printable(copy.problem)}" + (f" ({copy.tries} tries)" if copy.tries else "")
+        )
+    verdict = "allows it" if found.robots_allow else "forbids it"
+    if found.robots_line is not None:
+        verdict += f", line {found.robots_line.number}: {printable(found.robots_line.text)}"
+    elif found.robots_allow:
+        verdict += ": no line speaks against it"
+    else:
+        verdict += ": it could not be read, so nothing is allowed (RFC 9309 2.3.1.4)"
+    return [*lines, f"    {verdict}"]
+
+
+def _host(host: HostRecord, now: float) -> list[str]:
+    free = "now" if host.free_at <= now else _relative(host.free_at, now)
+    clock = f"free {free}, {duration(host.delay)} between requests"
+    work = f"{count(host.queued)} waiting, {count(host.in_flight)} in flight"
+    done = f"{count(host.pages)} pages, {count(host.errors)} errors"
+    lines = [f"  its host {printable(host.host)}: {clock}, {work}, {done}"]
+    if host.aside is not None:
+        lines.append(f"    is set aside ({printable(host.aside.code)}): {printable(host.aside.detail)}")
+    return lines
+
+
+def _relative(at: float, now: float) -> str:
+    away = at - now
+    return f"{moment(at)} ({'in ' + duration(away) if away >= 0 else duration(-away) + ' ago'})"
+
+
+# ------------------------------------------------------------------------------------------------ for programs
+
+
+def as_fields(found: Findings) -> dict[str, Any]:
+    """The findings as one object; everything that is not known is null."""
+    page = None
+    if found.page is not None:
+        page = page_record(found.page, "")
+        del page["text"]
+    line = found.robots_line
+    robots = None
+    if found.robots is not None:
+        robots = robots_record(found.robots) | {
+            "allowed": found.robots_allow,
+            "line": None if line is None else {"number": line.number, "text": line.text},
+        }
+    record = found.record
+    return {
+        "url": found.url,
+        "key": found.key,
+        "host": found.host,
+        "known": record is not None,
+        "record": None if record is None else url_record(record) | {
+            "attempts": record.attempts,
+            "crashes": record.crashes,
+            "status": record.status or None,
+        },
+        "found_on": [parent.url for parent in found.chain] or ([record.parent] if record and record.parent else []),
+        "scope": reason(found.scope),
+        "page": page,
+        "robots": robots,
+        "host_record": None if found.host_record is None else host_record(found.host_record),
+    }  # fmt: skip

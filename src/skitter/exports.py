@@ -1,0 +1,124 @@
+"""A crawl as files for other programs. Each format is a stream of lines made from the records and the archive.
+
+Exports are derived: they can be made again at any time, also while the crawl runs. JSON lines hold everything; CSV is for
+spreadsheets, which take a cell that begins like a formula for one, so such text gets an apostrophe in front (the advice
+of OWASP, "CSV injection"). Programs that need the exact text read the JSON lines.
+"""
+
+import csv
+import io
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import TextIO
+
+import msgspec
+
+from skitter import reread
+from skitter.cdxj import lines as index_lines
+from skitter.cdxj import write_sorted
+from skitter.model import Page
+from skitter.records import page_record, url_record
+from skitter.source import Source
+
+PAGE_COLUMNS = (
+    *(
+        "url",
+        "requested_url",
+        "host",
+        "domain",
+        "status",
+        "fetched_at",
+        "depth",
+        "parent",
+        "content_type",
+        "charset",
+    ),
+    *("size", "title", "description", "author", "keywords", "language", "digest", "simhash", "duplicate_of"),
+    *("canonical", "robots_index", "robots_follow", "etag", "last_modified", "links_count"),
+    *("archive_file", "archive_offset", "archive_length"),
+)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+Remark = Callable[[str], None]
+
+
+Export = Callable[[Source, Remark], AsyncIterator[str]]
+
+
+async def jsonl(source: Source, remark: Remark) -> AsyncIterator[str]:
+    """One page record a line, with its text; null where the archive cannot give it, with a remark."""
+    encode = msgspec.json.Encoder().encode
+    async for page in source.frontier.pages():
+        record = page_record(page, "")
+        record["text"] = await _text(page, source, remark)
+        yield encode(record).decode() + "\n"
+
+
+async def _text(page: Page, source: Source, remark: Remark) -> str | None:
+    try:
+        document = await reread.document(page, source)
+    except OSError as problem:
+        remark(f"{page.url}: its text cannot be read: {problem}")
+        return None
+    if document is None:
+        remark(f"{page.url}: its body is not in the archive")
+        return None
+    return document.text
+
+
+async def page_csv(source: Source, _remark: Remark) -> AsyncIterator[str]:
+    """One page a row, without text and headers."""
+    yield row(PAGE_COLUMNS)
+    async for page in source.frontier.pages():
+        record = page_record(page, "")
+        place = record["archive"] or {}
+        flat = record | {
+            "robots_index": page.robots.index,
+            "robots_follow": page.robots.follow,
+            **{f"archive_{name}": place.get(name) for name in ("file", "offset", "length")},
+        }
+        yield row(flat[name] for name in PAGE_COLUMNS)
+
+
+async def url_lines(source: Source, _remark: Remark) -> AsyncIterator[str]:
+    """One URL record a line, as JSON; also those that were refused, with the reason."""
+    encode = msgspec.json.Encoder().encode
+    async for record in source.frontier.urls():
+        yield encode(url_record(record)).decode() + "\n"
+
+
+async def link_csv(source: Source, _remark: Remark) -> AsyncIterator[str]:
+    """One link a row."""
+    yield row(("source", "target"))
+    async for link in source.frontier.links():
+        yield row(link)
+
+
+def row(cells: Iterable[object]) -> str:
+    """One row of CSV (RFC 4180, with plain line ends)."""
+    line = io.StringIO()
+    # The writer quotes a bare carriage return only while line ends have one themselves.
+    csv.writer(line, lineterminator="\r\n").writerow([safe(cell) for cell in cells])
+    return line.getvalue().removesuffix("\r\n") + "\n"
+
+
+def safe(cell: object) -> object:
+    """The cell, with an apostrophe before text that a spreadsheet would calculate."""
+    if isinstance(cell, str) and cell.startswith(_FORMULA):
+        return f"'{cell}"
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    return cell
+
+
+def cdxj(source: Source, out: TextIO) -> int:
+    """Write the index of the archive, sorted by key and time; says how many lines."""
+    files = sorted(path.name for path in source.directory.archive.glob("*.warc.gz"))
+    return write_sorted((line for file in files for line in index_lines(source.archive.records(file))), out)
+
+
+FORMATS: Mapping[str, Export] = {
+    "jsonl": jsonl,
+    "csv": page_csv,
+    "urls": url_lines,
+    "links": link_csv,
+}

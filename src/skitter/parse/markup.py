@@ -1,0 +1,124 @@
+"""Markup as a stream of tags, without a tree: linear in its input, whatever the input.
+
+The tokenizer of the HTML Standard (13.2.5) in one regular expression. Every repetition in it is possessive, so that no
+byte is looked at twice, and every alternative ends by itself at the end of the input. It differs from the standard in
+two places that only matter to scripts: the escaped states of <script>, and CDATA sections, which are read as comments.
+"""
+
+import re
+from collections.abc import Iterator
+from html.entities import html5
+from itertools import islice
+
+from msgspec import Struct
+
+Attributes = dict[str, str | None]
+
+SPACE = " \t\n\f\r"  # ASCII white space of the standards; str.strip() alone knows many more
+# An element with more is an attack; the rest is not looked at.
+MAX_ATTRIBUTES = 256
+
+# 13.2.5.32 to 13.2.5.39. A quote that is never closed takes the rest of the document.
+_GAP = r"[\t\n\f\r\ /]*+"
+_NAME = r"[^\t\n\f\r\ />][^\t\n\f\r\ />=]*+"
+_EQUALS = r"[\t\n\f\r\ ]*+=[\t\n\f\r\ ]*+"
+_ATTRIBUTE = re.compile(rf"""{_GAP}({_NAME})(?:{_EQUALS}(?:"([^"]*+)|'([^']*+)|([^\t\n\f\r\ >]*+))["']?)?""")
+_ATTRIBUTES = rf"""(?:{_GAP}{_NAME}(?:{_EQUALS}(?:"[^"]*+"?+|'[^']*+'?+|[^\t\n\f\r\ >]*+))?+)*+{_GAP}"""
+
+# Elements whose content is text up to their own end tag (13.2.6.2 and where it is called from, scripting enabled).
+RAW = frozenset("iframe noembed noframes noscript script style textarea title xmp".split())
+_TOKEN = re.compile(
+    rf"""<(?:
+        (?P<raw> {"|".join(sorted(RAW))} ) (?=[\t\n\f\r\ />]) (?P<with>{_ATTRIBUTES}) >
+        (?P<content> (?: [^<]++ | <(?! /(?P=raw) [\t\n\f\r\ />] ) )*+ )
+      | (?P<end> /? ) (?P<name> [a-z] [^\t\n\f\r\ />]*+ ) (?P<attributes>{_ATTRIBUTES}) (?P<closed> >?+ )
+      | !-- (?: -?> | (?: [^-]++ | -(?! -!?> ) )*+ (?: --!?> )?+ )
+      | [!?/] [^>]*+ >?+
+    )""",
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
+)
+
+
+class Tag(Struct, gc=False):
+    """One tag of the source. `text` is what stands before it; `content` is what a raw text element holds."""
+
+    text: str
+    name: str
+    end: bool = False
+    written: str = ""  # the attributes, as in the source
+    content: str = ""
+    start: int = 0
+
+
+def tags(source: str) -> Iterator[Tag]:
+    """The tags in order; the last one has no name and brings the text at the end."""
+    done = 0
+    for token in _TOKEN.finditer(source):
+        text = source[done : token.start()]
+        done = token.end()
+        if token["raw"]:
+            yield Tag(text, token["raw"].lower(), False, token["with"], token["content"], token.start())
+        elif token["name"]:
+            if not token["closed"]:
+                break  # 13.2.5.8: the end of the file inside a tag; there is no such tag
+            yield Tag(text, token["name"].lower(), bool(token["end"]), token["attributes"], "", token.start())
+        elif text:
+            yield Tag(text, "", start=token.start())
+    yield Tag(source[done:] if done < len(source) else "", "", start=len(source))
+
+
+def attributes(written: str) -> Attributes:
+    """Attributes by their lower-case names; of two with one name the first counts."""
+    found: Attributes = {}
+    for match in islice(_ATTRIBUTE.finditer(written), MAX_ATTRIBUTES):
+        name, double, single, bare = match.groups()
+        value = next((v for v in (double, single, bare) if v is not None), None)
+        found.setdefault(name.lower(), unescape(value, attribute=True) if value else value)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ character references
+
+_REFERENCE = re.compile(r"&(?:#(?:[xX]([0-9a-fA-F]++)|([0-9]++));?|([a-zA-Z][a-zA-Z0-9]*+);?)")
+_LONGEST_NAME = max(map(len, html5))
+_UNTERMINATED = frozenset(name for name in html5 if not name.endswith(";"))
+_SHORTEST, _LONGEST = min(map(len, _UNTERMINATED)), max(map(len, _UNTERMINATED))
+
+
+def unescape(text: str, *, attribute: bool = False) -> str:
+    """Replace character references as the tokenizer does (13.2.5.72 and on); in attributes it is more careful."""
+    if "&" not in text:
+        return text
+
+    def character(match: re.Match[str]) -> str:
+        hexadecimal, decimal, name = match.groups()
+        if name is None:
+            return _numbered(hexadecimal or decimal, 16 if hexadecimal else 10)
+        written = match[0]
+        found = html5.get(written[1:]) if written.endswith(";") and len(name) < _LONGEST_NAME else None
+        return found or _unterminated(written, text[match.end() : match.end() + 1], attribute=attribute)
+
+    return _REFERENCE.sub(character, text)
+
+
+def _unterminated(written: str, following: str, *, attribute: bool) -> str:
+    """A name without its semicolon, of which the longest known beginning counts: '&notit;' is '¬it;'."""
+    name = written[1:]
+    for length in range(min(len(name), _LONGEST), _SHORTEST - 1, -1):
+        if name[:length] in _UNTERMINATED:
+            after = name[length : length + 1] or following
+            if attribute and (after == "=" or (after.isascii() and after.isalnum())):
+                return written  # for the sake of href="?a=1&copy=2"
+            return html5[name[:length]] + name[length:]
+    return written
+
+
+def _numbered(digits: str, radix: int) -> str:
+    """13.2.5.80: what browsers have always made of numbers that are no characters."""
+    digits = digits.lstrip("0")
+    number = int(digits, radix) if 0 < len(digits) <= 7 else 0 if not digits else 0x110000
+    if 0x80 <= number < 0xA0:
+        return bytes([number]).decode("cp1252", "ignore") or chr(number)
+    if number == 0 or number > 0x10FFFF or 0xD800 <= number < 0xE000:
+        return "\ufffd"
+    return chr(number)

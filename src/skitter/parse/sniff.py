@@ -1,0 +1,160 @@
+"""What a body is: its media type, by the label or, where the label is missing or plainly wrong, by the first bytes.
+
+After the MIME Sniffing Standard, which tells when a label must be believed: text/plain that looks like HTML stays
+text/plain, and only a body without a label, or with one that says nothing, is judged by its content alone. We go further
+than the standard in one thing: a body labelled HTML that is an image or an archive is not read as HTML.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from msgspec import Struct
+
+from skitter.parse import charset
+
+_RESOURCE_HEADER = 1445  # bytes; MIME Sniffing Standard, 5.2
+
+# Header fields that any of the parsers reads. Names are lower-case, as the fetcher leaves them.
+_READ = frozenset(
+    "content-language content-signal content-type content-usage refresh tdm-policy tdm-reservation x-robots-tag".split()
+)
+HTML = frozenset(("text/html", "application/xhtml+xml"))
+_UNKNOWN = frozenset(("", "unknown/unknown", "application/unknown", "*/*"))
+
+# MIME Sniffing Standard, 3.1: a byte that no text has.
+_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+# 7.1: how an HTML document begins; the byte after the tag's name ends it.
+_HTML_START = re.compile(
+    rb"(?:\xef\xbb\xbf)?[\t\n\f\r ]*<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|!--)"
+    rb"[ >\t\n\f\r]",
+    re.IGNORECASE,
+)
+_XML_START = re.compile(rb"(?:\xef\xbb\xbf)?[\t\n\f\r ]*<\?xml")
+# 7.3: feeds are served as HTML often enough.
+_FEED = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?:[\t\n\f\r ]++|<!--(?:[^-]++|-(?!->))*+-->|<[!?][^>]*+>)*+<(rss|feed|rdf:RDF)[\t\n\f\r >]"
+)
+_FEEDS = {b"rss": "application/rss+xml", b"feed": "application/atom+xml", b"rdf:RDF": "application/rss+xml"}
+# 6.1 to 6.4 and 7.1, and some more that are met on the web.
+_MAGIC = (
+    (re.compile(rb"%PDF-"), "application/pdf"),
+    (re.compile(rb"%!PS-Adobe-"), "application/postscript"),
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"RIFF....WEBPVP", re.DOTALL), "image/webp"),
+    (re.compile(rb"\x00\x00[\x01\x02]\x00"), "image/x-icon"),
+    (re.compile(rb"BM"), "image/bmp"),
+    (re.compile(rb"....ftypavi[fs]", re.DOTALL), "image/avif"),
+    (re.compile(rb"....ftyp", re.DOTALL), "video/mp4"),
+    (re.compile(rb"\x1a\x45\xdf\xa3"), "video/webm"),
+    (re.compile(rb"RIFF....AVI ", re.DOTALL), "video/avi"),
+    (re.compile(rb"RIFF....WAVE", re.DOTALL), "audio/wave"),
+    (re.compile(rb"FORM....AIFF", re.DOTALL), "audio/aiff"),
+    (re.compile(rb"OggS\x00"), "application/ogg"),
+    (re.compile(rb"MThd\x00\x00\x00\x06"), "audio/midi"),
+    (re.compile(rb"ID3|\xff[\xf2\xf3\xfb]"), "audio/mpeg"),
+    (re.compile(rb"\x1f\x8b\x08"), "application/x-gzip"),
+    (re.compile(rb"PK\x03\x04"), "application/zip"),
+    (re.compile(rb"Rar!\x1a\x07"), "application/x-rar-compressed"),
+    (re.compile(rb"7z\xbc\xaf\x27\x1c"), "application/x-7z-compressed"),
+    (re.compile(rb"\x28\xb5\x2f\xfd"), "application/zstd"),
+    (re.compile(rb"wOFF"), "font/woff"),
+    (re.compile(rb"wOF2"), "font/woff2"),
+    (re.compile(rb"\x00\x01\x00\x00|OTTO"), "font/sfnt"),
+    (re.compile(rb"\x00asm"), "application/wasm"),
+)
+_OCTETS = "application/octet-stream"
+
+
+class Body(Struct, frozen=True):
+    """A body, and all that is known about it before it is read."""
+
+    url: str
+    media_type: str
+    http_charset: str  # the encoding that Content-Type names, or nothing
+    headers: dict[str, list[str]]  # those that matter to parsers
+    content: bytes
+
+    def header(self, name: str) -> str:
+        """All lines of a field as one (RFC 9110 5.3)."""
+        return ", ".join(self.headers.get(name, ()))
+
+
+def body(url: str, headers: Sequence[tuple[str, str]], content: bytes) -> Body:
+    """Say what a response body is."""
+    read: dict[str, list[str]] = {}
+    for name, value in headers:
+        if name in _READ:
+            read.setdefault(name, []).append(value)
+    labels = read.get("content-type")
+    supplied, encoding = content_type(labels[-1]) if labels else ("", "")
+    return Body(url, media_type(supplied, encoding, content), encoding, read, content)
+
+
+@lru_cache(256)
+def content_type(value: str) -> tuple[str, str]:
+    """The media type a Content-Type field names, in lower case, and the encoding, if it names a known one."""
+    essence = value.partition(";")[0].strip(" \t\r\n").lower()
+    if not _ESSENCE.fullmatch(essence):
+        essence = ""
+    return essence, next(filter(None, map(_charset_parameter, _PARAMETER.finditer(value))), "")
+
+
+_ESSENCE = re.compile(r"[!#$%&'*+\-.^_`|~0-9a-z]+/[!#$%&'*+\-.^_`|~0-9a-z]+")
+# MIME Sniffing Standard, 4.4: name=value behind a semicolon; no white space around the equals sign.
+_PARAMETER = re.compile(r""";[\t\n\r ]*+([^;="]++)(?:=(?:"((?:[^"\\]++|\\.)*+)"?|([^;]*+)))?+""", re.DOTALL)
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+
+
+def _charset_parameter(match: re.Match[str]) -> str:
+    name, quoted, bare = match.groups()
+    if name.lower() != "charset":
+        return ""
+    if quoted is not None:
+        return charset.named(re.sub(r"\\(.)", r"\1", quoted))
+    bare = (bare or "").rstrip(" \t\r\n")
+    return charset.named(bare) if _TOKEN.fullmatch(bare) else ""
+
+
+def media_type(supplied: str, encoding: str, content: bytes) -> str:
+    """The media type to treat a body as."""
+    if supplied in _UNKNOWN:
+        return _sniffed(content)
+    if supplied in HTML:
+        if not content or _HTML_START.match(content):
+            return supplied
+        head = content[:_RESOURCE_HEADER]
+        if feed := _FEED.match(head):
+            return _FEEDS[feed[1]]
+        return _binary(head, encoding) or supplied
+    if supplied == "text/plain":
+        return _binary(content[:_RESOURCE_HEADER], encoding) or supplied
+    return supplied
+
+
+def _binary(head: bytes, encoding: str) -> str:
+    """What a body is that claims to be text and is not; nothing if it is text."""
+    if head.startswith(b"%PDF-"):
+        return "application/pdf"
+    # UTF-16 has zero bytes in it.
+    if charset.mark(head)[0] or encoding.startswith("utf-16") or not _BINARY.search(head):
+        return ""
+    return _magic(head) or _OCTETS
+
+
+def _magic(head: bytes) -> str:
+    return next((name for pattern, name in _MAGIC if pattern.match(head)), "")
+
+
+def _sniffed(content: bytes) -> str:
+    """MIME Sniffing Standard, 7.1: identifying a resource with an unknown MIME type."""
+    head = content[:_RESOURCE_HEADER]
+    if _HTML_START.match(head):
+        return "text/html"
+    if _XML_START.match(head):
+        return "text/xml"
+    if charset.mark(head)[0]:
+        return "text/plain"
+    return _magic(head) or (_OCTETS if _BINARY.search(head) else "text/plain")

@@ -1,0 +1,42 @@
+"""The text of a stored page, read out of the archive again.
+
+Page records are kept without their text: the archive holds every answer byte for byte, and parsing it again gives the same
+text. What a page repeats byte for byte is archived once, so the text of a repetition is that of its twin.
+"""
+
+import re
+
+from skitter import urls
+from skitter.fetch.response import outcome
+from skitter.model import Document, Exchange, Fetched, Page
+from skitter.parse import parse
+from skitter.settings import Settings
+from skitter.source import Source
+
+_HEAD_END = re.compile(rb"\n\r?\n")
+
+
+async def document(page: Page, source: Source) -> Document | None:
+    """What the parser finds in a stored page; None when its body is not in the archive.
+
+    Raises OSError when the archive cannot be read where the record should lie.
+    """
+    holder = page
+    if page.identical:
+        key = urls.key(page.duplicate_of, source.settings.urls) or ""
+        twin = await source.frontier.page(key, urls.host(page.duplicate_of))
+        if twin is None or twin.identical or twin.digest != page.digest:
+            return None
+        holder = twin
+    if holder.archive is None:
+        return None
+    return from_message(page.url, source.archive.read(holder.archive), source.settings)
+
+
+def from_message(url: str, message: bytes, settings: Settings) -> Document | None:
+    """What the parser finds in an HTTP message as it was received; None when there is no usable answer in it."""
+    end = _HEAD_END.search(message)
+    cut = end.end() if end else len(message)
+    exchange = Exchange(url, "", 0.0, 0.0, b"", message[:cut], message[cut:])
+    answer = outcome(exchange, settings.fetch.max_body)
+    return parse(url, answer.headers, answer.content, settings.parse) if isinstance(answer, Fetched) else None

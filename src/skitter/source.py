@@ -1,0 +1,46 @@
+"""A crawl, to read from: what exports, `why`, `pages` and `status` need, whoever opened it."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from skitter.cdxj import Record
+from skitter.directory import CrawlDirectory
+from skitter.model import Place
+from skitter.ports import Frontier
+from skitter.settings import Settings
+
+
+class Archived(Protocol):
+    """The archive, to read from."""
+
+    def read(self, place: Place) -> bytes:
+        """The HTTP message at a place; for a revisit its head alone. Raises OSError where no whole record lies."""
+        ...
+
+    def records(self, file: str) -> Iterator[Record]:
+        """Every record of a file, in order."""
+        ...
+
+
+class Source(Protocol):
+    """A crawl directory, to read from, also while a crawl runs in it."""
+
+    @property
+    def settings(self) -> Settings:
+        """As resolved when the crawl was last run."""
+        ...
+
+    @property
+    def directory(self) -> CrawlDirectory:
+        """Where it lies."""
+        ...
+
+    @property
+    def frontier(self) -> Frontier:
+        """The read side of its state."""
+        ...
+
+    @property
+    def archive(self) -> Archived:
+        """Its answers."""
+        ...

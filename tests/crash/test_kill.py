@@ -1,0 +1,171 @@
+"""`kill -9` at any moment loses nothing, stores nothing twice, and blames no innocent page."""
+
+import asyncio
+import gzip
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from fastwarc.stream_io import FileStream, GZipStream
+from fastwarc.warc import ArchiveIterator as FastIterator
+from warcio.archiveiterator import ArchiveIterator
+
+from skitter.model import State
+from skitter.settings import CrawlSettings
+from skitter.testing import warc_check
+from skitter.testing.web import Features, SyntheticWeb, serve_process
+from tests.crash.child import POINTS
+from tests.crawl.harness import HASTY, archives, keys, read_back
+
+ROOT = Path(__file__).resolve().parents[2]
+CONCURRENCY = 40
+
+
+def plan_for(server, path, **more):
+    resolve = [f"{host}:{address}" for host, address in server.web.resolve_map().items()]
+    overrides = dict(HASTY) | {
+        "scope.kind": "any",
+        "fetch.resolve": resolve,
+        "crawl.concurrency": CONCURRENCY,
+    }
+    overrides |= more.pop("overrides", {})
+    return {"path": str(path), "starts": server.seeds(), "overrides": overrides} | more
+
+
+def start(plan):
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.crash.child", json.dumps(plan)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run_until_it_ends(plan) -> int:
+    child = start(plan)
+    _, errors = child.communicate(timeout=300)
+    assert child.returncode in (0, -signal.SIGKILL), errors
+    return child.returncode
+
+
+def kill_after(plan, seconds) -> int:
+    """Kill from outside, this long after the crawl says that it runs; it may have ended by then."""
+    child = start(plan)
+    assert child.stdout.readline() in ("running\n", "")
+    time.sleep(seconds)
+    if child.poll() is None:
+        os.kill(child.pid, signal.SIGKILL)
+    child.communicate(timeout=60)
+    return child.returncode
+
+
+def state_of(path):
+    return asyncio.run(read_back(path, report=None, heard=[]))
+
+
+def archived_targets(path):
+    """How often each URL has an answer in the archive; every record of every file is read, by three readers."""
+    answers = Counter()
+    for file in archives(path):
+        assert warc_check.check(file) == []
+        with file.open("rb") as stream:
+            for record in ArchiveIterator(stream, check_digests=True):
+                record.content_stream().read()
+                if record.rec_type in ("response", "revisit"):
+                    answers[record.rec_headers.get_header("WARC-Target-URI")] += 1
+        with FileStream(str(file)) as stream:
+            for record in FastIterator(GZipStream(stream)):
+                record.reader.read()
+        with gzip.open(file) as stream:
+            while stream.read(1 << 20):
+                pass
+    return answers
+
+
+def check_after_kills(server, path, kills):
+    truth = server.truth("any")
+    left = state_of(path)
+    assert left.keys == keys(truth.pages)
+    innocent = [record.url for record in left.records.values() if record.state is State.FAILED]
+    assert innocent == []
+    answers = archived_targets(path)
+    expected = {page.url for page in left.pages}
+    once = {url: count for url, count in answers.items() if not url.endswith("/robots.txt")}
+    assert {url for url, count in once.items() if count != 1} == set()
+    assert set(once) == expected
+    asked = Counter((request.host, request.page) for request in server.log())
+    repeated = sum(count - 1 for (_, page), count in asked.items() if page != "/robots.txt")
+    assert repeated <= kills * (CONCURRENCY + CrawlSettings().commit_visits)
+    return repeated
+
+
+def deaths(count, seed):
+    """A seeded mix: a third at least inside a commit, at each of its points in turn, the rest at any time."""
+    dice = random.Random(seed)
+    for number in range(count):
+        if number % 2:
+            yield {"commit": dice.randint(1, 40), "point": POINTS[(number // 2) % len(POINTS)]}
+        else:
+            yield dice.uniform(0.0, 1.0)
+
+
+def rounds(tmp_path, crawls, kills, seed):
+    inside = total = 0
+    for number in range(crawls):
+        web = SyntheticWeb(
+            seed=seed + number, hosts=40, pages_per_host=52, features=Features(page_bytes=2000, foreign_share=0.2)
+        )
+        path = tmp_path / f"crawl{number}"
+        killed = 0
+        with serve_process(web) as server:
+            assert len(server.truth("any").pages) >= 2000
+            for death in deaths(kills, seed=seed + number):
+                plan = plan_for(server, path)
+                if isinstance(death, float):
+                    died = kill_after(plan, death) == -signal.SIGKILL
+                else:
+                    died = run_until_it_ends(plan | {"die_at": death}) == -signal.SIGKILL
+                    inside += died
+                killed += died
+            assert run_until_it_ends(plan_for(server, path)) == 0
+            repeated = check_after_kills(server, path, killed)
+        total += killed
+        print(f"crawl {number}: {killed} kills, {repeated} requests repeated")
+    return total, inside
+
+
+def test_twenty_kills_lose_nothing(tmp_path):
+    total, inside = rounds(tmp_path, crawls=4, kills=7, seed=100)
+    assert total >= 20
+    assert inside >= 6
+
+
+@pytest.mark.soak
+def test_a_hundred_kills_lose_nothing(tmp_path):
+    total, inside = rounds(tmp_path, crawls=12, kills=11, seed=1000)
+    assert total >= 100
+    assert inside >= 30
+
+
+def test_a_page_that_kills_the_process_is_set_aside_and_the_crawl_ends(tmp_path):
+    web = SyntheticWeb(seed=5, hosts=6, pages_per_host=10, features=Features(poison="hemlock and more hemlock"))
+    with serve_process(web) as server:
+        plan = plan_for(server, tmp_path / "c", poison="hemlock and more hemlock")
+        runs = 0
+        while run_until_it_ends(plan) != 0:
+            runs += 1
+            assert runs < 10, "the crawl never ends"
+        truth = server.truth("any")
+    left = state_of(tmp_path / "c")
+    aside = [record for record in left.records.values() if record.state is State.FAILED]
+    assert [record.reason.code for record in aside] == ["crash"]
+    assert left.keys == keys(truth.pages) - {aside[0].key}
+    assert runs == 3

@@ -1,0 +1,88 @@
+"""Whole crawls of the synthetic web, in this process, on the real store, archive and network code."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from skitter import seeds, urls
+from skitter.compose import Crawl, open_reader, opened
+from skitter.directory import CrawlDirectory
+from skitter.events import Event, Events
+from skitter.model import Page, UrlRecord
+from skitter.process import run
+from skitter.report import Report
+from skitter.settings import Settings
+from skitter.settings_file import load
+from skitter.testing.web import Server
+
+# Tests go to loopback and do not wait for sites that nobody else reads. Politeness tests set their own delays.
+HASTY: dict[str, object] = {
+    "fetch.allow_private": ("127.0.0.0/8",),
+    "politeness.delay": "0s",
+    "schedule.retry_base": "50ms",
+    "robots.retry_after": ("100ms", "100ms"),
+    "crawl.min_free_disk": "1MiB",
+}
+
+
+@dataclass
+class Crawled:
+    """What a crawl left behind."""
+
+    report: Report
+    pages: list[Page]
+    records: dict[str, UrlRecord]  # by key
+    events: list[Event]
+
+    @property
+    def keys(self) -> set[str]:
+        """The keys of the stored 2xx pages."""
+        return {page.key for page in self.pages if 200 <= page.status < 300}
+
+
+def settings_for(server: Server | None = None, **overrides: object) -> Settings:
+    """Settings for a crawl of a synthetic web; overrides use "__" for the dot."""
+    values = dict(HASTY)
+    if server is not None:
+        values["fetch.resolve"] = tuple(f"{host}:{address}" for host, address in server.web.resolve_map().items())
+    values |= {name.replace("__", "."): value for name, value in overrides.items()}
+    return load(None, {}, values)
+
+
+def crawl(
+    path: Path,
+    starts: list[str],
+    settings: Settings,
+    meanwhile: Callable[[Crawl], None] | None = None,
+) -> Crawled:
+    """Crawl from the starts to the end, and read everything back."""
+    heard: list[Event] = []
+
+    async def main() -> Crawled:
+        async with opened(path, settings, Events(heard.append)) as running:
+            await running.seed(seeds.named(starts, settings.urls))
+            if meanwhile is not None:
+                meanwhile(running)
+            report = await running.run()
+        return await read_back(path, report, heard)
+
+    return run(main())
+
+
+async def read_back(path: Path, report: Report, heard: list[Event]) -> Crawled:
+    reader = open_reader(path)
+    try:
+        pages = [page async for page in reader.frontier.pages()]
+        records = {record.key: record async for record in reader.frontier.urls()}
+    finally:
+        await reader.close()
+    return Crawled(report, pages, records, heard)
+
+
+def keys(found: set[str] | dict[str, object]) -> set[str]:
+    """The keys of a set of URLs."""
+    return {key for url in found if (key := urls.key(url)) is not None}
+
+
+def archives(path: Path) -> list[Path]:
+    return sorted(CrawlDirectory(path).archive.glob("*.warc.gz"))

@@ -1,0 +1,99 @@
+"""From Python: `async for page in skitter.crawl(...)`."""
+
+import asyncio
+
+import pytest
+
+import skitter
+from skitter.settings import SettingsError
+from skitter.testing.web import Features, SyntheticWeb, serve
+from tests.crawl.harness import HASTY, keys, read_back
+
+
+@pytest.fixture(scope="module")
+def server():
+    web = SyntheticWeb(seed=21, hosts=1, pages_per_host=60, features=Features(links_per_page=8))
+    with serve(web) as running:
+        yield running
+
+
+def overrides(server):
+    resolve = tuple(f"{host}:{address}" for host, address in server.web.resolve_map().items())
+    return HASTY | {"fetch.resolve": resolve, "per_host": 8}
+
+
+def test_every_page_comes_once_with_its_text_and_the_report_at_the_end(server):
+    async def main():
+        run = skitter.crawl(server.seeds()[0], **overrides(server))
+        with pytest.raises(RuntimeError, match="not ended"):
+            _ = run.report
+        pages = [page async for page in run]
+        return run, pages
+
+    run, pages = asyncio.run(main())
+    assert {page.key for page in pages} == keys(server.truth().pages)
+    assert len(pages) == len({page.key for page in pages})
+    assert all(page.text and page.title and page.archive for page in pages)
+    assert run.report.outcome == "done"
+    assert run.report.counts.pages == len(pages)
+
+
+def test_max_pages_is_exact(server):
+    async def main():
+        run = skitter.crawl(server.seeds()[0], max_pages=17, **overrides(server))
+        return [page async for page in run], run.report
+
+    pages, report = asyncio.run(main())
+    assert len(pages) == 17
+    assert report.outcome == "limit"
+    assert report.exit_code == 3
+
+
+def test_leaving_the_loop_early_drains_and_the_crawl_can_go_on(server, tmp_path):
+    async def first():
+        run = skitter.crawl(server.seeds()[0], directory=tmp_path / "c", **overrides(server))
+        async for _page in run:
+            break
+        await run.aclose()
+        return run.report
+
+    report = asyncio.run(first())
+    assert report.outcome == "interrupted"
+    assert report.counts.leased == 0
+
+    async def second():
+        run = skitter.crawl(directory=tmp_path / "c", **overrides(server))
+        async for _page in run:
+            pass
+        return await read_back(tmp_path / "c", run.report, [])
+
+    left = asyncio.run(second())
+    assert left.keys == keys(server.truth().pages)
+    assert left.report.counts.lost == 0
+
+
+def test_a_slow_caller_makes_the_crawl_wait_and_loses_nothing(server, monkeypatch):
+    monkeypatch.setattr("skitter.api._AHEAD", 4)
+
+    async def main():
+        seen = set()
+        async for page in skitter.crawl(server.seeds()[0], **overrides(server)):
+            await asyncio.sleep(0.002)
+            seen.add(page.key)
+        return seen
+
+    assert asyncio.run(main()) == keys(server.truth().pages)
+
+
+def test_a_misspelt_setting_is_an_error_that_names_the_right_one():
+    with pytest.raises(SettingsError, match="politeness.delay"):
+        skitter.crawl("https://example.org", **{"politeness.dealy": "2s"})
+
+
+def test_the_public_names_are_there():
+    for name in skitter.__all__:
+        assert getattr(skitter, name) is not None
+    with pytest.raises(AttributeError):
+        _ = skitter.no_such_name
+    assert skitter.canonical("HTTP://Example.ORG:80/a/../b?utm_source=x#y") == "http://example.org/b"
+    assert skitter.robots_rules(b"User-agent: *\nDisallow: /x", "skitter").allows("http://a.test/x") is False

@@ -1,0 +1,122 @@
+"""Politeness, judged by the server's own log and not by what the crawler says of itself."""
+
+import os
+import signal
+import time
+from collections import defaultdict
+
+import pytest
+
+from skitter import urls
+from skitter.testing.web import Features, SyntheticWeb, overlaps, serve_process
+from tests.crash.test_kill import plan_for, run_until_it_ends, start
+from tests.crawl.harness import crawl, keys, settings_for
+
+DELAY = 0.3
+# The crawler reads its clock when it has the last byte, the server when it has handed it over: the crawler's end is
+# later, so a gap as the server sees it can only be longer. What is left is the precision of two clocks.
+PRECISION = 0.01
+
+
+def requests_by_host(log):
+    hosts = defaultdict(list)
+    for request in log:
+        hosts[request.host].append(request)
+    return hosts
+
+
+def too_fast(log, owed):
+    """Every request that came sooner after the end of the one before than its host is owed."""
+    found = []
+    for host, requests in requests_by_host(log).items():
+        for before, after in zip(requests, requests[1:], strict=False):
+            gap = after.start - (before.end if before.end is not None else before.start)
+            if gap < owed(host, before) - PRECISION:
+                found.append((host, before.path, before.status, after.path, round(gap, 3)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory):
+    features = Features(
+        robots=True, redirects=True, later=True, statuses=True, crawl_delay=1.0, request_interval=1, retry_after=3
+    )
+    web = SyntheticWeb(seed=3, hosts=16, pages_per_host=5, features=features)
+    with serve_process(web) as server:
+        settings = settings_for(server, scope__kind="any", politeness__delay=f"{DELAY}s", schedule__retries=2)
+        result = crawl(tmp_path_factory.mktemp("polite") / "c", server.seeds(), settings)
+        return result, server.truth("any"), server.log(), server.port
+
+
+def test_no_gap_is_shorter_than_owed(crawled):
+    _result, truth, log, _port = crawled
+
+    def owed(host, before):
+        waits = [DELAY]
+        if before.path != "/robots.txt" or before.status == 200:
+            waits.append(truth.delays.get(host, 0.0))
+        if before.status == 429 or before.path.startswith("/later/unavailable.") or before.path == "/unavailable":
+            waits.append(3.0)
+        return max(waits)
+
+    assert too_fast(log, owed) == []
+    assert any(request.status == 429 for request in log)
+    assert any(delay >= 1.0 for delay in truth.delays.values())
+
+
+def test_never_two_requests_are_in_flight_on_a_host(crawled):
+    _result, _truth, log, _port = crawled
+    assert overlaps(log) == []
+    assert max(request.in_flight for request in log) == 1
+
+
+def test_robots_txt_comes_before_any_page_of_its_host(crawled):
+    _result, _truth, log, _port = crawled
+    for host, requests in requests_by_host(log).items():
+        paths = [request.path for request in requests if not request.path.startswith("/robots/")]
+        assert paths[0] == "/robots.txt", host
+
+
+def test_nothing_that_robots_txt_forbids_is_fetched_and_everything_else_is(crawled):
+    result, truth, log, port = crawled
+    asked = {f"http://{request.host}:{port}{request.page}" for request in log}
+    assert asked & set(truth.refused) == set()
+    assert result.keys == keys(truth.pages)
+    forbidden = [url for url in truth.refused if (record := result.records.get(urls.key(url) or "")) and record.reason.code == "robots"]
+    assert forbidden
+
+
+def test_a_hundred_waiting_urls_of_a_new_host_cause_one_request_for_its_robots_txt(tmp_path):
+    web = SyntheticWeb(seed=4, hosts=1, pages_per_host=100, features=Features(links_per_page=3))
+    with serve_process(web) as server:
+        starts = sorted(server.truth("any").pages)
+        assert len(starts) >= 100
+        settings = settings_for(server, politeness__per_host=50)
+        crawl(tmp_path / "c", starts, settings)
+        paths = [request.path for request in server.log()]
+    assert paths[0] == "/robots.txt"
+    assert paths.count("/robots.txt") == 1
+
+
+def test_the_delay_holds_across_kill_9(tmp_path):
+    """Crawl-delay 5, killed again and again: whoever comes next waits the delay out."""
+    features = Features(robots=True, crawl_delay=5.0)
+    web = SyntheticWeb(seed=6, hosts=2, pages_per_host=4, features=features, robots=("crawl-delay",))
+    with serve_process(web) as server:
+        plan = plan_for(server, tmp_path / "c")
+        for _ in range(3):
+            child = start(plan)
+            assert child.stdout.readline() == "running\n"
+            seen = len(server.log())
+            deadline = time.monotonic() + 120
+            while len(server.log()) < seen + 2 and time.monotonic() < deadline:
+                time.sleep(0.02)
+            os.kill(child.pid, signal.SIGKILL)
+            child.communicate(timeout=60)
+        assert run_until_it_ends(plan) == 0
+        log, truth = server.log(), server.truth("any")
+    first = {host: requests[0].start for host, requests in requests_by_host(log).items()}
+    gaps = too_fast(log, lambda host, _before: 5.0)
+    # The one exception: a process that died with its first robots.txt in hand never learnt of the Crawl-delay.
+    assert [gap for gap in gaps if gap[1] != "/robots.txt"] == []
+    assert set(first) == {urls.host(url) for url in truth.pages}

@@ -1,0 +1,124 @@
+"""`skitter why`: the story of a URL."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from skitter.cli.usage import UsageError
+from skitter.cli.why import Findings, as_fields, find, story
+from skitter.model import Level, Reason, State, UrlRecord
+from tests.unit.crawled import ABOUT, COPY, NOW, ROOT, CrawledSource, crawled
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> CrawledSource:
+    return crawled(tmp_path)
+
+
+def told(source: CrawledSource, url: str) -> str:
+    return "\n".join(story(asyncio.run(find(url, source)), NOW + 1000))
+
+
+def test_a_seed_that_was_fetched(source):
+    text = told(source, "example.org")
+    assert text.startswith("https://example.org/\n  was fetched")
+    assert "is a seed" in text
+    assert "with status 200" in text
+    assert "title 'Home'" in text
+    assert "lies in 00-1.warc.gz at 0, 50 bytes" in text
+
+
+def test_a_page_tells_where_it_was_found(source):
+    text = told(source, ABOUT)
+    assert "was found at depth 1" in text
+    assert f"    {ROOT} (a seed)" in text
+    assert "asks for noindex" in text
+
+
+def test_any_spelling_finds_the_record(source):
+    text = told(source, "HTTPS://Example.org:443/x/../about?utm_source=mail#top")
+    assert text.startswith(f"{ABOUT}\n  was fetched")
+
+
+def test_an_exact_copy_names_its_twin(source):
+    assert f"is byte for byte {ABOUT}" in told(source, COPY)
+
+
+def test_what_robots_forbids_is_told_with_the_line(source):
+    text = told(source, "https://example.org/private/x")
+    assert "was refused (robots): robots.txt line 2: Disallow: /private/" in text
+    assert "forbids it, line 2: Disallow: /private/" in text
+
+
+def test_what_the_scope_refused_is_told_with_the_rule(source):
+    assert "was refused (scope.host): other.example is not the host of a seed" in told(
+        source, "https://other.example/"
+    )
+
+
+def test_the_host_clock_is_told(source):
+    text = told(source, ABOUT)
+    assert "its host example.org: free now, 1.0s between requests, 0 waiting" in text
+
+
+def test_a_url_never_offered_is_told_with_what_would_happen_now(source):
+    text = told(source, "https://example.org/unheard")
+    assert "was never offered to this crawl" in text
+    assert "the scope would accept it now" in text
+    assert "allows it: no line speaks against it" in text
+    text = told(source, "https://foreign.example/")
+    assert "the scope would refuse it now (scope.host)" in text
+    assert "robots.txt of its origin: not read yet" in text
+
+
+def test_what_is_no_url_is_a_usage_error(source):
+    with pytest.raises(UsageError, match="no http or https URL"):
+        told(source, "mailto:me@example.org")
+
+
+def test_nothing_in_a_story_drives_the_terminal(source):
+    assert "\x1b" not in told(source, ABOUT)
+
+
+def waiting(**fields: object) -> Findings:
+    record = {"url": ABOUT, "key": ABOUT, "state": State.QUEUED, "parent": ROOT, "depth": 1}
+    return Findings(
+        url=ABOUT, key=ABOUT, host="example.org", record=UrlRecord(**(record | fields)), chain=[], page=None,  # type: ignore[arg-type]
+        host_record=None, robots=None, robots_allow=None, robots_line=None, scope=None,
+    )  # fmt: skip
+
+
+def test_a_retry_is_told_with_its_reason_and_time():
+    found = waiting(
+        reason=Reason("http.503", "the server answered 503"),
+        attempts=2,
+        next_crawl=NOW + 90,
+        level=Level.HIGH,
+    )
+    text = "\n".join(story(found, NOW))
+    assert "is waiting to be fetched (http.503): the server answered 503" in text
+    assert "requests since its last answer: 2" in text
+    assert "due 2023-11-14T22:14:50.000Z (in 1m 30s)" in text
+    assert "waits at level high" in text
+
+
+def test_crashes_are_told():
+    assert "was open in 2 crashes" in "\n".join(story(waiting(crashes=2), NOW))
+
+
+def test_programs_get_everything_as_one_object(source):
+    fields = json.loads(json.dumps(as_fields(asyncio.run(find(COPY, source)))))
+    assert fields["known"] is True
+    assert fields["record"]["state"] == "crawled"
+    assert fields["record"]["status"] == 200
+    assert fields["found_on"] == [ROOT]
+    assert fields["page"]["duplicate_of"] == ABOUT
+    assert "text" not in fields["page"]
+    assert fields["robots"]["allowed"] is True
+    assert fields["host_record"]["pages"] == 3
+    unknown = as_fields(asyncio.run(find("https://foreign.example/", source)))
+    assert unknown["known"] is False
+    assert unknown["scope"]["code"] == "scope.host"
+    assert unknown["record"] is unknown["page"] is unknown["robots"] is None

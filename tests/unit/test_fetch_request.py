@@ -1,0 +1,132 @@
+"""What is sent: targets, identity, conditional fields."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import skitter
+from skitter.fetch.request import BAD_PORTS, Target, fields, head, identity, target, user_agent
+from skitter.model import Reason
+from skitter.settings import FetchSettings, SettingsError
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://a.example/", Target("http", "a.example", 80, "a.example", "/")),
+        ("https://a.example/b?c=d&e", Target("https", "a.example", 443, "a.example", "/b?c=d&e")),
+        ("http://a.example:8080/", Target("http", "a.example", 8080, "a.example:8080", "/")),
+        ("http://a.example:80/", Target("http", "a.example", 80, "a.example", "/")),
+        ("http://a.example/?", Target("http", "a.example", 80, "a.example", "/?")),
+        ("http://a.example?b", Target("http", "a.example", 80, "a.example", "/?b")),
+        ("http://a.example/b#c", Target("http", "a.example", 80, "a.example", "/b")),
+        ("http://a.example/%2e%2E/a|b^c", Target("http", "a.example", 80, "a.example", "/a|b^c")),
+        ("http://a_b.example./", Target("http", "a_b.example.", 80, "a_b.example.", "/")),
+        ("http://[2001:DB8::1]:81/", Target("http", "2001:db8::1", 81, "[2001:db8::1]:81", "/")),
+        ("http://0x7f.1/", Target("http", "127.0.0.1", 80, "127.0.0.1", "/")),
+        ("http://①②⑦.0.0.1/", Target("http", "127.0.0.1", 80, "127.0.0.1", "/")),
+        ("HTTP://ÄB.example/é", Target("http", "xn--b-uga.example", 80, "xn--b-uga.example", "/%C3%A9")),
+        ("http://user:secret@a.example/", Target("http", "a.example", 80, "a.example", "/")),
+    ],
+)
+def test_a_url_is_cut_as_it_will_be_sent(url: str, expected: Target):
+    assert target(url) == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        ("ftp://a.example/", "scheme"),
+        ("file:///etc/passwd", "scheme"),
+        ("javascript:alert(1)", "scheme"),
+        ("//a.example/", "scheme"),
+        ("", "scheme"),
+        ("http://", "scheme"),
+        ("http://a b/", "scheme"),
+        ("http://a.example:0/", "port"),
+        ("http://a.example:22/", "port"),
+        ("https://a.example:25/", "port"),
+        ("http://a.example:6667/", "port"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_with_the_reason(url: str, code: str):
+    refused = target(url)
+    assert isinstance(refused, Reason)
+    assert refused.code == code
+
+
+def test_the_ports_of_the_web_are_not_refused():
+    for port in (80, 443, 8000, 8080, 8443, 3000, 65535):
+        assert port not in BAD_PORTS
+        assert isinstance(target(f"http://a.example:{port}/"), Target)
+
+
+@given(st.text(max_size=60))
+def test_no_url_can_smuggle_anything_into_the_request_head(text: str):
+    for url in (text, "http://a.example/" + text, "http://a.example:" + text, "http://" + text):
+        where = target(url)
+        if isinstance(where, Target):
+            sent = head(where, ())
+            assert sent.count(b"\r\n") == 3
+            assert sent.count(b"\n") == 3
+            assert sent.split(b"\r\n")[0].count(b" ") == 2
+            assert all(32 <= octet < 127 or octet in b"\r\n" for octet in sent)
+
+
+def test_the_user_agent_names_the_program_and_whom_to_reach():
+    version = skitter.__version__
+    assert user_agent(FetchSettings(contact="https://a.example/bot")) == f"Skitter/{version} (+https://a.example/bot)"
+    assert user_agent(FetchSettings(contact="me@a.example")) == f"Skitter/{version} (me@a.example)"
+    assert user_agent(FetchSettings(user_agent="ExampleBot/1.0 (+x)")) == "ExampleBot/1.0 (+x)"
+
+
+def test_without_a_contact_the_user_agent_says_so():
+    assert "no contact" in user_agent(FetchSettings())
+    assert user_agent(FetchSettings()).startswith(f"Skitter/{skitter.__version__} ")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        FetchSettings(user_agent="a\r\nX-Injected: 1"),
+        FetchSettings(user_agent="a\nHost: evil"),
+        FetchSettings(user_agent="a\0b"),
+        FetchSettings(user_agent=" leading"),
+        FetchSettings(user_agent="trailing "),
+        FetchSettings(user_agent="Bötchen/1"),
+        FetchSettings(contact="x\r\nX-Injected: 1"),
+        FetchSettings(accept_language="en\r\nX-Injected: 1"),
+    ],
+)
+def test_settings_that_would_break_the_head_are_settings_errors(settings: FetchSettings):
+    with pytest.raises(SettingsError, match=r"fetch\."):
+        identity(settings)
+
+
+def test_every_request_says_who_asks_and_what_is_understood():
+    lines = identity(FetchSettings(contact="me@a.example", accept_language="en, de;q=0.5"))
+    assert [line.partition(":")[0] for line in lines] == [
+        "User-Agent",
+        "From",
+        "Accept",
+        "Accept-Language",
+        "Accept-Encoding",
+    ]
+    assert lines[1] == "From: me@a.example"
+    assert lines[4] == "Accept-Encoding: gzip, deflate, br, zstd"
+
+
+def test_validators_become_fields_and_what_is_none_is_left_out():
+    assert fields(
+        [
+            ("If-None-Match", '"abc"'),
+            ("If-Modified-Since", "Mon, 01 Jan 2024 00:00:00 GMT"),
+            ("If-None-Match", "x\r\nX-Injected: 1"),
+            ("If-None-Match", "x\nHost: evil"),
+            ("If-None-Match", ""),
+            ("If-None-Match", " padded "),
+            ("If-None-Match", '"é"'),
+            ("Bad Name", "x"),
+            ("Bad:Name", "x"),
+        ]
+    ) == ('If-None-Match: "abc"', "If-Modified-Since: Mon, 01 Jan 2024 00:00:00 GMT")
