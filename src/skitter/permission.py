@@ -26,10 +26,11 @@ class Permissions:
             return Reason("robots.unknown", "the robots.txt of its origin has not been read")
         if rules.allows(url):
             return None
+        if not rules.reachable:
+            return Reason("robots.unreachable", "robots.txt could not be read, so nothing is allowed")
         line = rules.line(url)
-        return Reason(
-            "robots", f"robots.txt line {line.number}: {line.text}" if line else "robots.txt is unreachable"
-        )
+        where = f"line {line.number}: {line.text}" if line and line.number else line.text if line else "it is too long to match"
+        return Reason("robots", f"robots.txt {where}")
 
     async def renew(self, copy: RobotsCopy) -> RobotsRules:
         """There is a new copy: what it says from now on."""

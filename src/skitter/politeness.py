@@ -60,6 +60,14 @@ def too_slow(rules: RobotsRules | None, settings: PolitenessSettings) -> Reason 
     return Reason("crawl-delay", detail)
 
 
+def too_late(asked: float | None, settings: PolitenessSettings) -> Reason | None:
+    """A host that wants us back later than we can wait is set aside: Retry-After is never cut short either."""
+    if asked is None or asked <= settings.max_retry_after:
+        return None
+    detail = f"asked to come back in {asked:g} s, more than politeness.max_retry_after ({settings.max_retry_after:g} s)"
+    return Reason("retry-after", detail)
+
+
 def retry_after(headers: Sequence[tuple[str, str]], now: float) -> float | None:
     """Seconds that Retry-After asks for, in either of its forms (RFC 9110 10.2.3); None when absent or unreadable."""
     value = next((value.strip() for name, value in headers if name == "retry-after"), "")

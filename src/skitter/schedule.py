@@ -150,12 +150,7 @@ def _unwilling(
     reason = Reason(f"http.{status}", f"the server answered {status}")
     free = host_free(visit, exchange, owed, settings)
     asked = politeness.retry_after(headers, now)
-    if asked is not None and asked > settings.politeness.max_retry_after:
-        limit = settings.politeness.max_retry_after
-        aside = Reason(
-            "retry-after",
-            f"asked to come back in {asked:g} s, more than politeness.max_retry_after ({limit:g} s)",
-        )
+    if aside := politeness.too_late(asked, settings.politeness):
         return Verdict(state=State.FAILED, reason=reason, host_free=free, host_delay=owed, host_aside=aside)
     if asked is None and status == 429:
         asked = back_off(visit.attempt, settings.schedule, jitter)

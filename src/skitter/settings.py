@@ -156,7 +156,7 @@ class RobotsSettings:
 
     cache: Seconds = setting(Seconds(86400.0), "how long a copy is used (RFC 9309 2.4: not over 24 hours)")
     jitter: float = setting(
-        0.1, "each copy is kept this share longer or shorter, so that they do not expire together"
+        0.1, "each copy is kept up to this share shorter, by chance, so that they do not expire together"
     )
     retry_after: tuple[Seconds, ...] = setting(
         (Seconds(60.0), Seconds(600.0), Seconds(3600.0)),
@@ -166,9 +166,6 @@ class RobotsSettings:
         Seconds(30 * 86400.0), "how long an old copy stays in force while the host fails"
     )
     max_redirects: int = setting(10, "redirects followed to a robots.txt (RFC 9309 2.3.1.2: at least five)")
-    max_size: Bytes = setting(
-        Bytes(500 * 1024), "bytes of a robots.txt that are read (RFC 9309 2.5: at least 500 KiB)"
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -262,7 +262,6 @@ RANGES: Mapping[str, Range] = {
     "robots.jitter": _SHARE,
     "robots.cache": Range(1, 86400, "RFC 9309 2.4: a copy is not used for more than 24 hours"),
     "robots.max_redirects": Range(5, why="RFC 9309 2.3.1.2: at least five are followed"),
-    "robots.max_size": Range(500 * 1024, why="RFC 9309 2.5: at least 500 KiB are read"),
     "dedup.distance": Range(0, 3, "the index of near-duplicates finds no more"),
 }
 

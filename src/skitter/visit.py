@@ -221,7 +221,9 @@ async def _fetch_robots(visit: Visit, at: Stations) -> Finished:
         state=State.QUEUED if meaning.follow else State.CRAWLED,
         host_free=schedule.host_free(visit, exchange, owed, at.settings),
         host_delay=owed,
-        host_aside=meaning.aside or politeness.too_slow(rules, at.settings.politeness),
+        host_aside=meaning.aside
+        or politeness.too_late(asked, at.settings.politeness)
+        or politeness.too_slow(rules, at.settings.politeness),
         origin_held=meaning.hold,
     )
     settlement = Settlement(

@@ -527,11 +527,16 @@ def test_a_damaged_record_is_never_read_as_if_it_were_whole(tmp_path):
     ):
         with pytest.raises(DamagedRecordError):
             reader.read(wrong)
+    whole, spared = reader.read(place), 0
     header = 10  # of the gzip member: a flag or time changed there does not touch the content
     for at in range(place.offset + header, place.offset + place.length, 3):
         path.write_bytes(octets[:at] + bytes([octets[at] ^ 0x10]) + octets[at + 1 :])
-        with pytest.raises(DamagedRecordError):
-            reader.read(place)
+        try:
+            assert reader.read(place) == whole
+            spared += 1
+        except DamagedRecordError:
+            continue
+    assert spared <= 1, "only the unused bits behind the last code may change without notice"
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "..", ""])

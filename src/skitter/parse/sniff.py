@@ -96,15 +96,14 @@ def body(url: str, headers: Sequence[tuple[str, str]], content: bytes) -> Body:
 @lru_cache(256)
 def content_type(value: str) -> tuple[str, str]:
     """The media type a Content-Type field names, in lower case, and the encoding, if it names a known one."""
-    essence = value.partition(";")[0].strip(" \t\r\n").lower()
-    if not _ESSENCE.fullmatch(essence):
-        essence = ""
-    return essence, next(filter(None, map(_charset_parameter, _PARAMETER.finditer(value))), "")
+    essence = _ESSENCE.match(value.lower())
+    return essence[1] if essence else "", next(filter(None, map(_charset_parameter, _PARAMETER.finditer(value))), "")
 
 
-_ESSENCE = re.compile(r"[!#$%&'*+\-.^_`|~0-9a-z]+/[!#$%&'*+\-.^_`|~0-9a-z]+")
-# MIME Sniffing Standard, 4.4: name=value behind a semicolon; no white space around the equals sign.
-_PARAMETER = re.compile(r""";[\t\n\r ]*+([^;="]++)(?:=(?:"((?:[^"\\]++|\\.)*+)"?|([^;]*+)))?+""", re.DOTALL)
+_ESSENCE = re.compile(r"[\t\n\r ]*+([!#$%&'*+\-.^_`|~0-9a-z]++/[!#$%&'*+\-.^_`|~0-9a-z]++)[\t\n\r ]*+(?:[;,]|\Z)")
+# MIME Sniffing Standard, 4.4: name=value behind a semicolon; no white space around the equals sign. A comma comes from
+# a field that was sent twice.
+_PARAMETER = re.compile(r""";[\t\n\r ]*+([^;="]++)(?:=(?:"((?:[^"\\]++|\\.)*+)"?|([^;,]*+)))?""", re.DOTALL)
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 

@@ -18,7 +18,7 @@ from skitter.model import (
     Refused,
     RobotsCopy,
 )
-from skitter.robots.reading import LONGEST_DELAY, RobotsRules, clipped, robots_rules
+from skitter.robots.reading import LONGEST_DELAY, MAX_SIZE, RobotsRules, clipped, robots_rules
 from skitter.settings import RobotsSettings
 
 
@@ -84,7 +84,7 @@ class _Keep(Struct, frozen=True):
     def rules(self, status: int, body: bytes) -> RobotsVerdict:
         """There is a file."""
         return self._copy(
-            status=status, body=clipped(body, self.settings.max_size), access="rules", problem=""
+            status=status, body=clipped(body, MAX_SIZE), access="rules", problem=""
         )
 
     def none(self, status: int, problem: str) -> RobotsVerdict:

@@ -127,9 +127,11 @@ class MemoryFrontier(MemoryLedger):
         if entry is not None:
             self._leave(entry)
         host = self._host(link.host)
-        entry = Entry(link, State.QUEUED, seq=self._next_seq(), first_seen=entry.first_seen if entry else now)
-        self.store.entries[name] = entry
-        self._enqueue(entry)
+        new = Entry(link, State.QUEUED, seq=self._next_seq(), first_seen=now)
+        if entry is not None:
+            new.first_seen, new.status, new.crawl_count = entry.first_seen, entry.status, entry.crawl_count
+        self.store.entries[name] = new
+        self._enqueue(new)
         counts.added += host.aside is None
         return host.aside is None
 
@@ -289,18 +291,18 @@ class MemoryFrontier(MemoryLedger):
             host.free_at = max(host.free_at, verdict.host_free)
         if verdict.host_delay is not None:
             host.delay = verdict.host_delay
-        if verdict.host_aside is not None and host.aside is None:
-            self._set_aside(host, verdict.host_aside)
         if visit.link.purpose is Purpose.ROBOTS:
             self._settle_robots(settlement, now)
         else:
+            if verdict.host_aside is not None:
+                self._set_aside(host, verdict.host_aside)
             self._settle_page(self.store.entries[name], settlement, now)
         return True
 
     def _settle_page(self, entry: Entry, settlement: Settlement, now: float) -> None:
         verdict, page, again = settlement.verdict, settlement.page, settlement.again
         name = name_of(entry.link)
-        entry.status = settlement.status or entry.status
+        entry.status = settlement.status or (page.status if page else entry.status)
         entry.attempts = settlement.visit.attempt
         if page is not None:
             self._keep_page(name, page)
@@ -325,6 +327,9 @@ class MemoryFrontier(MemoryLedger):
     def _settle_robots(self, settlement: Settlement, now: float) -> None:
         link, verdict = settlement.visit.link, settlement.verdict
         self.store.entries.pop(name_of(link), None)
+        foreign = self._is_foreign(urls.host(link.origin))
+        if verdict.host_aside is not None and not foreign:
+            self._set_aside(self._host(urls.host(link.origin)), verdict.host_aside)
         if settlement.robots is not None:
             self._keep_robots(settlement.robots)
             return
@@ -337,6 +342,8 @@ class MemoryFrontier(MemoryLedger):
                 self._send(hop)
             else:
                 self._queue_hop(hop, now)
+        elif verdict.host_aside is not None and foreign:
+            self._keep_robots(rules.unreachable(link.origin, verdict.host_aside.detail, now))
 
     def _queue_hop(self, hop: Link, now: float) -> None:
         name, host = name_of(hop), self._host(hop.host)

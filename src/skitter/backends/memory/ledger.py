@@ -72,6 +72,8 @@ class MemoryLedger(MemoryReader):
             self.store.hosts[home].held = 0.0
 
     def _set_aside(self, host: Host, reason: Reason) -> None:
+        if host.aside is not None:
+            return
         rules.count_state(self.store.counts, State.QUEUED, None, -host.queued())
         rules.count_state(self.store.counts, State.REFUSED, reason, host.queued() - host.hops)
         host.aside = reason

@@ -31,7 +31,7 @@ class Hosts:
         self._shard, self._shards = shard, shards
         self._names: Generations[str, Named] = Generations(4 * capacity)
         self._states: Generations[bytes, HostState] = Generations(capacity)
-        self._touched: dict[bytes, HostState] = {}
+        self.touched: dict[bytes, HostState] = {}
 
     def named(self, name: str) -> Named:
         """The fingerprints of a name, and whose it is."""
@@ -65,22 +65,22 @@ class Hosts:
         """The state of a host that is met for the first time."""
         state = HostState(name, named.dom8, [0] * len(Level), [b""] * len(Level))
         self._states.put(named.host8, state)
-        self._touched[named.host8] = state
+        self.touched[named.host8] = state
         return state
 
     def touch(self, host8: bytes, state: HostState) -> None:
         """A state was changed."""
-        self._touched[host8] = state
+        self.touched[host8] = state
 
     def save(self) -> None:
         """Put what was changed into the batch."""
         changes = self._batch.changes["hosts"]
-        for host8, state in self._touched.items():
+        for host8, state in self.touched.items():
             changes[host8] = encode(state)
 
     def saved(self) -> None:
         """The batch is committed."""
-        self._touched.clear()
+        self.touched.clear()
         self._states.trim()
         self._names.trim()
 

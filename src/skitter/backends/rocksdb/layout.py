@@ -1,26 +1,26 @@
 """How keys are spelt, so that RocksDB's byte order is the order the frontier needs.
 
-    host8    fingerprint of a host's name          dom8   fingerprint of its registrable domain
-    id16     dom8 + fingerprint of a URL's key: what a URL, its page, its lease and its links are known by. Two spellings
-             of one URL may differ in their host (www.), never in their domain.
-    spot24   score, larger first + sequence number, older first + the second half of the id16
+host8    fingerprint of a host's name          dom8   fingerprint of its registrable domain
+id16     dom8 + fingerprint of a URL's key: what a URL, its page, its lease and its links are known by. Two spellings
+         of one URL may differ in their host (www.), never in their domain.
+spot24   score, larger first + sequence number, older first + the second half of the id16
 
-    family   key                                                  value
-    urls     id16                                                 Entry
-    queue    host8 + level + spot24                               (nothing)
-    due      "t" (retry) or "v" (recrawl) + time + id16           (nothing)
-    hosts    host8                                                HostState
-    agenda   level + spot24 of its head + host8: a host that is free now
-             0xff + time + host8: a host that is free later       (nothing)
-    leases   id16                                                 Visit
-    suspects id16                                                 crashes, of these in hand
-    pages    id16                                                 Page, without text
-    links    id16                                                 id16 of every link on it, one after the other
-    robots   origin                                               RobotsCopy
-    twins    dom8 + "d" + digest                                  id16 + time
-             dom8 + "0".."3" + 16 bits of the SimHash + SimHash   id16 + time
-    outbox   sequence number                                      Link
-    default  "format", "secret", "ledger", "seen"                 see store, shard and seen
+family   key                                                  value
+urls     id16                                                 Entry
+queue    host8 + level + spot24                               (nothing)
+due      "t" (retry) or "v" (recrawl) + time + id16           (nothing)
+hosts    host8                                                HostState
+agenda   level + spot24 of its head + host8: a host that is free now
+         0xff + time + host8: a host that is free later       (nothing)
+leases   id16                                                 Visit
+suspects id16                                                 crashes, of these in hand
+pages    id16                                                 Page, without text
+links    id16                                                 id16 of every link on it, one after the other
+robots   origin                                               RobotsCopy
+twins    dom8 + "d" + digest                                  id16 + time
+         dom8 + "0".."3" + 16 bits of the SimHash + SimHash   id16 + time
+outbox   sequence number                                      Link
+default  "format", "secret", "ledger", "seen"                 see store, shard and seen
 """
 
 from functools import lru_cache
@@ -28,7 +28,20 @@ from struct import Struct
 
 from skitter.urls import fingerprint
 
-FAMILIES = ("urls", "queue", "due", "hosts", "agenda", "leases", "suspects", "pages", "links", "robots", "twins", "outbox")
+FAMILIES = (
+    "urls",
+    "queue",
+    "due",
+    "hosts",
+    "agenda",
+    "leases",
+    "suspects",
+    "pages",
+    "links",
+    "robots",
+    "twins",
+    "outbox",
+)
 
 RETRY, RECRAWL = b"t", b"v"
 LATER = b"\xff"

@@ -64,12 +64,12 @@ class HostState(Struct, array_like=True, gc=False):
     turn: int = 0
     hops: int = 0  # hops of redirected robots.txt files that are queued here
     waiting: int = 0  # retries that are not due yet
+    place: bytes = b""  # its key in the agenda; empty while it has nothing to give
     pages: int = 0
     requests: int = 0
     errors: int = 0
-    bytes: int = 0
     aside: Reason | None = None
-    place: bytes = b""  # its key in the agenda; empty while it has nothing to give
+    bytes: int = 0
 
     def queued(self) -> int:
         """Links that wait for a visit, due or not."""

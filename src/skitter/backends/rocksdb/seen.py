@@ -66,7 +66,8 @@ class Seen:
         saved = decode(note, type=list[SavedFilter])
         try:
             filters = [
-                Filter(Bloom.load(str(self._store.path / one.file), _bits), one.capacity, one.items) for one in saved
+                Filter(Bloom.load(str(self._store.path / one.file), _bits), one.capacity, one.items)
+                for one in saved
             ]
         except (OSError, ValueError):  # gone or cut short: it is only a shortcut, and can be made again
             return [_new(expected)], False
@@ -99,10 +100,8 @@ class Seen:
         """Read the next slice of the URLs into the filter, if it is not whole."""
         if self.complete:
             return
-        count = 0
-        for id16 in self._store.keys("urls", self._cursor, b"\xff" * 17):
+        for count, id16 in enumerate(self._store.keys("urls", self._cursor, b"\xff" * 17), 1):
             self.add(id16)
-            count += 1
             if count == _SLICE:
                 self._cursor = id16 + b"\x00"
                 return

@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import rocksdict
-from rocksdict import AccessType, BlockBasedOptions, Cache, DBCompactionStyle, DBCompressionType, Options, Rdict
+from rocksdict import (
+    AccessType,
+    BlockBasedOptions,
+    Cache,
+    DBCompactionStyle,
+    DBCompressionType,
+    Options,
+    Rdict,
+)
 
 from skitter.backends.rocksdb.layout import FAMILIES
 from skitter.ports import StateError
@@ -177,14 +185,18 @@ def _open_to_read(path: Path, block_cache: int) -> Rdict:
 def _explained(error: Exception, path: Path) -> StateError:
     """rocksdict raises plain exceptions with RocksDB's words."""
     if "lock" in str(error).lower():
-        return StateError(f"{path} is in use by another crawl; stop that one first, or name another directory")
-    return StateError(f"{path} cannot be opened: {error}; is the disk full, or the directory damaged or not ours?")
+        return StateError(
+            f"{path} is in use by another crawl; stop that one first, or name another directory"
+        )
+    return StateError(
+        f"{path} cannot be opened: {error}; is the disk full, or the directory damaged or not ours?"
+    )
 
 
 def _whole_options() -> Options:
     options = Options(raw_mode=True)
-    options.create_if_missing(True)
-    options.create_missing_column_families(True)
+    options.create_if_missing(True)  # noqa: FBT003  rocksdict takes its flags by position
+    options.create_missing_column_families(True)  # noqa: FBT003  see above
     options.set_max_total_wal_size(_LOG_LIMIT)
     options.set_max_background_jobs(2)
     options.set_keep_log_file_num(2)
@@ -205,10 +217,10 @@ def _family_options(name: str, cache: Cache) -> Options:
     table = BlockBasedOptions()
     table.set_block_cache(cache)
     # Index and filters stay outside the block cache: inside a small one, single reads took 200 µs.
-    table.set_cache_index_and_filter_blocks(False)
+    table.set_cache_index_and_filter_blocks(False)  # noqa: FBT003  see above
     table.set_block_size(4 << 10)
     if name not in ("queue", "due", "agenda", "outbox"):  # these are only read in order
-        table.set_bloom_filter(_FILTER_BITS, False)
+        table.set_bloom_filter(_FILTER_BITS, False)  # noqa: FBT003  see above
     options.set_block_based_table_factory(table)
     if name == "queue":
         options.set_compaction_style(DBCompactionStyle.universal())

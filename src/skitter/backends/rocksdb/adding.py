@@ -1,0 +1,142 @@
+"""Links in: each URL once, whoever offers it and however often."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from skitter.backends import rules
+from skitter.backends.rocksdb.layout import fp8, spot24
+from skitter.backends.rocksdb.records import FOREIGN, QUEUED, REFUSED, Entry, entry_of
+from skitter.backends.rocksdb.seen import ALWAYS, NEVER
+from skitter.backends.rocksdb.shard import Shard
+from skitter.model import Level, Link, Purpose, Reason
+
+
+def add(
+    shard: Shard, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]], now: float
+) -> list[bytes]:
+    """Accept and refuse links; the ids of all, in order. How many were new shows in the counts."""
+    ids = [_add(shard, link, now) for link in links]
+    ids += [_refuse(shard, link, reason, now) for link, reason in refused]
+    return ids
+
+
+def _add(shard: Shard, link: Link, now: float) -> bytes:
+    if link.purpose is Purpose.ROBOTS:
+        return _add_robots(shard, link, now)
+    named, seen, counts = shard.hosts.named(link.host), shard.seen, shard.counts
+    id16 = named.dom8 + fp8(link.key, shard.store.secret)
+    rank = seen.recent.get(id16)
+    if rank is not None and (link.level, -link.score) >= rank:
+        counts.seen += 1
+        counts.known += 1
+        return id16
+    entry = None
+    if rank is not None or seen.perhaps(id16):
+        entry = shard.entry(id16)
+        if entry is None:
+            seen.false_alarm()
+    if entry is not None and entry.state != REFUSED:
+        counts.seen += 1
+        counts.known += 1
+        _move_forward(shard, id16, entry, link)
+    elif named.foreign:
+        _forward(shard, id16, entry, link, now)
+    else:
+        _accept(shard, id16, entry, link, now)
+    return id16
+
+
+def _accept(shard: Shard, id16: bytes, known: Entry | None, link: Link, now: float) -> None:
+    """A link that is new, or was refused for a reason that does not hold for the one who offers it now."""
+    shard.counts.seen += 1
+    if known is None:
+        shard.seen.add(id16)
+    else:
+        shard.leave(known)
+    entry = entry_of(link, shard.next_seq(), now)
+    if known is not None:
+        entry.first_seen, entry.status, entry.crawl_count = known.first_seen, known.status, known.crawl_count
+    accepted = shard.enqueue(id16, entry)
+    shard.counts.added += accepted
+    shard.seen.recent.put(id16, (link.level, -link.score) if accepted else ALWAYS)
+
+
+def _forward(shard: Shard, id16: bytes, known: Entry | None, link: Link, now: float) -> None:
+    """A link of another shard is sent there once. Its owner counts it."""
+    if known is None:
+        shard.seen.add(id16)
+    else:
+        shard.leave(known)
+    entry = entry_of(link, 0, now)
+    entry.state = FOREIGN
+    shard.keep(id16, entry)
+    shard.send(link)
+    shard.seen.recent.put(id16, NEVER)
+
+
+def _move_forward(shard: Shard, id16: bytes, entry: Entry, link: Link) -> None:
+    """A link that still waits is wanted more urgently by somebody else. It keeps its age."""
+    if entry.state != QUEUED or id16 in shard.leases:
+        shard.seen.recent.put(id16, (entry.level, -entry.score) if entry.state == QUEUED else NEVER)
+        return
+    if rules.better(link.level, link.score, entry.level, entry.score):
+        old = entry.level, spot24(entry.score, entry.seq, id16)
+        entry.level, entry.score = int(link.level), link.score
+        if link.depth < entry.depth:
+            entry.depth, entry.parent = link.depth, link.parent
+        if entry.due is None:
+            _move(shard, id16, entry, *old)
+        shard.keep(id16, entry)
+    shard.seen.recent.put(id16, (entry.level, -entry.score))
+
+
+def _move(shard: Shard, id16: bytes, entry: Entry, level: int, spot: bytes) -> None:
+    host8, state = shard.host(entry.host)
+    if state.aside is None:
+        shard.queue.remove(host8, state, level, spot)
+        shard.queue.push(host8, state, entry.level, spot24(entry.score, entry.seq, id16))
+        shard.hosts.touch(host8, state)
+
+
+def _refuse(shard: Shard, link: Link, reason: Reason, now: float) -> bytes:
+    """A link that is not wanted has a record too, so that somebody can be told why."""
+    id16 = shard.id_of(link)
+    shard.counts.seen += 1
+    if shard.seen.recent.get(id16) is not None or (
+        shard.seen.perhaps(id16) and shard.batch.get("urls", id16) is not None
+    ):
+        shard.counts.known += 1
+        return id16
+    shard.seen.add(id16)
+    entry = entry_of(link, 0, now)
+    shard.enter(entry, REFUSED, reason)
+    shard.keep(id16, entry)
+    shard.seen.recent.put(id16, ALWAYS)
+    return id16
+
+
+# ------------------------------------------------------------------------------------------------ robots.txt
+
+
+def _add_robots(shard: Shard, link: Link, now: float) -> bytes:
+    """A hop of a robots.txt, or a copy of one, that another shard sends."""
+    copy = rules.carried(link)
+    if copy is not None:
+        shard.keep_robots(copy)
+    else:
+        queue_hop(shard, link, now)
+    return shard.id_of(link)
+
+
+def queue_hop(shard: Shard, hop: Link, now: float) -> None:
+    """The next hop of a robots.txt waits on its own host, before every page there."""
+    _, state = shard.host(hop.host)
+    if state.aside is not None:
+        problem = f"robots.txt is at {hop.url}, and {state.name} is set aside: {state.aside.detail}"
+        shard.keep_robots(rules.unreachable(hop.origin, problem, now))
+        return
+    id16 = shard.id_of(hop)
+    if id16 not in shard.leases and shard.entry(id16) is None:
+        hop = replace(hop, level=Level.CRITICAL, score=rules.BEFORE_ALL)
+        shard.enqueue(id16, entry_of(hop, shard.next_seq(), now))

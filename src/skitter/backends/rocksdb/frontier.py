@@ -1,0 +1,157 @@
+"""The frontier on RocksDB: the verbs of the port, each one batch and one atomic write.
+
+Verbs run to their end without giving way to other tasks, so they need no locks. The store is one directory, taken by one
+process at a time; anybody may read it meanwhile (see `reading`).
+"""
+
+import asyncio
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+from skitter.backends.rocksdb import adding, leasing, recovery, settling
+from skitter.backends.rocksdb.hand import Hand
+from skitter.backends.rocksdb.layout import number8, number_of
+from skitter.backends.rocksdb.reading import RocksReader
+from skitter.backends.rocksdb.records import decode_link
+from skitter.backends.rocksdb.seen import remove_saved
+from skitter.backends.rocksdb.shard import Shard
+from skitter.backends.rocksdb.store import Store
+from skitter.model import Link, Reason, Settlement, Visit
+from skitter.ports import Mark, Opened, StateError
+from skitter.settings import Settings
+
+
+class RocksFrontier(RocksReader):
+    """`skitter.ports.Frontier` in a directory of its own."""
+
+    def __init__(self, path: Path, settings: Settings | None = None, *, shard: int = 0) -> None:
+        self._path = path
+        self._settings = settings or Settings()
+        self._number = shard
+        self._shard: Shard | None = None
+        self._hand: Hand | None = None
+        self._clock = 0.0
+
+    @property
+    def _open_shard(self) -> Shard:
+        if self._shard is None:
+            raise StateError(f"the frontier in {self._path} is not open")
+        return self._shard
+
+    # -- the shard's life --------------------------------------------------------------------------------------
+
+    async def open(self, now: float) -> Opened:
+        """Take the directory, and recover what the last owner left open."""
+        store = Store(self._path, self._settings.frontier.block_cache)
+        super().__init__(store)
+        shard = Shard(store, self._settings, self._number, self._settings.crawl.shards)
+        self._hand = Hand(self._path / "hand")
+        opened = recovery.recover(shard, self._hand.read(), now)
+        shard.commit(now)
+        self._hand.write(None)
+        remove_saved(self._path)
+        self._shard, self._clock = shard, now
+        return opened
+
+    async def close(self) -> None:
+        """Put open visits back, keep the filter, and let go of the directory."""
+        shard, self._shard = self._shard, None
+        if shard is None:
+            return
+        if not shard.broken:
+            recovery.give_back(shard)
+            shard.seen.save(shard.batch)
+            shard.commit(self._clock)
+            shard.store.sync()
+        self._let_go(shard)
+
+    def abandon(self) -> None:
+        """Drop the store as a crash would: what was not committed is gone, open visits stay open."""
+        shard, self._shard = self._shard, None
+        if shard is not None:
+            self._let_go(shard)
+
+    def _let_go(self, shard: Shard) -> None:
+        shard.store.close()
+        if self._hand is not None:
+            self._hand.close()
+            self._hand = None
+
+    async def sync(self) -> None:
+        """Bring the log to the disk, in a thread: it may take a while."""
+        await asyncio.to_thread(self._open_shard.store.sync)
+
+    def in_hand(self, visit: Visit | None) -> None:
+        """Leave word of what is worked on."""
+        if self._hand is not None:
+            self._hand.write(None if visit is None else self._open_shard.id_of(visit.link))
+
+    # -- the verbs ---------------------------------------------------------------------------------------------
+
+    async def add(self, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]], now: float) -> int:
+        """Accept links, once each."""
+        shard = self._open_shard
+        before = shard.counts.added
+        shard.seen.rebuild()
+        adding.add(shard, links, refused, now)
+        shard.commit(now)
+        return shard.counts.added - before
+
+    async def lease(self, limit: int, now: float) -> list[Visit]:
+        """Hand out what may be visited now."""
+        shard = self._open_shard
+        shard.seen.rebuild()
+        visits = leasing.lease(shard, limit, now)
+        if shard.has_changes:
+            shard.commit(now)
+        return visits
+
+    async def settle(self, settlements: Sequence[Settlement], mark: Mark, now: float) -> list[bool]:
+        """Close visits with all that came of them."""
+        shard = self._open_shard
+        shard.counts.elapsed += max(0.0, now - self._clock)
+        self._clock = max(now, self._clock)
+        shard.ledger.mark = mark
+        settled = settling.settle(shard, settlements, now)
+        shard.commit(now)
+        return settled
+
+    async def next_due(self, now: float) -> float | None:
+        """The earliest host clock or retry."""
+        return leasing.next_due(self._open_shard, now)
+
+    async def outbox(self, limit: int) -> list[tuple[int, Link]]:
+        """The oldest links that wait to be forwarded."""
+        shard = self._open_shard
+        rows = list(islice(shard.store.scan("outbox", shard.first_out, b"\xff" * 9), limit))
+        if rows:
+            shard.first_out = rows[0][0]
+        return [(number_of(key), decode_link(packed)) for key, packed in rows]
+
+    async def forwarded(self, ids: Sequence[int]) -> None:
+        """Forget what its owner has."""
+        shard = self._open_shard
+        for key in map(number8, ids):
+            if shard.batch.get("outbox", key) is not None:
+                shard.batch.delete("outbox", key)
+                shard.counts.outbox -= 1
+        shard.commit(self._clock)
+
+    async def reopen(self, mark: Mark, now: float) -> int:
+        """Pages that the archive has lost are pending again."""
+        shard = self._open_shard
+        gone = recovery.reopen(shard, mark)
+        shard.commit(now)
+        return gone
+
+    # -- what its owner knows better ---------------------------------------------------------------------------
+
+    def statistics(self) -> dict[str, dict[str, float]]:
+        """Caches and filters in numbers."""
+        shard = self._open_shard
+        return shard.seen.statistics() | {
+            "hosts": shard.hosts.statistics(),
+            "queue": shard.queue.statistics(),
+            "agenda": shard.agenda.statistics(),
+        }

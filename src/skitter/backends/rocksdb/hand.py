@@ -1,0 +1,32 @@
+"""The one visit whose bytes are being worked on, left where whoever opens the shard after a crash can read it.
+
+Sixteen bytes of shared memory backed by a file: writing them costs no system call, and the kernel keeps them when the
+process dies, whatever it died of.
+"""
+
+import mmap
+from pathlib import Path
+
+_SIZE = 16
+_EMPTY = bytes(_SIZE)
+
+
+class Hand:
+    """What is in hand."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open("a+b") as file:
+            file.truncate(_SIZE)
+            self._bytes = mmap.mmap(file.fileno(), _SIZE)
+
+    def read(self) -> bytes:
+        """The id that stands there; zeros for none."""
+        return self._bytes[:]
+
+    def write(self, id16: bytes | None) -> None:
+        """Take one, or put it down."""
+        self._bytes[:] = _EMPTY if id16 is None else id16
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._bytes.close()

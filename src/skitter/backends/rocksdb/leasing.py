@@ -1,0 +1,169 @@
+"""Visits out: what may be made now, and when something may be made that may not be made yet."""
+
+from skitter import urls
+from skitter.backends import rules
+from skitter.backends.rocksdb.layout import time_of
+from skitter.backends.rocksdb.queue import drawn
+from skitter.backends.rocksdb.records import QUEUED, Entry, HostState, Suspicion, link_of
+from skitter.backends.rocksdb.shard import Shard
+from skitter.backends.rocksdb.window import Window
+from skitter.model import Link, Visit
+
+# Hosts and URLs that become due are moved when visits are leased. After a long stop there may be very many; what is left
+# over is moved with the next lease, and `next_due` says that it is time.
+_MOVED_AT_ONCE = 2_000
+_TRUSTED = Suspicion()
+
+
+def lease(shard: Shard, limit: int, now: float) -> list[Visit]:
+    """Take out visits that may be made now. To be committed before they are handed out."""
+    bring_back(shard, now)
+    _free_hosts(shard, now)
+    visits: list[Visit] = []
+    while len(visits) < limit and not shard.alone and (visit := _pick(shard, now)) is not None:
+        visits.append(visit)
+    return visits
+
+
+def bring_back(shard: Shard, now: float) -> None:
+    """Put retries and recrawls that are due into the queue."""
+    for window in (shard.retries, shard.recrawls):
+        for _ in range(_MOVED_AT_ONCE):
+            key = window.first(shard.batch)
+            if key is None or time_of(key) > now:
+                break
+            _bring_back(shard, key[-16:], key, window)
+
+
+def _bring_back(shard: Shard, id16: bytes, key: bytes, window: Window) -> None:
+    entry = shard.entry(id16)
+    if entry is None:
+        raise AssertionError(f"{id16.hex()} is due and has no record")
+    host8, state = shard.host(entry.host)
+    if state.aside is not None:
+        drop_due(shard, key, window)
+        return
+    shard.leave(entry)
+    if entry.state == QUEUED:
+        state.waiting -= 1
+        shard.hosts.touch(host8, state)
+    shard.set_due(id16, entry, None)
+    shard.enqueue(id16, entry)
+
+
+def drop_due(shard: Shard, key: bytes, window: Window) -> None:
+    """Nobody waits for this time any more."""
+    shard.batch.delete("due", key)
+    window.discard(key)
+
+
+def _free_hosts(shard: Shard, now: float) -> None:
+    """Hosts whose clock has come are ready. Those that were just touched are placed with the commit."""
+    for host8, state in shard.hosts.touched.items():
+        shard.agenda.place(host8, state, room=shard.has_room(host8), now=now)
+    for _ in range(_MOVED_AT_ONCE):
+        following = shard.agenda.next_later()
+        if following is None or following[1] > now:
+            return
+        state = shard.hosts.at(following[0])
+        shard.agenda.place(following[0], state, room=True, now=now)
+        shard.hosts.touch(following[0], state)
+
+
+def _pick(shard: Shard, now: float) -> Visit | None:
+    """The next visit: the host by level and score, its link by level and score, its robots.txt first."""
+    chosen = _draining(shard) or shard.agenda.next_ready()
+    if chosen is None or (shard.drain and shard.leases):
+        return None
+    host8, turn = chosen
+    state = shard.hosts.at(host8)
+    level, host_turn = drawn(state)
+    spot = state.heads[level]
+    id16 = state.domain + spot[16:]
+    entry = shard.entry(id16)
+    if entry is None:
+        raise AssertionError(f"{id16.hex()} is queued on {state.name} and has no record")
+    link = _robots_first(shard, entry, now)
+    if link is None:
+        link = link_of(entry)
+        attempt = entry.attempts + 1 if not entry.origin else _robots_attempt(shard, id16, link)
+    else:
+        entry, id16 = None, shard.id_of(link)
+        attempt = _robots_attempt(shard, id16, link)
+    suspicion = shard.suspects.get(id16, _TRUSTED)
+    suspect = rules.suspected(suspicion.crashes, suspicion.in_hand)
+    if suspect and shard.leases:
+        shard.drain = host8
+        return None
+    shard.drain, shard.agenda.turn = b"", turn
+    if entry is not None:
+        _take(shard, host8, state, level, spot)
+        state.turn = host_turn
+        state.hops -= bool(entry.origin)
+    visit = Visit(link, attempt, now, suspect, state.pages, state.free_at)
+    shard.begin(id16, host8, visit)
+    shard.agenda.place(host8, state, room=shard.has_room(host8), now=now)
+    shard.hosts.touch(host8, state)
+    return visit
+
+
+def _take(shard: Shard, host8: bytes, state: HostState, level: int, spot: bytes) -> None:
+    shard.queue.remove(host8, state, level, spot)
+    shard.counts.queued -= 1
+
+
+def _draining(shard: Shard) -> tuple[bytes, int] | None:
+    """The host whose suspected visit comes next, if it still may."""
+    if not shard.drain:
+        return None
+    if not _is_ready(shard, shard.drain):
+        shard.drain = b""
+        return None
+    return shard.drain, shard.agenda.turn
+
+
+def _is_ready(shard: Shard, host8: bytes) -> bool:
+    place = shard.hosts.at(host8).place
+    return bool(place) and place[0] != 0xFF
+
+
+def _robots_first(shard: Shard, entry: Entry, now: float) -> Link | None:
+    """The request for the robots.txt that must come before a page, if its rules are not known."""
+    if entry.origin:
+        return None
+    origin = urls.origin(entry.url)
+    return None if shard.robots_until(origin) > now else rules.robots_link(origin, entry.host)
+
+
+def _robots_attempt(shard: Shard, id16: bytes, link: Link) -> int:
+    copy = shard.robots(link.origin)
+    return 1 + (copy.tries if copy else 0) + shard.suspects.get(id16, _TRUSTED).crashes
+
+
+def next_due(shard: Shard, now: float) -> float | None:
+    """When a lease may give more than now; None when nothing waits but for visits in flight."""
+    if shard.alone or (shard.drain and shard.leases and _is_ready(shard, shard.drain)):
+        return None
+    if shard.agenda.next_ready() is not None:
+        return now
+    times = []
+    later = shard.agenda.next_later()
+    if later is not None:
+        times.append(later[1])
+    retry = _first_wanted(shard, shard.retries)
+    if retry is not None:
+        times.append(retry)
+    recrawl = _first_wanted(shard, shard.recrawls) if not times or min(times) > now else None
+    if recrawl is not None and recrawl <= now:  # a later one is no work of this crawl yet
+        times.append(recrawl)
+    return max(now, min(times)) if times else None
+
+
+def _first_wanted(shard: Shard, window: Window) -> float | None:
+    """The earliest time in a window that is not of a host that was set aside meanwhile."""
+    while (key := window.first(shard.batch)) is not None:
+        entry = shard.entry(key[-16:])
+        if entry is not None and shard.host(entry.host)[1].aside is None:
+            return time_of(key)
+        drop_due(shard, key, window)
+    return None

@@ -1,0 +1,180 @@
+"""The read side: everything that can be asked of a store, by its owner and, while that runs, by any other process.
+
+It reads what is committed and nothing else, so that all readers are told the same.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from skitter import urls
+from skitter.backends.rocksdb import twins
+from skitter.backends.rocksdb.layout import fp8
+from skitter.backends.rocksdb.records import (
+    FOREIGN,
+    LEVELS,
+    STATES,
+    Entry,
+    HostState,
+    decode_entry,
+    decode_host,
+    decode_ledger,
+    decode_page,
+    decode_robots,
+    decode_visit,
+)
+from skitter.backends.rocksdb.store import Store
+from skitter.model import Counts, HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
+from skitter.ports import Twin
+
+_READER_CACHE = 16 << 20
+
+
+class RocksReader:
+    """The read side of `skitter.ports.Frontier`, on an open store."""
+
+    def __init__(self, store: Store) -> None:
+        self._reads = store
+
+    async def close(self) -> None:
+        """Let go of the store."""
+        self._reads.close()
+
+    async def counts(self) -> Counts:
+        """The crawl in numbers."""
+        packed = self._reads.get("default", b"ledger")
+        return decode_ledger(packed).counts if packed else Counts()
+
+    async def url(self, key: str, host: str) -> UrlRecord | None:
+        """What is known of a URL."""
+        id16 = self._id(key, host)
+        packed = self._reads.get("urls", id16)
+        if packed is None:
+            return None
+        entry = decode_entry(packed)
+        if entry.state == FOREIGN:
+            return None
+        return _url_record(entry, self._aside(entry.host), leased=self._reads.get("leases", id16) is not None)
+
+    async def page(self, key: str, host: str) -> Page | None:
+        """The stored page."""
+        packed = self._reads.get("pages", self._id(key, host))
+        return None if packed is None else decode_page(packed)
+
+    async def host(self, name: str) -> HostRecord | None:
+        """What is known of a host."""
+        state = self._state(name)
+        return None if state is None else _host_record(state, self._in_flight()[name])
+
+    async def robots(self, origin: str) -> RobotsCopy | None:
+        """The copy of an origin's robots.txt."""
+        packed = self._reads.get("robots", origin.encode())
+        return None if packed is None else decode_robots(packed)
+
+    async def twin(self, domain: str, digest: str, simhash: int | None, distance: int) -> Twin | None:
+        """The page with the same digest, else the nearest."""
+        return twins.find(self._reads, fp8(domain, self._reads.secret), digest, simhash, distance)
+
+    async def urls(self) -> AsyncIterator[UrlRecord]:
+        """Every URL, domain by domain."""
+        leased = {id16 for id16, _ in self._reads.scan_all("leases")}
+        asides: dict[str, Reason | None] = {}
+        for id16, packed in self._reads.scan_all("urls"):
+            entry = decode_entry(packed)
+            if entry.state == FOREIGN or entry.origin:
+                continue
+            if entry.host not in asides:
+                if len(asides) > 10_000:  # hosts of one domain are neighbours: a few would do
+                    asides.clear()
+                asides[entry.host] = self._aside(entry.host)
+            yield _url_record(entry, asides[entry.host], leased=id16 in leased)
+
+    async def pages(self) -> AsyncIterator[Page]:
+        """Every page, domain by domain."""
+        for _, packed in self._reads.scan_all("pages"):
+            yield decode_page(packed)
+
+    async def hosts(self) -> AsyncIterator[HostRecord]:
+        """Every host."""
+        in_flight = self._in_flight()
+        for _, packed in self._reads.scan_all("hosts"):
+            state = decode_host(packed)
+            yield _host_record(state, in_flight[state.name])
+
+    async def links(self) -> AsyncIterator[tuple[str, str]]:
+        """Every link from a stored page."""
+        for source, targets in self._reads.scan_all("links"):
+            url = self._url(source)
+            for start in range(0, len(targets), 16):
+                target = self._url(targets[start : start + 16])
+                if url and target:
+                    yield url, target
+
+    def statistics(self) -> dict[str, dict[str, float]]:
+        """A reader has no caches worth telling of."""
+        return {}
+
+    def _id(self, key: str, host: str) -> bytes:
+        secret = self._reads.secret
+        return fp8(urls.registrable_domain(host), secret) + fp8(key, secret)
+
+    def _url(self, id16: bytes) -> str:
+        packed = self._reads.get("urls", id16)
+        return "" if packed is None else decode_entry(packed).url
+
+    def _state(self, name: str) -> HostState | None:
+        packed = self._reads.get("hosts", fp8(name, self._reads.secret))
+        return None if packed is None else decode_host(packed)
+
+    def _aside(self, name: str) -> Reason | None:
+        state = self._state(name)
+        return None if state is None else state.aside
+
+    def _in_flight(self) -> Counter[str]:
+        return Counter(decode_visit(packed).link.host for _, packed in self._reads.scan_all("leases"))
+
+
+def open_reader(path: Path) -> RocksReader:
+    """Read a shard's store as it is now, also while its owner runs."""
+    return RocksReader(Store(path, _READER_CACHE, read_only=True))
+
+
+def _url_record(entry: Entry, aside: Reason | None, *, leased: bool) -> UrlRecord:
+    state, reason = STATES[entry.state], entry.reason
+    if leased:
+        state = State.LEASED
+    elif state is State.QUEUED and aside is not None:  # its host was set aside while it waited
+        state, reason = State.REFUSED, aside
+    return UrlRecord(
+        url=entry.url,
+        key=entry.key or entry.url,
+        state=state,
+        reason=reason,
+        depth=entry.depth,
+        parent=entry.parent,
+        level=LEVELS[entry.level],
+        score=entry.score,
+        attempts=entry.attempts,
+        crashes=entry.crashes,
+        crawl_count=entry.crawl_count,
+        status=entry.status,
+        first_seen=entry.first_seen,
+        last_crawl=entry.last_crawl,
+        next_crawl=None if state is State.REFUSED else entry.due,
+    )
+
+
+def _host_record(state: HostState, in_flight: int) -> HostRecord:
+    return HostRecord(
+        host=state.name,
+        domain=urls.registrable_domain(state.name),
+        free_at=state.free_at,
+        delay=state.delay,
+        queued=0 if state.aside else state.queued(),
+        in_flight=in_flight,
+        pages=state.pages,
+        requests=state.requests,
+        errors=state.errors,
+        bytes=state.bytes,
+        aside=state.aside,
+    )

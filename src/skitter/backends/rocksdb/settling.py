@@ -1,0 +1,96 @@
+"""Visits back: whatever a visit gave, in the one batch that closes it."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from skitter import urls
+from skitter.backends import rules
+from skitter.backends.rocksdb.adding import add, queue_hop
+from skitter.backends.rocksdb.records import CODES, CRAWLED
+from skitter.backends.rocksdb.shard import Shard
+from skitter.model import Purpose, Settlement, State
+
+
+def settle(shard: Shard, settlements: Sequence[Settlement], now: float) -> list[bool]:
+    """Close visits; False for those that are not open under their lease."""
+    return [_settle(shard, settlement, now) for settlement in settlements]
+
+
+def _settle(shard: Shard, settlement: Settlement, now: float) -> bool:
+    visit, verdict = settlement.visit, settlement.verdict
+    id16 = shard.id_of(visit.link)
+    if not rules.same_lease(shard.leases.get(id16), visit):
+        return False
+    targets = add(shard, settlement.links, settlement.refused, now)
+    shard.end(id16)
+    shard.suspect(id16, None)
+    _, state = shard.host(visit.link.host)  # touched by `end`
+    rules.count_answer(shard.counts, state, settlement)
+    if verdict.host_free is not None:
+        state.free_at = max(state.free_at, verdict.host_free)
+    if verdict.host_delay is not None:
+        state.delay = verdict.host_delay
+    if visit.link.purpose is Purpose.ROBOTS:
+        _settle_robots(shard, id16, settlement, now)
+    else:
+        if verdict.host_aside is not None:
+            shard.set_aside(visit.link.host, verdict.host_aside)
+        _settle_page(shard, id16, settlement, targets, now)
+    return True
+
+
+def _settle_page(shard: Shard, id16: bytes, settlement: Settlement, targets: list[bytes], now: float) -> None:
+    verdict, page, again = settlement.verdict, settlement.page, settlement.again
+    entry = shard.entry(id16)
+    if entry is None:
+        raise AssertionError(f"{settlement.visit.link.url} was leased and has no record")
+    if page is not None:
+        shard.keep_page(
+            id16, replace(page, text=""), replaces=bool(entry.attempts or entry.crawl_count or entry.status)
+        )
+        shard.batch.put("links", id16, b"".join(dict.fromkeys(targets)))
+    entry.status = settlement.status or (page.status if page else entry.status)
+    entry.attempts = settlement.visit.attempt
+    entry.reason = verdict.reason
+    if again is not None:
+        entry.url, entry.host, entry.requested, entry.hops = (
+            again.url,
+            again.host,
+            again.requested,
+            again.hops,
+        )
+        entry.key = settlement.visit.link.key
+        shard.enqueue(id16, entry)
+    elif verdict.state is State.QUEUED and verdict.due is not None:
+        shard.wait(id16, entry, verdict.due)
+    elif verdict.state is State.QUEUED:
+        shard.enqueue(id16, entry)
+    else:
+        shard.enter(entry, CODES[verdict.state], verdict.reason)
+        if entry.state == CRAWLED:
+            entry.attempts, entry.crawl_count, entry.last_crawl = 0, entry.crawl_count + 1, now
+            shard.set_due(id16, entry, verdict.due)
+        shard.keep(id16, entry)
+
+
+def _settle_robots(shard: Shard, id16: bytes, settlement: Settlement, now: float) -> None:
+    """The rules came, or another hop, or nothing. What is said of the host is said of the origin's, not of the hop's."""
+    link, verdict = settlement.visit.link, settlement.verdict
+    home = urls.host(link.origin)
+    if shard.entry(id16) is not None:
+        shard.batch.delete("urls", id16)
+    if verdict.host_aside is not None and not shard.hosts.named(home).foreign:
+        shard.set_aside(home, verdict.host_aside)
+    if settlement.robots is not None:
+        shard.keep_robots(settlement.robots)
+        return
+    shard.hold(link.origin, verdict.due or now + rules.HOP_PATIENCE)
+    if settlement.again is not None:
+        hop = replace(settlement.again, purpose=Purpose.ROBOTS, origin=link.origin)
+        if shard.hosts.named(hop.host).foreign:
+            shard.send(hop)
+        else:
+            queue_hop(shard, hop, now)
+    elif verdict.host_aside is not None and shard.hosts.named(home).foreign:
+        shard.keep_robots(rules.unreachable(link.origin, verdict.host_aside.detail, now))

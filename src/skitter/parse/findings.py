@@ -1,0 +1,146 @@
+"""What is found in an HTML document, element by element, whoever walks through it: the tree or the tag stream."""
+
+import re
+from collections.abc import Callable
+
+from skitter.parse import directives
+from skitter.parse.markup import SPACE, Attributes
+from skitter.parse.refresh import refresh
+
+# Elements that stand on lines of their own, so that their text never runs into their neighbour's.
+BLOCKS = frozenset(
+    "address article aside blockquote body br button caption center dd details dialog dir div dl dt fieldset figcaption "
+    "figure footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol optgroup option p pre "
+    "section select summary table tbody td tfoot th thead tr ul video audio canvas object iframe".split()
+)
+# Elements whose text is not part of the page as a reader sees it.
+UNSEEN = frozenset("iframe noembed noframes noscript script style template textarea title".split())
+
+_DROPPED = str.maketrans("", "", "\t\n\r")  # WHATWG URL 4.4: the parser removes them anyway
+_NOT_WEB = re.compile(r"(?!https?:)[a-z][a-z0-9+.\-]*+:", re.IGNORECASE | re.ASCII)
+_LINK_KINDS = frozenset(("next", "alternate"))
+_TOLD = frozenset(("author", "description", "keywords"))  # meta names that are fields of the document
+_ROBOTS = frozenset(("robots", directives.AGENT))
+
+
+class Findings:
+    """A document in the making."""
+
+    __slots__ = (
+        "author",
+        "base",
+        "canonical",
+        "description",
+        "heading",
+        "hrefs",
+        "keywords",
+        "language",
+        "limit",
+        "meta_language",
+        "pieces",
+        "preferences",
+        "rules",
+        "title",
+    )
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.hrefs: dict[str, bool] = {}  # in order of appearance; whether it may be followed
+        self.pieces: list[str] = []  # of the text
+        self.title: str | None = None
+        self.heading = ""
+        self.base: str | None = None
+        self.canonical = self.description = self.keywords = self.author = ""
+        self.language = self.meta_language = ""
+        self.rules: list[str] = []
+        self.preferences: dict[str, str] = {}
+
+    def text(self) -> str:
+        """What a reader sees, white space folded."""
+        return " ".join("".join(self.pieces).split())
+
+    def link(self, href: str | None, *, follow: bool = True) -> None:
+        """A link, unless it cannot lead to another page."""
+        if not href:
+            return
+        href = href.strip(SPACE)
+        if not href.isprintable():
+            href = href.translate(_DROPPED)
+        if not href or href[0] == "#" or _NOT_WEB.match(href):
+            return
+        known = self.hrefs.get(href)
+        if known is None:
+            if len(self.hrefs) < self.limit:
+                self.hrefs[href] = follow
+        elif follow and not known:
+            self.hrefs[href] = True
+
+    def on_anchor(self, attributes: Attributes) -> None:
+        """<a>, <area>."""
+        rel = attributes.get("rel")
+        self.link(attributes.get("href"), follow=not rel or "nofollow" not in rel.lower().split())
+
+    def on_frame(self, attributes: Attributes) -> None:
+        """<iframe>, <frame>."""
+        self.link(attributes.get("src"))
+
+    def on_link(self, attributes: Attributes) -> None:
+        """<link>: other pages by rel=next and rel=alternate, and the canonical address."""
+        rel = attributes.get("rel")
+        if not rel:
+            return
+        kinds = rel.lower().split()
+        if "canonical" in kinds and not self.canonical:
+            self.canonical = (attributes.get("href") or "").strip(SPACE).translate(_DROPPED)
+        if not _LINK_KINDS.isdisjoint(kinds) and "stylesheet" not in kinds:
+            self.link(attributes.get("href"), follow="nofollow" not in kinds)
+
+    def on_base(self, attributes: Attributes) -> None:
+        """<base>: the first with an href counts (HTML Standard, 4.2.3)."""
+        if self.base is None and "href" in attributes:
+            self.base = attributes["href"] or ""
+
+    def on_html(self, attributes: Attributes) -> None:
+        """<html>."""
+        self.language = self.language or (attributes.get("lang") or attributes.get("xml:lang") or "").strip()
+
+    def on_meta(self, attributes: Attributes) -> None:
+        """<meta>: by its name, or by the header field it stands for."""
+        content = attributes.get("content")
+        if not content:
+            return
+        name = (attributes.get("name") or "").strip().lower()
+        if name in _TOLD:
+            setattr(self, name, getattr(self, name) or folded(content))
+        elif name in _ROBOTS:
+            self.rules += directives.meta_rules(content)
+        elif name.startswith("tdm-"):
+            self.preferences |= directives.reservation(name, content)
+        if pragma := attributes.get("http-equiv"):
+            self._on_pragma(pragma.lower(), content)
+
+    def _on_pragma(self, name: str, content: str) -> None:
+        if name == "refresh":
+            found = refresh(content)
+            self.link(found[1] if found else None)
+        elif name == "content-language" and not self.meta_language and "," not in content:
+            # HTML Standard, 4.2.5.3: a list of languages says nothing about this document.
+            self.meta_language = (content.split() or [""])[0]
+
+
+def folded(text: str) -> str:
+    """Text on one line."""
+    return " ".join(text.split())
+
+
+Found = Callable[[Findings, Attributes], None]
+ELEMENTS: dict[str, Found] = {
+    "a": Findings.on_anchor,
+    "area": Findings.on_anchor,
+    "base": Findings.on_base,
+    "frame": Findings.on_frame,
+    "html": Findings.on_html,
+    "iframe": Findings.on_frame,
+    "link": Findings.on_link,
+    "meta": Findings.on_meta,
+}
