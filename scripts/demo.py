@@ -34,7 +34,18 @@ def main() -> int:
         )
         seeds = DEMO / "seeds.txt"
         seeds.write_text("".join(f"{seed}\n" for seed in server.seeds(1)))
-        command = [sys.executable, "-m", "skitter", "crawl", "--seeds", str(seeds), "-o", str(CRAWL), "--config", str(settings)]
+        command = [
+            sys.executable,
+            "-m",
+            "skitter",
+            "crawl",
+            "--seeds",
+            str(seeds),
+            "-o",
+            str(CRAWL),
+            "--config",
+            str(settings),
+        ]
         print(f"$ skitter crawl --seeds {seeds} -o {CRAWL} --config {settings}\n", flush=True)
         code = subprocess.run(command, check=False).returncode
         trap = server.url("/private/", 2)

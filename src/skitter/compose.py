@@ -15,7 +15,7 @@ from skitter.backends.rocksdb import open_reader as open_state
 from skitter.backends.warc import Reader as ArchiveReader
 from skitter.backends.warc import WarcArchive
 from skitter.clock import SystemClock
-from skitter.crawl import Shard, Stop
+from skitter.shard import Shard, Stop
 from skitter.dedup import Duplicates
 from skitter.directory import CrawlDirectory
 from skitter.events import Event, Events, Warned

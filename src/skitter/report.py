@@ -64,7 +64,7 @@ def numbers(counts: Counts) -> list[str]:
         ("URLs seen", counts.seen),
         ("  added", counts.added),
         ("  known already", counts.known),
-        ("  refused", refused),
+        ("URLs refused", refused),
         ("URLs waiting", counts.queued),
         ("  being fetched", counts.leased),
         ("URLs given up", counts.failed),

@@ -1,13 +1,11 @@
-"""What one setting may be: its kind, how it is written in a file or a variable, and which values make sense.
+"""What one setting is: its kind, and how it is written in a file or a variable. `settings_rules` has what makes sense.
 
 The kinds are the annotations of `settings.py`; nothing is declared twice. A value that does not fit raises SettingsError
 whose message names what to write instead; `settings_file` puts in front of it where the value stood.
 """
 
 import dataclasses
-import ipaddress
 import math
-import re
 import tomllib
 import types
 import typing
@@ -16,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skitter.settings import SECTIONS, Bytes, Seconds, SettingsError, seconds, size
+from skitter.settings_rules import ANY, RANGES, RULES
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
@@ -217,57 +216,18 @@ def _escape(letter: str) -> str:
 # ------------------------------------------------------------------------------------------------ what makes sense
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """The least and the largest value, and why."""
-
-    low: float = 0
-    high: float = math.inf
-    why: str = ""
-
-
-_ANY = Range()
-_SHARE = Range(0, 1, "it is a share")
-_POSITIVE = Range(1)
-
-RANGES: Mapping[str, Range] = {
-    **dict.fromkeys(
-        (
-            "scope.max_url_length",
-            "scope.max_path_segments",
-            "scope.max_segment_repeats",
-            "politeness.per_host",
-            "politeness.burst",
-            "fetch.max_body",
-            "fetch.max_headers",
-            "fetch.max_in_flight",
-            "fetch.dns_cache",
-            "parse.max_input",
-            "archive.max_file",
-            "frontier.expected_urls",
-            "frontier.window",
-            "crawl.max_pages",
-            "crawl.max_bytes",
-            "crawl.concurrency",
-            "crawl.shards",
-            "crawl.commit_visits",
-        ),
-        _POSITIVE,
-    ),
-    **dict.fromkeys(
-        ("fetch.deadline", "fetch.connect_timeout", "fetch.idle_timeout", "crawl.max_time"),
-        Range(0.001, why="nothing is done in no time"),
-    ),
-    "schedule.retry_jitter": _SHARE,
-    "robots.jitter": _SHARE,
-    "robots.cache": Range(1, 86400, "RFC 9309 2.4: a copy is not used for more than 24 hours"),
-    "robots.max_redirects": Range(5, why="RFC 9309 2.3.1.2: at least five are followed"),
-    "dedup.distance": Range(0, 3, "the index of near-duplicates finds no more"),
-}
+def _check(key: Key, value: object) -> None:
+    rule = RULES.get(key.dotted)
+    for item in value if isinstance(value, tuple) else (value,):
+        if isinstance(item, str):
+            if rule is not None:
+                rule(item)
+        elif isinstance(item, int | float) and not isinstance(item, bool):
+            _in_range(key, item)
 
 
 def _in_range(key: Key, value: float) -> None:
-    allowed = RANGES.get(key.dotted, _ANY)
+    allowed = RANGES.get(key.dotted, ANY)
     because = f" ({allowed.why})" if allowed.why else ""
     if value < allowed.low:
         raise SettingsError(
@@ -281,115 +241,3 @@ def _in_range(key: Key, value: float) -> None:
 
 def _bare(key: Key, value: float) -> str:
     return show(key.kind, value).strip('"')
-
-
-def _one_of(*words: str) -> Callable[[str], None]:
-    def check(value: str) -> None:
-        if value not in words:
-            raise SettingsError(f"{value!r} is not one of {', '.join(words[:-1])} or {words[-1]}")
-
-    return check
-
-
-def _pattern(value: str) -> re.Pattern[str]:
-    try:
-        return re.compile(value)
-    except re.error as problem:
-        raise SettingsError(f"{value!r} is not a regular expression: {problem}") from None
-
-
-def _number_pattern(value: str) -> None:
-    if _pattern(value).groups < 1:
-        raise SettingsError(rf"{value!r} has no group 1; put the number in parentheses, as in page=(\d+)")
-
-
-def _network(value: str) -> None:
-    try:
-        ipaddress.ip_network(value)
-    except ValueError as problem:
-        raise SettingsError(
-            f"{value!r} is not a network ({problem}); write for example 10.0.0.0/8 or ::1/128"
-        ) from None
-
-
-def _pair(value: str) -> None:
-    host, _, address = value.partition(":")
-    if not host or not _is_address(address):
-        raise SettingsError(
-            f"{value!r} is not HOST:ADDRESS; write for example example.org:192.0.2.1 or example.org:[2001:db8::1]"
-        )
-
-
-def _nameserver(value: str) -> None:
-    address, _, port = value.rpartition(":")
-    if not (
-        _is_address(value)
-        or (_is_address(address) and port.isascii() and port.isdigit() and 0 < int(port) < 65536)
-    ):
-        raise SettingsError(
-            f"{value!r} is not a DNS server; write an address such as 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:53"
-        )
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text[1:-1] if text.startswith("[") and text.endswith("]") else text)
-    except ValueError:
-        return False
-    return True
-
-
-def _field_value(value: str) -> None:
-    """It goes into a header field: RFC 9110 5.5, and nothing that could end the line."""
-    if not value.isascii() or not value.isprintable():
-        raise SettingsError(
-            f"{value!r} has characters that cannot stand in a header field; write printable ASCII only"
-        )
-
-
-def _user_agent(value: str) -> None:
-    _field_value(value)
-    # RFC 9309 2.2.1: the product token is what robots.txt files address, and it has letters, "_" and "-" only.
-    if value and not re.match(r"[A-Za-z_-]+(?:[/ ]|\Z)", value):
-        raise SettingsError(
-            f"{value!r} does not begin with a product token of letters, - or _; write for example mybot/1.0 (+https://example.org/bot)"
-        )
-
-
-def _extension(value: str) -> None:
-    if not re.fullmatch(r"[^./?#\s]+", value):
-        raise SettingsError(f"{value!r} is not a file name ending; write it without a dot, as in pdf")
-
-
-def _host_pattern(value: str) -> None:
-    if not re.fullmatch(r"[^\s/?#@]+", value):
-        raise SettingsError(
-            f"{value!r} is not a host pattern; write a host name alone, as in www.example.org or *.example.org"
-        )
-
-
-RULES: Mapping[str, Callable[[str], object]] = {
-    "scope.kind": _one_of("page", "prefix", "host", "domain", "any"),
-    "scope.hosts": _host_pattern,
-    "scope.include": _pattern,
-    "scope.exclude": _pattern,
-    "scope.skip_extensions": _extension,
-    "schedule.strategy": _one_of("bfs", "dfs", "depth", "number"),
-    "schedule.number_pattern": _number_pattern,
-    "fetch.user_agent": _user_agent,
-    "fetch.contact": _field_value,
-    "fetch.accept_language": _field_value,
-    "fetch.allow_private": _network,
-    "fetch.resolve": _pair,
-    "fetch.nameservers": _nameserver,
-}
-
-
-def _check(key: Key, value: object) -> None:
-    rule = RULES.get(key.dotted)
-    for item in value if isinstance(value, tuple) else (value,):
-        if isinstance(item, str):
-            if rule is not None:
-                rule(item)
-        elif isinstance(item, int | float) and not isinstance(item, bool):
-            _in_range(key, item)

@@ -20,6 +20,9 @@ def crawled(request, tmp_path_factory):
             fetch__deadline="3s",
             fetch__max_body="4MiB",
             schedule__retries=2,
+            # The traps branch: at the default of 20 they hold a million pages each before a rule ends them.
+            scope__max_path_segments=7,
+            scope__max_query_params=5,
         )
         result = crawl(tmp_path_factory.mktemp("crawl") / "c", server.seeds(), settings)
         truth = server.truth("any")

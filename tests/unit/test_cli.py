@@ -405,4 +405,4 @@ def test_output_that_the_terminal_cannot_show_does_not_break_a_command(monkeypat
     assert main(["url", "https://example.org/", "--json"]) == 0
     assert main(["robots", os.devnull, "/☃"]) == 0
     narrow.flush()
-    assert b"\\u2603" in narrow.buffer.getvalue()  # type: ignore[attr-defined]
+    assert b"\\u2603" in narrow.buffer.getvalue()

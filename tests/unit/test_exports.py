@@ -51,7 +51,7 @@ def test_the_text_comes_out_of_the_archive_again(source):
     lines, _ = exported(source, "jsonl")
     texts = {record["url"]: record["text"] for record in map(json.loads, lines)}
     assert texts[ROOT] == "Welcome"
-    assert texts[ABOUT] == "Twelve words of text ."
+    assert texts[ABOUT] == "Twelve words of text."
 
 
 def test_the_text_of_an_exact_copy_is_that_of_its_twin(source):

@@ -61,7 +61,9 @@ def test_one_byte_too_many_is_oversize_and_the_content_is_cut_at_the_limit(codin
 
 @ALL
 def test_a_body_cut_short_gives_what_could_be_decoded(coding: str):
-    content = TEXT + TEXT[::-1] + TEXT[7:] + TEXT[::-2]  # several blocks of zstd, which gives them whole or not at all
+    content = (
+        TEXT + TEXT[::-1] + TEXT[7:] + TEXT[::-2]
+    )  # several blocks of zstd, which gives them whole or not at all
     packed = PACKERS[coding](content)
     cut = decode(packed[: len(packed) * 3 // 4], [coding.strip()], LIMIT)
     assert len(cut.content) > 10_000
@@ -102,7 +104,9 @@ def test_damage_anywhere_never_raises_and_never_exceeds_the_limit(noise: bytes, 
 
 def test_what_was_never_packed_is_left_as_it_is():
     for coding in ("gzip", "br", "zstd"):
-        assert decode(b"<html>not packed at all", [coding], LIMIT) == Decoded(b"<html>not packed at all", Flaw.CORRUPT)
+        assert decode(b"<html>not packed at all", [coding], LIMIT) == Decoded(
+            b"<html>not packed at all", Flaw.CORRUPT
+        )
 
 
 def test_codings_are_undone_in_reverse_order():
@@ -166,7 +170,13 @@ def test_chunk_sizes_may_be_upper_case_padded_and_end_in_a_bare_line_feed():
 
 @pytest.mark.parametrize(
     ("body", "payload"),
-    [(b"", b""), (b"5", b""), (b"5\r\nab", b"ab"), (b"2\r\nab\r\nzz\r\ncd\r\n", b"ab"), (b"2\r\nab\r\n-1\r\ncd", b"ab")],
+    [
+        (b"", b""),
+        (b"5", b""),
+        (b"5\r\nab", b"ab"),
+        (b"2\r\nab\r\nzz\r\ncd\r\n", b"ab"),
+        (b"2\r\nab\r\n-1\r\ncd", b"ab"),
+    ],
 )
 def test_broken_framing_gives_what_stands_before_the_break(body: bytes, payload: bytes):
     assert unchunk(body) == payload

@@ -75,7 +75,10 @@ def test_no_url_can_smuggle_anything_into_the_request_head(text: str):
 
 def test_the_user_agent_names_the_program_and_whom_to_reach():
     version = skitter.__version__
-    assert user_agent(FetchSettings(contact="https://a.example/bot")) == f"Skitter/{version} (+https://a.example/bot)"
+    assert (
+        user_agent(FetchSettings(contact="https://a.example/bot"))
+        == f"Skitter/{version} (+https://a.example/bot)"
+    )
     assert user_agent(FetchSettings(contact="me@a.example")) == f"Skitter/{version} (me@a.example)"
     assert user_agent(FetchSettings(user_agent="ExampleBot/1.0 (+x)")) == "ExampleBot/1.0 (+x)"
 

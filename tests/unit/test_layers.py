@@ -12,7 +12,8 @@ LAYERS = (
     ("model",),
     ("ports",),
     ("settings", "events", "display", "clock"),
-    ("settings_values", "records"),
+    ("settings_rules", "records"),
+    ("settings_values",),
     ("settings_file",),
     ("urls",),
     ("surt",),
@@ -38,7 +39,11 @@ def imports(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         names = []
         if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module] if node.module != "skitter" else [f"skitter.{alias.name}" for alias in node.names]
+            names = (
+                [node.module]
+                if node.module != "skitter"
+                else [f"skitter.{alias.name}" for alias in node.names]
+            )
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         found |= {name.split(".")[1] for name in names if name.startswith("skitter.")}
@@ -58,7 +63,9 @@ def test_every_module_imports_only_from_below():
             continue
         assert here in height, f"{here} has no place in the layers"
         for name in imports(path) - {here}:
-            allowed = here == "compose" if name == "backends" else name in height and height[name] < height[here]
+            allowed = (
+                here == "compose" if name == "backends" else name in height and height[name] < height[here]
+            )
             if not allowed:
                 wrong.append(f"{path.relative_to(ROOT)} imports {name}")
     assert wrong == []

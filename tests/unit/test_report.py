@@ -51,7 +51,7 @@ def test_people_get_every_number():
         "URLs seen 5,000",
         "added 1,200",
         "known already 3,500",
-        "refused 300",
+        "URLs refused 300",
         "URLs waiting 77",
         "URLs given up 23",
         "Requests 1,150",

@@ -16,6 +16,7 @@ from skitter import urls
         ("http://example.org//a//b", "org,example)/a/b"),
         ("http://example.org/a%2520b", "org,example)/a%20b"),
         ("http://example.org/%2525%32%35", "org,example)/%25"),
+        ("http://example.org/%252%2535", "org,example)/%25"),
         ("http://example.org/ü?Ö", "org,example)/%c3%bc?%c3%96"),
         ("http://example.org/?b=1&a=2&a=1&a-b", "org,example)/?a=1&a=2&a-b&b=1"),
         ("http://example.org/?&", "org,example)/"),

@@ -43,14 +43,14 @@ def add_settings(parser: Parser) -> None:
     """One flag per setting that is often set, and --set for all the others."""
     for name, flag in FLAGS.items():
         key = KEYS[flag.key]
-        default = f" (default: {show(key.kind, key.default)})" if key.default not in (None, (), "") else ""
+        shown = "" if key.default in (None, (), "") else show(key.kind, key.default).strip('"')
+        help_text = key.doc + (f" (default: {shown})" if shown else "")
         parser.add_argument(
             name,
             action="append" if flag.many else "store",
             dest=flag.key,
             metavar=flag.metavar,
-            help=(key.doc + default).replace("%", "%%")
-            + ("; may be given several times" if flag.many else ""),
+            help=help_text.replace("%", "%%") + ("; may be given several times" if flag.many else ""),
         )
     parser.add_argument(
         "--set",

@@ -24,7 +24,7 @@ def parser() -> Parser:
         "List the pages of a crawl, one a line: status, URL, title. All filters must agree. Works while the crawl runs.",
         [
             "skitter pages skitter-example.org --status 404",
-            "skitter pages skitter-example.org --status 2xx --contains report --limit 20 --json",
+            "skitter pages skitter-example.org --status 2xx --contains about --limit 20 --json",
         ],
     )
     add_directory(made)

@@ -1,6 +1,5 @@
 """How the reading commands reach a crawl: they work while it runs, take no lock and change nothing."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -16,6 +15,8 @@ def add_directory(parser: Parser) -> None:
 def ask(directory: Path, question: Callable[[Source], Awaitable[Exit]]) -> Exit:
     """Open a crawl, ask it something, and let go of it."""
     # The engine is large; `skitter why --help` need not wait for it.
+    import asyncio  # noqa: PLC0415
+
     from skitter.compose import open_reader  # noqa: PLC0415
 
     async def answer() -> Exit:

@@ -22,6 +22,7 @@ from skitter.seeds import BadSeed
 from skitter.settings import Settings
 
 RATE_WINDOW = 10.0  # seconds over which the rate is averaged
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NO_CONTACT = "no contact is set, so site owners cannot reach you; name one with --contact or fetch.contact"
 
 
@@ -62,7 +63,8 @@ async def _work(
 async def _stoppable(work: Crawl, shown: Screen) -> AsyncIterator[None]:
     """The first signal drains, the second stops at once. Either way the state is safe."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    # What nohup or a shell's "&" has set aside stays so.
+    signals = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     asked = False
 
     def interrupt() -> None:

@@ -173,9 +173,8 @@ def _record(record: UrlRecord, now: float) -> list[str]:
     lines = [first]
     if record.last_crawl is not None:
         status = f" with status {record.status}" if record.status else ""
-        lines.append(
-            f"  last answered {moment(record.last_crawl)}{status}, answered {count(record.crawl_count)} times in all"
-        )
+        times = f", for the {record.crawl_count}th time" if record.crawl_count > 3 else ""
+        lines.append(f"  last answered {moment(record.last_crawl)}{status}{times}")
     if record.attempts:
         lines.append(f"  requests since its last answer: {record.attempts}")
     if record.next_crawl is not None and record.state is State.QUEUED:
@@ -237,7 +236,7 @@ def _robots(found: Findings, now: float) -> list[str]:
     ]
     if copy.problem:
         lines.append(
-            f"    trouble: {printable(copy.problem)}" + (f" ({copy.tries} tries)" if copy.tries else "")
+            f"    remark: {printable(copy.problem)}" + (f" ({copy.tries} tries)" if copy.tries else "")
         )
     verdict = "allows it" if found.robots_allow else "forbids it"
     if found.robots_line is not None:

@@ -26,6 +26,7 @@ _FAULTS = {
     pycurl.E_PARTIAL_FILE: Fault.RESET,
     pycurl.E_GOT_NOTHING: Fault.RESET,
     pycurl.E_SEND_ERROR: Fault.RESET,
+    pycurl.E_ABORTED_BY_CALLBACK: Fault.RESET,  # we were closed
     pycurl.E_RECV_ERROR: Fault.RESET,
     pycurl.E_FILESIZE_EXCEEDED: Fault.SIZE,
     pycurl.E_SSL_CONNECT_ERROR: Fault.TLS,
@@ -57,7 +58,9 @@ class HttpFetcher:
         self._guard = Guard(settings.allow_private)
         self._names = Names(settings, cache)
         self._flight = Flight(settings.max_in_flight)
-        self._spare: list[Transfer] = []
+        self._spare = [
+            Transfer(settings, self._guard.refusal, self._flight)
+        ]  # one, so that settings are tried
         self._multi: Multi | None = None
         self._opened = 0
         self._requests = 0

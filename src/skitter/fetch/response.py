@@ -23,15 +23,13 @@ Headers = Sequence[tuple[str, str]]
 
 # RFC 9110 15.4: the statuses whose Location is where the resource is now. 300 leaves the choice to a person.
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
-# libcurl holds bodies to the Content-Length they announce, but takes a number beyond 63 bits for no announcement.
-_LENGTH_DIGITS = 18
 _BLANK = " \t\r"
 
 
 def outcome(exchange: Exchange, limit: int, purpose: Purpose = Purpose.PAGE) -> Outcome:
     """The outcome of a whole answer. `limit` bounds the decoded content."""
     status, headers = read_head(exchange.head)
-    wrong = _unusable(exchange, status, headers)
+    wrong = _unusable(exchange, status)
     if wrong is not None:
         return wrong
     if status == 304:
@@ -47,14 +45,12 @@ def outcome(exchange: Exchange, limit: int, purpose: Purpose = Purpose.PAGE) -> 
     return Fetched(exchange, status, headers, transferred.content, decoded.content)
 
 
-def _unusable(exchange: Exchange, status: int, headers: Headers) -> Failed | None:
+def _unusable(exchange: Exchange, status: int) -> Failed | None:
     """What libcurl lets pass and we do not."""
     if not exchange.head.endswith((b"\n\r\n", b"\n\n")):
         return Failed(Fault.RESET, "the connection ended in the middle of the header fields", exchange)
     if status < 200:
         return Failed(Fault.PROTOCOL, f"status {status} is no final answer", exchange)
-    if len(first(headers, "content-length")) > _LENGTH_DIGITS:
-        return Failed(Fault.PROTOCOL, "Content-Length is no length that a body can have", exchange)
     return None
 
 

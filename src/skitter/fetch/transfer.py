@@ -7,13 +7,14 @@ came, chunked framing and content coding on; this counts while they come and han
 import socket
 import ssl
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pycurl
 from msgspec import Struct
 
 from skitter.fetch.request import Target
 from skitter.model import Fault, Reason
-from skitter.settings import FetchSettings
+from skitter.settings import FetchSettings, SettingsError
 
 # Longer than the longest Crawl-delay that is waited for (300 s by default): the next polite visit finds the connection
 # open if the server still has it. One that the server has closed is found out by libcurl before it is used.
@@ -93,9 +94,9 @@ class Transfer:
         put(pycurl.LOW_SPEED_TIME, max(1, round(settings.idle_timeout)))
         put(pycurl.SSL_VERIFYPEER, 1)
         put(pycurl.SSL_VERIFYHOST, 2)
-        authorities = settings.ca_file or system_authorities()
-        if authorities:
-            put(pycurl.CAINFO, authorities)
+        trusted = authorities(settings)
+        if trusted:
+            put(pycurl.CAINFO, trusted)
 
     def prepare(self, order: Order) -> None:
         """Make the handle ready for one request."""
@@ -183,6 +184,10 @@ class _Socket(socket.socket):
         self.close()
 
 
-def system_authorities() -> str:
-    """The certificate authorities of this machine; SSL_CERT_FILE names others. Empty: libcurl's own choice."""
-    return ssl.get_default_verify_paths().cafile or ""
+def authorities(settings: FetchSettings) -> str:
+    """The file of certificate authorities to trust; SSL_CERT_FILE names the system's. Empty: libcurl's own choice."""
+    if settings.ca_file and not Path(settings.ca_file).is_file():
+        raise SettingsError(
+            f"fetch.ca_file: there is no file {settings.ca_file!r}; name one with certificates in PEM"
+        )
+    return settings.ca_file or ssl.get_default_verify_paths().cafile or ""

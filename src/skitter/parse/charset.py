@@ -77,7 +77,7 @@ _CODECS = {
     "shift_jis": "cp932",
     "euc-kr": "cp949",
 }
-_MULTI_BYTE = frozenset("utf-8 gbk gb18030 big5 euc-jp iso-2022-jp shift_jis euc-kr utf-16be utf-16le".split())
+_MULTI_BYTE = markup.names("utf-8 gbk gb18030 big5 euc-jp iso-2022-jp shift_jis euc-kr utf-16be utf-16le")
 SINGLE_BYTE = frozenset(_LABELS) - _MULTI_BYTE - {REPLACEMENT, "x-user-defined"}
 
 _MARKS = ((b"\xef\xbb\xbf", UTF_8), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
@@ -136,7 +136,9 @@ def decode(content: bytes, name: str) -> str:
 def _table(name: str) -> str:
     """The 256 characters of a single-byte encoding. Bytes 0x80 to 0x9F that Python leaves out are control characters."""
     known = [bytes([byte]).decode(_CODECS.get(name, name), "ignore") for byte in range(256)]
-    return "".join(char or (chr(byte) if 0x80 <= byte < 0xA0 else "\ufffd") for byte, char in enumerate(known))
+    return "".join(
+        char or (chr(byte) if 0x80 <= byte < 0xA0 else "\ufffd") for byte, char in enumerate(known)
+    )
 
 
 # ------------------------------------------------------------------------------------------------ inside the document
@@ -146,7 +148,9 @@ _PRESCAN = 1024
 _LOOK_AT = 64 * 1024
 _DECLARES = re.compile(rb"charset|encoding", re.IGNORECASE)
 _XML = re.compile(rb"""<\?xml[^>]*?encoding[\t\n\r ]*=[\t\n\r ]*["']([^"'>]*)""")
-_HEAD = frozenset("base basefont bgsound head html link meta noframes noscript script style template title".split())
+_HEAD = markup.names(
+    "base basefont bgsound head html link meta noframes noscript script style template title"
+)
 _CHARSET = re.compile(r"charset[\t\n\f\r ]*+=[\t\n\f\r ]*+", re.IGNORECASE | re.ASCII)
 _LABEL = re.compile(r""""([^"]*+)"|'([^']*+)'|([^\t\n\f\r ;"'][^\t\n\f\r ;]*+)""")
 

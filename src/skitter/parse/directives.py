@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterable
 
 from skitter.model import Directives
+from skitter.parse import markup
 
 AGENT = "skitter"  # the product token, the one that robots.txt knows us by
 
 # Rules that have a value, so that what stands before their colon is not the name of a robot.
-_VALUED = frozenset("max-image-preview max-snippet max-video-preview unavailable_after".split())
+_VALUED = markup.names("max-image-preview max-snippet max-video-preview unavailable_after")
 _NAMED = re.compile(r"\s*([\w\-.*]+)\s*:\s*(.*)", re.DOTALL)
 _NO_INDEX = frozenset(("noindex", "none"))
 _NO_FOLLOW = frozenset(("nofollow", "none"))
@@ -22,7 +23,9 @@ _NO_AI = ("noai", "noimageai")
 # draft-ietf-aipref-vocab; other labels must be ignored.
 _USAGES = frozenset(("bots", "train-ai", "train-genai", "ai-use", "search"))
 # RFC 9651 4.2.2: a member of a dictionary, its value (a token here, or something we have no use for), its parameters.
-_MEMBER = re.compile(r'([a-z*][a-z0-9_\-.*]*+)(?:=("(?:[^"\\]++|\\.)*+"|[^;,"\s]*+))?+((?:\s*;[^,"]*+(?:"[^"]*+"[^,"]*+)*+)*+)')
+_MEMBER = re.compile(
+    r'([a-z*][a-z0-9_\-.*]*+)(?:=("(?:[^"\\]++|\\.)*+"|[^;,"\s]*+))?+((?:\s*;[^,"]*+(?:"[^"]*+"[^,"]*+)*+)*+)'
+)
 _COMMA = re.compile(r"[\t ]*+,[\t ]*+")
 
 
@@ -66,7 +69,11 @@ def usage(field: str) -> dict[str, str]:
 def signals(field: str) -> dict[str, str]:
     """Content-Signal as a header field: the same words as in robots.txt, comma-separated (contentsignals.org)."""
     pairs = (part.partition("=") for part in field.split(","))
-    return {name.strip().lower(): value.strip().lower() for name, _, value in pairs if name.strip() and value.strip()}
+    return {
+        name.strip().lower(): value.strip().lower()
+        for name, _, value in pairs
+        if name.strip() and value.strip()
+    }
 
 
 def reservation(name: str, value: str) -> dict[str, str]:

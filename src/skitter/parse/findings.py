@@ -3,18 +3,18 @@
 import re
 from collections.abc import Callable
 
-from skitter.parse import directives
+from skitter.parse import directives, markup
 from skitter.parse.markup import SPACE, Attributes
 from skitter.parse.refresh import refresh
 
-# Elements that stand on lines of their own, so that their text never runs into their neighbour's.
-BLOCKS = frozenset(
-    "address article aside blockquote body br button caption center dd details dialog dir div dl dt fieldset figcaption "
-    "figure footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol optgroup option p pre "
-    "section select summary table tbody td tfoot th thead tr ul video audio canvas object iframe".split()
+# Elements that do not interrupt a line of text (HTML Standard, 15.3, and custom). All others part their text from their
+# neighbours', unknown ones too.
+INLINE = markup.names(
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rb rp rt ruby s samp small "
+    "span strike strong sub sup time tt u var"
 )
 # Elements whose text is not part of the page as a reader sees it.
-UNSEEN = frozenset("iframe noembed noframes noscript script style template textarea title".split())
+UNSEEN = markup.names("iframe noembed noframes noscript script style template textarea title wbr")
 
 _DROPPED = str.maketrans("", "", "\t\n\r")  # WHATWG URL 4.4: the parser removes them anyway
 _NOT_WEB = re.compile(r"(?!https?:)[a-z][a-z0-9+.\-]*+:", re.IGNORECASE | re.ASCII)
@@ -121,11 +121,15 @@ class Findings:
 
     def _on_pragma(self, name: str, content: str) -> None:
         if name == "refresh":
-            found = refresh(content)
-            self.link(found[1] if found else None)
+            self.refresh(content)
         elif name == "content-language" and not self.meta_language and "," not in content:
             # HTML Standard, 4.2.5.3: a list of languages says nothing about this document.
             self.meta_language = (content.split() or [""])[0]
+
+    def refresh(self, content: str) -> None:
+        """Where the page sends its reader."""
+        found = refresh(content)
+        self.link(found[1] if found else None)
 
 
 def folded(text: str) -> str:

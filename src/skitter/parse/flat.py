@@ -9,7 +9,7 @@ here. Links and titles come out the same; text may break differently where tags 
 import re
 
 from skitter.parse import markup
-from skitter.parse.findings import BLOCKS, ELEMENTS, UNSEEN, Findings, folded
+from skitter.parse.findings import ELEMENTS, INLINE, UNSEEN, Findings, folded
 from skitter.parse.tree import read_links
 
 # Worst cases measured with Lexbor 2: 8,000 tags nested 0.2 s; 64 KiB of attributes on one element 0.4 s;
@@ -21,13 +21,13 @@ _FEW_TAGS = 1_000  # (n/2)² is still below the limit
 # HTML Standard, 13.2.4.3. Without attributes there are never more than three of a kind ("Noah's Ark clause"); an <a>
 # closes the <a> before it.
 _FORMATTING = re.compile(
-    rb"<(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\t\n\f\r /]", re.IGNORECASE
+    rb"<(?=[bcefinstuBCEFINSTU])(?i:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\t\n\f\r /]"
 )
-_GAP, _NAME, _SPACE = rb"[\t\n\f\r /]*+", rb"[^\t\n\f\r />][^\t\n\f\r />=]*+", rb"[\t\n\f\r ]*+"
 _FLOOD = re.compile(
-    rb"<[a-zA-Z][^\t\n\f\r />]*+(?=(?:%b%b(?:%b=%b(?:\"[^\"]*+\"|'[^']*+'|[^\t\n\f\r >\"'][^\t\n\f\r >]*+)?)?+){%d})"
-    % (_GAP, _NAME, _SPACE, _SPACE, markup.MAX_ATTRIBUTES)
+    rb"<[a-zA-Z][^\t\n\f\r />]*+(?=(?:%b){%d})" % (markup.ATTRIBUTE.encode(), markup.MAX_ATTRIBUTES),
+    re.VERBOSE,
 )
+_SLOPPY = re.compile(r"<[\t\n\f\r ]++a(?=[\t\n\f\r /])", re.IGNORECASE)
 
 
 def is_tame(source: bytes) -> bool:
@@ -55,7 +55,7 @@ def read(source: str, findings: Findings) -> None:
             continue
         if tag.text and not templates:
             add(markup.unescape(tag.text))
-        if name in BLOCKS:
+        if name not in INLINE and name not in UNSEEN and name:
             add(" ")
         if tag.end:
             if name == "template":
@@ -69,6 +69,8 @@ def read(source: str, findings: Findings) -> None:
         if name in UNSEEN:
             templates += name == "template"
             _pass_over(tag, findings)
+        elif tag.content:
+            add(tag.content)  # <xmp>
         elif name == "h1" and heading is None:
             heading = len(findings.pieces)
 
@@ -83,6 +85,6 @@ def _pass_over(tag: markup.Tag, findings: Findings) -> None:
 
 def sloppy_anchors(source: str, findings: Findings) -> None:
     """Anchors that HTML reads as text because of a blank: `< a href = x >`."""
-    for tag in markup.tags(markup.SLOPPY.sub("<a", source)):
+    for tag in markup.tags(_SLOPPY.sub("<a", source)):
         if tag.name == "a" and not tag.end:
             findings.on_anchor(markup.attributes(tag.written))

@@ -18,24 +18,34 @@ SPACE = " \t\n\f\r"  # ASCII white space of the standards; str.strip() alone kno
 # An element with more is an attack; the rest is not looked at.
 MAX_ATTRIBUTES = 256
 
-# 13.2.5.32 to 13.2.5.39. A quote that is never closed takes the rest of the document.
+# 13.2.5.32 to 13.2.5.39, in verbose syntax. A quote that is never closed takes the rest of the document.
 _GAP = r"[\t\n\f\r\ /]*+"
 _NAME = r"[^\t\n\f\r\ />][^\t\n\f\r\ />=]*+"
 _EQUALS = r"[\t\n\f\r\ ]*+=[\t\n\f\r\ ]*+"
-_ATTRIBUTE = re.compile(rf"""{_GAP}({_NAME})(?:{_EQUALS}(?:"([^"]*+)|'([^']*+)|([^\t\n\f\r\ >]*+))["']?)?""")
-_ATTRIBUTES = rf"""(?:{_GAP}{_NAME}(?:{_EQUALS}(?:"[^"]*+"?+|'[^']*+'?+|[^\t\n\f\r\ >]*+))?+)*+{_GAP}"""
+ATTRIBUTE = rf"""{_GAP}{_NAME}(?:{_EQUALS}(?:"[^"]*+"?+|'[^']*+'?+|[^\t\n\f\r\ >]*+))?+"""
+_ATTRIBUTES = f"(?:{ATTRIBUTE})*+{_GAP}"
+_PARTS = re.compile(
+    rf"""{_GAP}({_NAME})(?:{_EQUALS}(?:"([^"]*+)|'([^']*+)|([^\t\n\f\r\ >]*+))["']?)?""", re.VERBOSE
+)
+
+
+def names(text: str) -> frozenset[str]:
+    """A set of names, written as one would say them."""
+    return frozenset(text.split())
+
 
 # Elements whose content is text up to their own end tag (13.2.6.2 and where it is called from, scripting enabled).
-RAW = frozenset("iframe noembed noframes noscript script style textarea title xmp".split())
+RAW = names("iframe noembed noframes noscript script style textarea title xmp")
 _TOKEN = re.compile(
     rf"""<(?:
-        (?P<raw> {"|".join(sorted(RAW))} ) (?=[\t\n\f\r\ />]) (?P<with>{_ATTRIBUTES}) >
-        (?P<content> (?: [^<]++ | <(?! /(?P=raw) [\t\n\f\r\ />] ) )*+ )
-      | (?P<end> /? ) (?P<name> [a-z] [^\t\n\f\r\ />]*+ ) (?P<attributes>{_ATTRIBUTES}) (?P<closed> >?+ )
+        (?=[{"".join(sorted({letter for name in RAW for letter in (name[0], name[0].upper())}))}])
+        (?P<raw> (?i: {"|".join(sorted(RAW))} ) ) (?=[\t\n\f\r\ />]) ({_ATTRIBUTES}) >
+        ( (?: [^<]++ | <(?! / (?i:(?P=raw)) [\t\n\f\r\ />] ) )*+ )
+      | ( /? ) ( [a-zA-Z] [^\t\n\f\r\ />]*+ ) ({_ATTRIBUTES}) ( >?+ )
       | !-- (?: -?> | (?: [^-]++ | -(?! -!?> ) )*+ (?: --!?> )?+ )
       | [!?/] [^>]*+ >?+
     )""",
-    re.VERBOSE | re.IGNORECASE | re.ASCII,
+    re.VERBOSE | re.ASCII,
 )
 
 
@@ -54,23 +64,25 @@ def tags(source: str) -> Iterator[Tag]:
     """The tags in order; the last one has no name and brings the text at the end."""
     done = 0
     for token in _TOKEN.finditer(source):
-        text = source[done : token.start()]
+        start = token.start()
+        text = source[done:start]
         done = token.end()
-        if token["raw"]:
-            yield Tag(text, token["raw"].lower(), False, token["with"], token["content"], token.start())
-        elif token["name"]:
-            if not token["closed"]:
+        raw, raw_attributes, content, end, name, written, closed = token.groups()
+        if name:
+            if not closed:
                 break  # 13.2.5.8: the end of the file inside a tag; there is no such tag
-            yield Tag(text, token["name"].lower(), bool(token["end"]), token["attributes"], "", token.start())
+            yield Tag(text, name.lower(), bool(end), written, "", start)
+        elif raw:
+            yield Tag(text, raw.lower(), written=raw_attributes, content=content, start=start)
         elif text:
-            yield Tag(text, "", start=token.start())
-    yield Tag(source[done:] if done < len(source) else "", "", start=len(source))
+            yield Tag(text, "", start=start)
+    yield Tag(source[done:], "", start=len(source))
 
 
 def attributes(written: str) -> Attributes:
     """Attributes by their lower-case names; of two with one name the first counts."""
     found: Attributes = {}
-    for match in islice(_ATTRIBUTE.finditer(written), MAX_ATTRIBUTES):
+    for match in islice(_PARTS.finditer(written), MAX_ATTRIBUTES):
         name, double, single, bare = match.groups()
         value = next((v for v in (double, single, bare) if v is not None), None)
         found.setdefault(name.lower(), unescape(value, attribute=True) if value else value)

@@ -16,7 +16,9 @@ def refresh(content: str) -> tuple[int, str | None] | None:
     time = _TIME.match(content)
     if time is None or not (time[1] or time[2]):
         return None
-    seconds = int(time[1][:9] or 0)  # longer than thirty years is long enough, and Python limits the digits of an int
+    seconds = int(
+        time[1][:9] or 0
+    )  # longer than thirty years is long enough, and Python limits the digits of an int
     rest = content[time.end() :]
     if rest and rest[0] not in ";," + SPACE:
         return None

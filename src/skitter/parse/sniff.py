@@ -11,13 +11,13 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from skitter.parse import charset
+from skitter.parse import charset, markup
 
 _RESOURCE_HEADER = 1445  # bytes; MIME Sniffing Standard, 5.2
 
 # Header fields that any of the parsers reads. Names are lower-case, as the fetcher leaves them.
-_READ = frozenset(
-    "content-language content-signal content-type content-usage refresh tdm-policy tdm-reservation x-robots-tag".split()
+_READ = markup.names(
+    "content-language content-signal content-type content-usage refresh tdm-policy tdm-reservation x-robots-tag"
 )
 HTML = frozenset(("text/html", "application/xhtml+xml"))
 _UNKNOWN = frozenset(("", "unknown/unknown", "application/unknown", "*/*"))
@@ -77,9 +77,11 @@ class Body(Struct, frozen=True):
     headers: dict[str, list[str]]  # those that matter to parsers
     content: bytes
 
-    def header(self, name: str) -> str:
-        """All lines of a field as one (RFC 9110 5.3)."""
-        return ", ".join(self.headers.get(name, ()))
+    @property
+    def language(self) -> str:
+        """The language the header fields name; a list of several says nothing (RFC 9110 8.5)."""
+        value = ",".join(self.headers.get("content-language", ())).strip()
+        return "" if "," in value else value
 
 
 def body(url: str, headers: Sequence[tuple[str, str]], content: bytes) -> Body:
@@ -97,10 +99,14 @@ def body(url: str, headers: Sequence[tuple[str, str]], content: bytes) -> Body:
 def content_type(value: str) -> tuple[str, str]:
     """The media type a Content-Type field names, in lower case, and the encoding, if it names a known one."""
     essence = _ESSENCE.match(value.lower())
-    return essence[1] if essence else "", next(filter(None, map(_charset_parameter, _PARAMETER.finditer(value))), "")
+    return essence[1] if essence else "", next(
+        filter(None, map(_charset_parameter, _PARAMETER.finditer(value))), ""
+    )
 
 
-_ESSENCE = re.compile(r"[\t\n\r ]*+([!#$%&'*+\-.^_`|~0-9a-z]++/[!#$%&'*+\-.^_`|~0-9a-z]++)[\t\n\r ]*+(?:[;,]|\Z)")
+_ESSENCE = re.compile(
+    r"[\t\n\r ]*+([!#$%&'*+\-.^_`|~0-9a-z]++/[!#$%&'*+\-.^_`|~0-9a-z]++)[\t\n\r ]*+(?:[;,]|\Z)"
+)
 # MIME Sniffing Standard, 4.4: name=value behind a semicolon; no white space around the equals sign. A comma comes from
 # a field that was sent twice.
 _PARAMETER = re.compile(r""";[\t\n\r ]*+([^;="]++)(?:=(?:"((?:[^"\\]++|\\.)*+)"?|([^;,]*+)))?""", re.DOTALL)

@@ -153,17 +153,18 @@ class ArchiveContract:
         """What lies before it reads back, and what is appended afterwards lies behind it."""
         kept, lost, later = (exchange(body=body) for body in (b"kept", b"lost", b"later"))
 
-        async def write(archive: Archive) -> tuple[Place, Mark]:
+        async def write(archive: Archive) -> tuple[Place, Mark, list[Place]]:
             (place,) = await archive.append([_packed(archive, kept)])
             mark = archive.mark()
-            await archive.append([_packed(archive, lost), _packed(archive, lost)])
-            await archive.append([_packed(archive, lost)])
-            return place, mark
+            behind = await archive.append([_packed(archive, lost), _packed(archive, lost)])
+            behind += await archive.append([_packed(archive, lost)])
+            return place, mark, behind
 
-        place, mark = self._run(tmp_path, write, close=False)
+        place, mark, behind = self._run(tmp_path, write, close=False)
 
         async def resume(archive: Archive) -> tuple[Mark, list[bytes], Place]:
             end = await archive.cut(mark)
+            assert all(_is_gone(archive, other) for other in behind)
             (new,) = await archive.append([_packed(archive, later)])
             return end, [archive.read(place), archive.read(new)], new
 
@@ -262,6 +263,14 @@ class ArchiveContract:
 
 def _packed(archive: Archive, answered: Exchange) -> Packed:
     return archive.pack(answered, None, None)
+
+
+def _is_gone(archive: Archive, place: Place) -> bool:
+    try:
+        archive.read(place)
+    except OSError:
+        return True
+    return False
 
 
 def _size(packed: Packed) -> int:

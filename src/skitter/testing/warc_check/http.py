@@ -34,7 +34,7 @@ class HttpMessage:
     def _fields(self) -> dict[str, str]:
         fields: dict[str, str] = {}
         last, left = "", _HEAD
-        while (line := self._block.line(left)).strip(b"\r\n"):
+        while (line := self._block.line(left)) not in (b"\r\n", b"\n"):
             left -= len(line)
             if not line.endswith(b"\n"):
                 raise BrokenError("http-message", "the head of the HTTP message has no end")
@@ -84,8 +84,8 @@ class HttpMessage:
                 yield piece
             if self._block.line(2) not in (b"\r\n", b"\n"):
                 raise BrokenError("http-chunked", "a chunk is longer than it says")
-        while (line := self._block.line(PIECE)).strip(b"\r\n"):
+        while (line := self._block.line(PIECE)) not in (b"\r\n", b"\n"):
             if not line.endswith(b"\n"):
                 raise BrokenError("http-chunked", "the trailer has no end")
-        if not line or self._block.peek(1):
+        if self._block.peek(1):
             raise BrokenError("http-chunked", "the body does not end with its last chunk")

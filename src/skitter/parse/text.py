@@ -1,0 +1,26 @@
+"""Plain text, and text formats that are read well enough as such."""
+
+from skitter.model import Document
+from skitter.parse import charset, content, directives
+from skitter.parse.findings import folded
+from skitter.parse.sniff import Body
+from skitter.settings import ParseSettings
+
+
+def parse(body: Body, settings: ParseSettings) -> Document:
+    """Read plain text."""
+    raw = body.content
+    encoding = charset.mark(raw)[0] or charset.usable(body.http_charset) or charset.guess(raw)
+    text, ignored = charset.decode(raw, encoding), ""
+    if content.is_marked_out(settings):
+        inside = content.between(text, settings)
+        text, ignored = ("\n".join(inside), "") if inside else ("", content.MISSING)
+    return Document(
+        media_type=body.media_type,
+        charset=encoding,
+        base=body.url,
+        language=body.language,
+        text=folded(text),
+        directives=directives.directives(*directives.of_headers(body.headers)),
+        ignored=ignored,
+    )

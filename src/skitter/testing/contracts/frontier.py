@@ -1,0 +1,23 @@
+"""The contract of `skitter.ports.Frontier`, executable.
+
+    class TestMyFrontier(FrontierContract):
+        @pytest.fixture
+        def ground(self, tmp_path):
+            return MyGround(tmp_path)  # see skitter.testing.contracts.owner.Ground
+
+Its parts name the invariants they test. `skitter.testing.contracts.frontier_model` compares a back end with the reference
+in memory besides, step by step through histories that Hypothesis invents.
+"""
+
+from skitter.testing.contracts.frontier_crashes import CrashContract
+from skitter.testing.contracts.frontier_politeness import PolitenessContract
+from skitter.testing.contracts.frontier_queue import QueueContract
+from skitter.testing.contracts.frontier_reading import ReadingContract
+from skitter.testing.contracts.frontier_settling import SettlingContract
+from skitter.testing.contracts.owner import Ground, Owner
+
+__all__ = ["FrontierContract", "Ground", "Owner"]
+
+
+class FrontierContract(QueueContract, PolitenessContract, SettlingContract, CrashContract, ReadingContract):
+    """Every numbered invariant of the port. Needs a fixture `ground`."""

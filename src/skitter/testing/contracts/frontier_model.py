@@ -1,0 +1,244 @@
+"""A frontier compared with the reference in memory, step by step, through histories that Hypothesis invents.
+
+Both are told the same and must answer the same: which visits are handed out and in which order, what a settlement is told,
+when something is due, and, after every step, every count and record. Subclass it, say how a store is made, and hand the
+class to Hypothesis:
+
+    class MyModel(FrontierModel):
+        def ground(self) -> Ground:
+            return MyGround(tempfile.mkdtemp())
+
+    TestMyModel = MyModel.TestCase
+"""
+
+# ruff: noqa: S101  these are tests
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec.structs import replace
+
+from skitter.backends.memory import MemoryFrontier, MemoryStore
+from skitter.model import Level, Link, Place, Purpose, Reason, Settlement, State, Verdict, Visit
+from skitter.ports import Frontier, Mark
+from skitter.testing.contracts.owner import START, Ground, allowed, exchange, link, page
+
+T = TypeVar("T")
+_HOSTS = ("a.example", "b.example", "www.b.example", "c.example")
+_FILE = "00-00001.warc.gz"
+
+_links = st.builds(
+    lambda host, path, level, score, depth: link(
+        f"https://{host}/{path}", level=level, score=score, depth=depth, parent="https://a.example/0"
+    ),
+    st.sampled_from(_HOSTS),
+    st.integers(0, 7),
+    st.sampled_from(Level),
+    st.sampled_from((-2.5, -1.0, 0.0, 1.0, 1e12)),
+    st.integers(0, 3),
+)
+_refusals = st.tuples(_links, st.sampled_from((Reason("depth", "too deep"), Reason("trap", "a trap"))))
+_waits = st.sampled_from((0.0, 0.5, 1.0, 10.0, 100.0))
+_asides = st.sampled_from(
+    (None, None, None, None, None, None, None, Reason("crawl-delay", "too slow for us"))
+)
+
+
+class FrontierModel(RuleBasedStateMachine):
+    """Two frontiers, one history."""
+
+    def ground(self) -> Ground:
+        """A store for the frontier under test."""
+        raise NotImplementedError
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._runner = asyncio.Runner()
+        self._memory = MemoryStore()
+        self._store = self.ground()
+        self._now = START
+        self._mark = Mark(_FILE, 0)
+        self._open: list[Visit] = []  # leased and not settled
+        self._past: list[Visit] = []  # leased by an owner that is gone, or settled
+
+    # -- both at once ------------------------------------------------------------------------------------------
+
+    def _both(self, ask: Callable[[Frontier], Coroutine[Any, Any, T]]) -> T:
+        expected = self._runner.run(ask(self._reference))
+        actual = self._runner.run(ask(self._subject))
+        assert actual == expected
+        return expected
+
+    def _open_both(self) -> None:
+        self._reference = MemoryFrontier(self._memory, per_host=self._per_host, delay=2.0)
+        self._subject = self._store.frontier(per_host=self._per_host, delay=2.0)
+
+        async def opened(frontier: Frontier) -> tuple[list[str], list[str], Mark]:
+            found = await frontier.open(self._now)
+            return _urls(found.lost), _urls(found.aside), found.mark
+
+        self._both(opened)
+        self._past += self._open
+        self._open = []
+
+    def teardown(self) -> None:
+        """Let go of both."""
+        if hasattr(self, "_subject"):
+            self._store.kill(self._subject)
+        self._runner.close()
+
+    # -- the history -------------------------------------------------------------------------------------------
+
+    @initialize(per_host=st.integers(1, 2))
+    def begin(self, per_host: int) -> None:
+        self._per_host = per_host
+        self._open_both()
+
+    @rule(links=st.lists(_links, max_size=8), refused=st.lists(_refusals, max_size=3))
+    def add(self, links: list[Link], refused: list[tuple[Link, Reason]]) -> None:
+        self._both(lambda frontier: frontier.add(links, refused, self._now))
+
+    @rule(limit=st.integers(1, 5))
+    def lease(self, limit: int) -> None:
+        self._open += self._both(lambda frontier: frontier.lease(limit, self._now))
+
+    @rule(wait=st.sampled_from((0.1, 1.0, 5.0, 60.0, 1000.0)))
+    def let_time_pass(self, wait: float) -> None:
+        self._now += wait
+
+    @precondition(lambda self: self._open)
+    @rule(data=st.data())
+    def settle(self, data: st.DataObject) -> None:
+        several = data.draw(st.integers(1, len(self._open)))
+        settlements = [self._settlement(data, self._open.pop(0)) for _ in range(several)]
+        self._past += [settlement.visit for settlement in settlements]
+        told = self._both(lambda frontier: frontier.settle(settlements, self._mark, self._now))
+        assert all(told)
+
+    def _settlement(self, data: st.DataObject, visit: Visit) -> Settlement:
+        free = self._now + data.draw(_waits)
+        verdict = Verdict(state=State.CRAWLED, host_free=free, host_delay=1.0, host_aside=data.draw(_asides))
+        if visit.link.purpose is Purpose.ROBOTS:
+            return self._robots(data, visit, verdict)
+        match data.draw(
+            st.sampled_from(("page", "page", "page", "retry", "failed", "refused", "again", "recrawl"))
+        ):
+            case "retry":
+                verdict = replace(
+                    verdict, state=State.QUEUED, reason=Reason("busy"), due=self._now + data.draw(_waits)
+                )
+            case "failed":
+                verdict = replace(verdict, state=State.FAILED, reason=Reason("timeout"))
+            case "refused":
+                verdict = replace(verdict, state=State.REFUSED, reason=Reason("robots"))
+            case "again":
+                return self._again(data, visit, replace(verdict, state=State.QUEUED))
+            case "recrawl":
+                return self._page(data, visit, replace(verdict, due=self._now + data.draw(_waits) + 1))
+            case _:
+                return self._page(data, visit, verdict)
+        return Settlement(visit=visit, verdict=verdict, exchange=exchange(visit.link.url), status=503)
+
+    def _page(self, data: st.DataObject, visit: Visit, verdict: Verdict) -> Settlement:
+        place = Place(_FILE, self._mark.end, 10)
+        self._mark = Mark(_FILE, place.offset + place.length)
+        simhash = data.draw(st.sampled_from((None, 0b0, 0b1, 0b11, 0xFFFF0000)))
+        digest = f"sha1:{data.draw(st.integers(0, 3))}"
+        found = replace(page(visit, digest=digest, simhash=simhash, at=self._now), archive=place)
+        links = data.draw(st.lists(_links, max_size=5))
+        refused = data.draw(st.lists(_refusals, max_size=2))
+        return Settlement(visit=visit, verdict=verdict, page=found, status=200, links=links, refused=refused)
+
+    def _again(self, data: st.DataObject, visit: Visit, verdict: Verdict) -> Settlement:
+        host = visit.link.host
+        if host.endswith("b.example"):  # a redirect to its own key may change the host inside its domain
+            host = data.draw(st.sampled_from(("b.example", "www.b.example")))
+        form = replace(visit.link, url=f"https://{host}/again", host=host, hops=visit.link.hops + 1)
+        return Settlement(visit=visit, verdict=verdict, again=form, status=301)
+
+    def _robots(self, data: st.DataObject, visit: Visit, verdict: Verdict) -> Settlement:
+        match data.draw(st.sampled_from(("copy", "copy", "copy", "hop", "nothing", "later"))):
+            case "hop":
+                host = data.draw(st.sampled_from(_HOSTS))
+                hop = replace(
+                    visit.link, url=f"https://{host}/robots.txt", host=host, hops=visit.link.hops + 1
+                )
+                return Settlement(visit=visit, verdict=replace(verdict, state=State.QUEUED), again=hop)
+            case "nothing":
+                return Settlement(visit=visit, verdict=replace(verdict, state=State.FAILED))
+            case "later":
+                return Settlement(
+                    visit=visit, verdict=replace(verdict, state=State.QUEUED, due=self._now + 30)
+                )
+            case _:
+                until = self._now + data.draw(st.sampled_from((20.0, 100_000.0)))
+                return Settlement(visit=visit, verdict=verdict, robots=allowed(visit.link.origin, until))
+
+    @precondition(lambda self: self._past)
+    @rule(data=st.data())
+    def settle_too_late(self, data: st.DataObject) -> None:
+        visit = data.draw(st.sampled_from(self._past))
+        if visit in self._open:  # handed out again in the same instant, to the same end
+            return
+        settlement = Settlement(visit=visit, verdict=Verdict(state=State.FAILED, reason=Reason("late")))
+        told = self._both(lambda frontier: frontier.settle([settlement], self._mark, self._now))
+        assert told == [False]
+
+    @precondition(lambda self: self._open)
+    @rule(data=st.data())
+    def take_in_hand(self, data: st.DataObject) -> None:
+        visit = data.draw(st.sampled_from((None, *self._open)))
+        self._reference.in_hand(visit)
+        self._subject.in_hand(visit)
+
+    @rule()
+    def kill(self) -> None:
+        self._store.kill(self._subject)
+        self._open_both()
+
+    @rule()
+    def restart(self) -> None:
+        self._both(lambda frontier: frontier.close())
+        self._open_both()
+
+    @precondition(lambda self: not self._open and self._mark.end)
+    @rule(share=st.sampled_from((0.0, 0.5, 0.95)))
+    def lose_the_end_of_the_archive(self, share: float) -> None:
+        self._mark = Mark(_FILE, int(self._mark.end * share))
+        self._both(lambda frontier: frontier.reopen(self._mark, self._now))
+
+    # -- what must always agree --------------------------------------------------------------------------------
+
+    @invariant()
+    def everything_agrees(self) -> None:
+        if not hasattr(self, "_subject"):
+            return
+        self._both(lambda frontier: frontier.counts())
+        self._both(lambda frontier: frontier.next_due(self._now))
+        self._both(_records)
+
+    @invariant()
+    def twins_agree(self) -> None:
+        if not hasattr(self, "_subject"):
+            return
+        self._both(lambda frontier: frontier.twin("b.example", "sha1:1", None, 3))
+        self._both(lambda frontier: frontier.twin("a.example", "", 0b111, 3))
+
+
+async def _records(frontier: Frontier) -> list[list[Any]]:
+    urls = [record async for record in frontier.urls()]
+    hosts = [record async for record in frontier.hosts()]
+    pages = [stored async for stored in frontier.pages()]
+    links = [pair async for pair in frontier.links()]
+    return [
+        sorted(urls, key=lambda record: record.key),
+        sorted(hosts, key=lambda record: record.host),
+        sorted(pages, key=lambda stored: stored.key),
+        sorted(links),
+    ]
+
+
+def _urls(visits: Sequence[Visit]) -> list[str]:
+    return sorted(visit.link.url for visit in visits)

@@ -1,0 +1,47 @@
+"""Stores that can be taken, killed and taken again, for the frontiers we ship."""
+
+import dataclasses
+from pathlib import Path
+
+from skitter.backends.memory import MemoryFrontier, MemoryStore
+from skitter.backends.rocksdb import RocksFrontier
+from skitter.ports import Frontier
+from skitter.settings import Seconds, Settings
+
+
+class MemoryGround:
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+
+    def frontier(
+        self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
+    ) -> MemoryFrontier:
+        return MemoryFrontier(self.store, shard=shard, shards=shards, per_host=per_host, delay=delay)
+
+    def kill(self, frontier: Frontier) -> None:
+        """The store is all that is left of a frontier anyway."""
+
+
+class RocksGround:
+    def __init__(self, path: Path, settings: Settings | None = None) -> None:
+        self.path = path
+        self.settings = settings or small_settings()
+
+    def frontier(
+        self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
+    ) -> RocksFrontier:
+        politeness = dataclasses.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
+        crawl = dataclasses.replace(self.settings.crawl, shards=shards)
+        settings = dataclasses.replace(self.settings, politeness=politeness, crawl=crawl)
+        return RocksFrontier(self.path, settings, shard=shard)
+
+    def kill(self, frontier: Frontier) -> None:
+        assert isinstance(frontier, RocksFrontier)
+        frontier.abandon()
+
+
+def small_settings(**changes: int) -> Settings:
+    """Small enough that the bounds on memory are met in a test."""
+    settings = Settings()
+    frontier = dataclasses.replace(settings.frontier, expected_urls=1000, window=4)
+    return dataclasses.replace(settings, frontier=dataclasses.replace(frontier, **changes))

@@ -1,0 +1,297 @@
+"""`skitter crawl` and `resume` as people run them: a process, a real server on loopback, signals, exit codes."""
+
+import argparse
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from skitter.cli.crawl import default_directory, directory_name
+from skitter.cli.options import FLAGS, resolve
+from skitter.cli.running import Watch
+from skitter.cli.usage import UsageError
+from skitter.events import Requested
+from skitter.settings_file import load
+from skitter.testing.web import Features, Server, SyntheticWeb, serve
+
+PATIENCE = 120  # seconds: only a hang fails by it
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serve(SyntheticWeb(seed=3, hosts=2, pages_per_host=12, features=Features.plain())) as running:
+        yield running
+
+
+def words(server: Server, *more: str) -> list[str]:
+    """A command that may visit the server, in a hurry."""
+    pairs = [f"{host}:{address}" for host, address in server.web.resolve_map().items()]
+    flags = [word for pair in pairs for word in ("--resolve", pair)]
+    return [
+        sys.executable,
+        "-m",
+        "skitter",
+        *more,
+        *flags,
+        "--allow-private",
+        "127.0.0.0/8",
+        "--set",
+        "crawl.min_free_disk=1MiB",
+    ]
+
+
+def skitter(cwd: Path, command: list[str], stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=cwd, input=stdin, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+
+
+# ---------------------------------------------------------------------------------------------- whole crawls
+
+
+def test_a_crawl_ends_with_a_report_and_a_directory_named_after_the_host(server, tmp_path):
+    run = skitter(
+        tmp_path, words(server, "crawl", server.seeds()[0], "--delay", "0", "--contact", "me@example.net")
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("Crawl finished: nothing is left to do")
+    (made,) = tmp_path.iterdir()
+    assert made.name == f"skitter-{server.web.names[0]}"
+    assert load(made / "crawl.toml", {}, {}).fetch.contact == "me@example.net"
+    assert run.stderr == ""
+
+
+def test_json_is_all_there_is_on_standard_output(server, tmp_path):
+    command = words(server, "crawl", server.seeds()[0], "--delay", "0", "-o", "d", "--json", "-v")
+    run = skitter(tmp_path, command)
+    report = json.loads(run.stdout)
+    assert report["outcome"] == "done"
+    assert report["counts"]["pages"] == len(server.truth(seeds=1).pages)
+    assert "no contact is set" in run.stderr
+    assert f"page 200 {server.seeds()[0]}" in run.stderr
+
+
+def test_quiet_says_nothing(server, tmp_path):
+    run = skitter(tmp_path, words(server, "crawl", server.seeds()[0], "--delay", "0", "-o", "d", "-q"))
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+def test_a_limit_is_exit_code_3_and_resume_goes_on(server, tmp_path):
+    first = skitter(
+        tmp_path,
+        words(server, "crawl", server.seeds()[0], "--delay", "0", "-o", "d", "--max-pages", "3", "--json"),
+    )
+    assert first.returncode == 3
+    assert json.loads(first.stdout)["counts"]["pages"] == 3
+    still = skitter(tmp_path, words(server, "resume", "d", "--json"))
+    assert still.returncode == 3
+    rest = skitter(tmp_path, words(server, "resume", "d", "--max-pages", "none", "--json"))
+    assert rest.returncode == 0, rest.stderr
+    assert json.loads(rest.stdout)["counts"]["pages"] == len(server.truth(seeds=1).pages)
+
+
+def test_seeds_come_from_standard_input_and_reach_the_page_record(server, tmp_path):
+    lines = f'# mine\n{{"url": "{server.seeds()[1]}", "meta": {{"shelf": 7}}}}\nftp://bad.example/\n'
+    run = skitter(
+        tmp_path, words(server, "crawl", "--seeds", "-", "--scope", "page", "--delay", "0"), stdin=lines
+    )
+    assert run.returncode == 0, run.stderr
+    assert "ftp://bad.example/" in run.stderr
+    (made,) = tmp_path.iterdir()
+    assert made.name == f"skitter-{server.web.names[1]}"
+    listed = skitter(tmp_path, [sys.executable, "-m", "skitter", "pages", made.name, "--json"])
+    assert [json.loads(line)["meta"] for line in listed.stdout.splitlines()] == [{"shelf": 7}]
+
+
+def test_crawling_into_an_existing_directory_keeps_its_settings_and_adds_the_seeds(server, tmp_path):
+    command = words(
+        server, "crawl", server.seeds()[0], "--scope", "page", "--delay", "0", "-o", "d", "--json"
+    )
+    assert skitter(tmp_path, command).returncode == 0
+    more = skitter(tmp_path, words(server, "crawl", server.seeds()[1], "-o", "d", "--json"))
+    assert more.returncode == 0
+    assert json.loads(more.stdout)["counts"]["pages"] == 2
+    changed = skitter(
+        tmp_path, words(server, "crawl", server.seeds()[1], "-o", "d", "--set", "urls.fold_www=true")
+    )
+    assert changed.returncode == 2
+    assert "[urls]" in changed.stderr
+
+
+def test_not_one_page_is_exit_code_1_and_why_knows_the_reason(server, tmp_path):
+    url = f"http://127.0.0.1:{server.port}/"  # loopback, and nobody allowed it
+    run = skitter(
+        tmp_path, [sys.executable, "-m", "skitter", "crawl", url, "-o", "d", "--set", "robots.retry_after=[]"]
+    )
+    assert run.returncode == 1, run.stderr
+    why = skitter(tmp_path, [sys.executable, "-m", "skitter", "why", "d", url])
+    assert why.returncode == 0
+    assert "not a public address: loopback" in why.stdout
+
+
+# ---------------------------------------------------------------------------------------------- stopping
+
+
+def slowly(server: Server, cwd: Path) -> "subprocess.Popen[str]":
+    """A crawl that will still be at work when it is looked at: it has fetched its first page and waits politely."""
+    command = words(server, "crawl", server.seeds()[0], "-o", "d", "--delay", "300s", "-v")
+    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if " robots " in line:
+            return process
+    raise AssertionError(f"it ended with {process.wait()}")
+
+
+def test_an_interrupt_is_exit_code_130_and_says_how_to_go_on(server, tmp_path):
+    process = slowly(server, tmp_path)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert "requests in flight are finished and saved" in err
+    assert "Crawl interrupted; the state is safe" in out
+    assert "Go on with: skitter resume d" in out
+
+
+def test_a_second_interrupt_stops_at_once_and_loses_nothing(tmp_path):
+    web = SyntheticWeb(seed=3, hosts=1, pages_per_host=3, features=Features.plain())
+    with serve(web, latency=25.0) as late:
+        command = words(late, "crawl", late.seeds()[0], "-o", "d", "-v")
+        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            process.stderr.readline()  # no contact is set: the crawl is at work
+            time.sleep(
+                0.5
+            )  # nothing says that a request is on its way; without one this is an ordinary interrupt
+            process.send_signal(signal.SIGINT)
+            assert "interrupt again" in process.stderr.readline()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE) == 130
+    records = skitter(
+        tmp_path, [sys.executable, "-m", "skitter", "export", "d", "--format", "urls"]
+    ).stdout.splitlines()
+    assert [json.loads(record)["state"] for record in records] == ["queued"]
+
+
+def test_a_crawl_under_nohup_outlives_its_terminal(server, tmp_path):
+    ignoring = f"import os, signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv({sys.executable!r}, {words(server, 'crawl', server.seeds()[0], '-o', 'd', '--delay', '300s', '-v')!r})"
+    with subprocess.Popen(
+        [sys.executable, "-c", ignoring],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert any(" robots " in line for line in process.stderr)
+        process.send_signal(signal.SIGHUP)
+        assert skitter(tmp_path, words(server, "resume", "d")).returncode == 4, "it is still at work"
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+
+
+def test_a_directory_in_use_is_exit_code_4_and_readers_do_not_mind(server, tmp_path):
+    process = slowly(server, tmp_path)
+    try:
+        second = skitter(tmp_path, words(server, "resume", "d"))
+        assert second.returncode == 4
+        assert "d is in use by process" in second.stderr
+        status = skitter(tmp_path, [sys.executable, "-m", "skitter", "status", "d", "--json"])
+        assert status.returncode == 0, status.stderr
+        assert json.loads(status.stdout)["counts"]["added"] == 1
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+
+
+def test_a_terminal_gets_live_progress(server, tmp_path):
+    parent, child = pty.openpty()
+    command = words(server, "crawl", server.seeds()[0], "-o", "d", "--delay", "0", "--json")
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=child, text=True) as process:
+        os.close(child)
+        shown = b""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            try:
+                shown += os.read(parent, 4096)
+            except OSError:  # the other end is closed
+                break
+        os.close(parent)
+        assert process.stdout is not None
+        assert json.loads(process.stdout.read())["outcome"] == "done"
+    assert b" waiting " in shown
+    assert b"\x1b[J" in shown
+    assert shown.endswith(b"\x1b[J"), "the block is taken away at the end"
+
+
+# ---------------------------------------------------------------------------------------------- what is wanted
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("example.org", "skitter-example.org"),
+        ("[::1]", "skitter-1"),
+        ("xn--bcher-kva.example", "skitter-xn--bcher-kva.example"),
+        ("a" * 253, "skitter-" + "a" * 200),
+        ("..", "skitter-"),
+    ],
+)
+def test_a_directory_name_is_a_safe_file_name(host, expected):
+    assert directory_name(host) == expected
+
+
+def test_the_default_directory_is_named_by_the_first_usable_seed(tmp_path):
+    assert default_directory(["ftp://x", "b.example/page"], []) == Path("skitter-b.example")
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_bytes(b"# mine\nmailto:x\nhttps://c.example/\nd.example\n")
+    with seeds.open("rb") as file:
+        assert default_directory([], [file]) == Path("skitter-c.example")
+        assert file.read() == seeds.read_bytes(), "nothing of the file is used up"
+    with pytest.raises(UsageError, match="name a directory with -o"):
+        default_directory(["ftp://x"], [])
+
+
+def test_flags_are_settings():
+    given: dict[str, object] = {flag.key: None for flag in FLAGS.values()}
+    given |= {
+        "scope.kind": "domain",
+        "scope.include": ["[0-9]+", "/docs/"],
+        "crawl.max_bytes": "1GiB",
+        "crawl.max_pages": "none",
+    }
+    settings = resolve(argparse.Namespace(**given, set=["fetch.deadline=10s", "scope.kind=page"]), None)
+    assert settings.scope.kind == "domain", "a flag of its own wins over --set"
+    assert settings.scope.include == ("[0-9]+", "/docs/")
+    assert settings.crawl.max_bytes == 2**30
+    assert settings.fetch.deadline == 10.0
+
+
+def test_the_rate_is_that_of_the_last_seconds():
+    watch = Watch()
+    assert watch.rate(0, 0.0) == 0.0
+    assert watch.rate(50, 5.0) == 10.0
+    for second in range(6, 40):
+        watch.rate(50, float(second))
+    assert watch.rate(50, 40.0) == 0.0
+
+
+def test_the_urls_answered_last_are_shown_newest_first():
+    watch = Watch()
+    for number in range(6):
+        watch(
+            Requested(
+                f"https://example.org/{number}", "example.org", "192.0.2.1", 0.0, 1.0, 200, 10, "page", 1
+            )
+        )
+    assert watch.urls() == [f"https://example.org/{number}" for number in (5, 4, 3, 2)]

@@ -1,0 +1,156 @@
+"""TLS: the name is verified although the connection is pinned to an address. Certificates are made by the openssl command."""
+
+import asyncio
+import shutil
+import ssl
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from skitter.model import Failed, Fault, Fetched, Outcome
+from skitter.settings import FetchSettings
+from tests.fetching import LOOPBACK, Server, ok, run, serving, visit
+from tests.fetching import fetching as open_fetcher
+
+OPENSSL = shutil.which("openssl")
+pytestmark = pytest.mark.skipif(OPENSSL is None, reason="no openssl command to make certificates with")
+
+
+def openssl(*arguments: str) -> None:
+    subprocess.run([str(OPENSSL), *arguments], check=True, capture_output=True)
+
+
+def make(folder: Path, name: str, *more: str) -> Path:
+    """A self-signed certificate with its key in one PEM file."""
+    key, cert, both = (folder / f"{name}.{end}" for end in ("key", "crt", "pem"))
+    subject = ("-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}")
+    kind = ("-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    openssl("req", *kind, "-keyout", str(key), "-out", str(cert), *subject, *more)
+    both.write_bytes(key.read_bytes() + cert.read_bytes())
+    return both
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("certificates")
+
+
+@pytest.fixture(scope="module")
+def good(folder: Path) -> Path:
+    return make(folder, "name.example", "-days", "30")
+
+
+def server_side(pem: Path, seen: list[str | None] | None = None) -> ssl.SSLContext:
+    side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    side.load_cert_chain(pem)
+    if seen is not None:
+        side.sni_callback = lambda _socket, name, _side: seen.append(name)
+    return side
+
+
+async def fetched_over(
+    side: ssl.SSLContext, ca_file: str, host: str = "name.example"
+) -> tuple[Outcome, list[bytes]]:
+    settings = FetchSettings(
+        allow_private=LOOPBACK,
+        ca_file=ca_file,
+        resolve=("name.example:127.0.0.1", "other.example:127.0.0.1"),
+    )
+    async with serving(ok(b"secure"), tls=side) as server, open_fetcher(settings) as fetcher:
+        return await fetcher.fetch(visit(server.url(host=host))), server.requests
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_name_and_sni_stay_with_the_host_although_the_address_is_pinned(good: Path, loop: str):
+    seen: list[str | None] = []
+    outcome, requests = run(fetched_over(server_side(good, seen), str(good)), loop)
+    assert isinstance(outcome, Fetched), outcome
+    assert outcome.content == b"secure"
+    assert outcome.exchange.address == "127.0.0.1"
+    assert [outcome.exchange.request] == requests
+    assert b"Host: name.example:" in requests[0]
+    assert seen == ["name.example"]
+
+
+def refused(outcome: Outcome, requests: list[bytes]) -> None:
+    assert isinstance(outcome, Failed), outcome
+    assert outcome.fault is Fault.TLS
+    assert outcome.detail
+    assert requests == []
+    assert outcome.exchange is not None
+    assert outcome.exchange.request == b""
+
+
+def test_a_certificate_nobody_vouches_for_is_refused(good: Path):
+    refused(*run(fetched_over(server_side(good), "")))
+
+
+def test_a_certificate_for_another_name_is_refused(good: Path):
+    refused(*run(fetched_over(server_side(good), str(good), host="other.example")))
+
+
+def test_a_certificate_for_a_name_is_none_for_its_address(good: Path):
+    refused(*run(fetched_over(server_side(good), str(good), host="127.0.0.1")))
+
+
+AUTHORITY = """
+[ca]
+default_ca = own
+[own]
+database = {folder}/index
+serial = {folder}/serial
+new_certs_dir = {folder}
+default_md = sha256
+policy = any
+x509_extensions = names
+[any]
+commonName = supplied
+[names]
+subjectAltName = DNS:name.example
+"""
+
+
+def outdate(folder: Path, pem: Path) -> Path:
+    """The same key and name in a certificate of long ago; `openssl req` makes none that is over."""
+    (folder / "authority").write_text(AUTHORITY.format(folder=folder))
+    (folder / "index").touch()
+    (folder / "serial").write_text("01")
+    request, old = folder / "request", folder / "old.pem"
+    openssl("req", "-new", "-key", str(pem), "-subj", "/CN=name.example", "-out", str(request))
+    dates = ("-startdate", "20200101000000Z", "-enddate", "20200102000000Z")
+    signer = ("-config", str(folder / "authority"), "-keyfile", str(pem), "-selfsign", "-batch", "-notext")
+    openssl("ca", *signer, *dates, "-in", str(request), "-out", str(old))
+    old.write_bytes(pem.read_bytes().partition(b"-----BEGIN CERT")[0] + old.read_bytes())
+    return old
+
+
+def test_an_expired_certificate_is_refused(tmp_path: Path):
+    old = outdate(tmp_path, make(tmp_path, "name.example", "-days", "30"))
+    outcome, requests = run(fetched_over(server_side(old), str(old)))
+    refused(outcome, requests)
+    assert isinstance(outcome, Failed)
+    assert "expired" in outcome.detail
+
+
+def test_plain_http_on_a_tls_port_and_the_other_way_round_are_failures(good: Path):
+    async def blurt(_server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(ok())
+
+    async def main() -> tuple[Outcome, Outcome]:
+        settings = FetchSettings(allow_private=LOOPBACK, resolve=("name.example:127.0.0.1",))
+        async with (
+            serving(blurt) as plain,
+            serving(ok(), tls=server_side(good)) as tls,
+            open_fetcher(settings) as fetcher,
+        ):
+            first = await fetcher.fetch(visit(plain.url(host="name.example").replace("http:", "https:")))
+            second = await fetcher.fetch(visit(tls.url(host="name.example").replace("https:", "http:")))
+            return first, second
+
+    first, second = run(main())
+    assert isinstance(first, Failed)
+    assert first.fault is Fault.TLS
+    assert isinstance(second, Failed)
+    assert second.fault in (Fault.RESET, Fault.PROTOCOL)
