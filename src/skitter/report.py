@@ -33,6 +33,7 @@ class Report(Struct, frozen=True, kw_only=True):
     directory: str = ""
     hosts: Sequence[HostRecord] = ()  # those with the most pages
     warnings: Sequence[str] = ()
+    caches: Mapping[str, Mapping[str, float]] = {}  # by name: entries, hits, misses …
 
 
 def to_json(report: Report) -> str:
@@ -49,6 +50,7 @@ def render(report: Report) -> str:
     first = f"Crawl {OUTCOMES.get(report.outcome, report.outcome)}"
     rate = f"{duration(report.elapsed)}, {report.pages_per_second:.1f} pages/s"
     lines = [f"{first} ({rate})", *numbers(report.counts), *host_table(report.hosts)]
+    lines += cache_lines(report.caches)
     if report.warnings:
         lines += ["", "Warnings", *(f"  {printable(warning)}" for warning in report.warnings)]
     if report.directory and report.outcome != "done":
@@ -135,3 +137,13 @@ def host_table(hosts: Sequence[HostRecord]) -> list[str]:
     ]
     head = ("host", "pages", "requests", "errors", "waiting", "received", "delay", "set aside")
     return ["", "Hosts", *table(head, rows)]
+
+
+def cache_lines(caches: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Caches and filters in numbers, a line each."""
+    if not caches:
+        return []
+    named = {
+        name: ", ".join(f"{key} {value:,g}" for key, value in caches[name].items()) for name in sorted(caches)
+    }
+    return ["", "Caches", *(f"  {name}: {values}" for name, values in named.items())]

@@ -4,6 +4,7 @@ They come from a TOML file, then the environment (`SKITTER_FETCH_DEADLINE=10s`),
 sizes carry units ("1s", "5m", "24h"; "10MiB"). A key that does not exist is an error that names the nearest one that
 does: a misspelt politeness setting must never be ignored.
 """
+# ruff: noqa: RUF009, SIM905  setting() is dataclasses.field(), and lists of words read best as words
 
 import dataclasses
 import re

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 FOLDER = Path(
-    os.environ.get("SKITTER_CONFORMANCE")
-    or Path(__file__).resolve().parents[3] / "shared" / "conformance",
+    os.environ.get("SKITTER_CONFORMANCE") or Path(__file__).resolve().parents[3] / "shared" / "conformance",
 )
 
 needs_cases = pytest.mark.skipif(

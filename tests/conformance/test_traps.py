@@ -8,7 +8,9 @@ from tests.conformance.cases import needs_cases, rows
 @needs_cases
 def test_repeated_segments_are_caught_as_bubing_catches_them():
     cases = [row for row in rows("trap_urls.jsonl") if "accept" in row]
-    wrong = [row["url"] for row in cases if (trap(row["url"], ScopeSettings(), 2026) is None) != row["accept"]]
+    wrong = [
+        row["url"] for row in cases if (trap(row["url"], ScopeSettings(), 2026) is None) != row["accept"]
+    ]
     assert wrong == []
     assert cases
 

@@ -112,7 +112,10 @@ def rounds(tmp_path, crawls, kills, seed):
     inside = total = 0
     for number in range(crawls):
         web = SyntheticWeb(
-            seed=seed + number, hosts=40, pages_per_host=52, features=Features(page_bytes=2000, foreign_share=0.2)
+            seed=seed + number,
+            hosts=40,
+            pages_per_host=52,
+            features=Features(page_bytes=2000, foreign_share=0.2),
         )
         path = tmp_path / f"crawl{number}"
         killed = 0
@@ -147,7 +150,9 @@ def test_a_hundred_kills_lose_nothing(tmp_path):
 
 
 def test_a_page_that_kills_the_process_is_set_aside_and_the_crawl_ends(tmp_path):
-    web = SyntheticWeb(seed=5, hosts=6, pages_per_host=10, features=Features(poison="hemlock and more hemlock"))
+    web = SyntheticWeb(
+        seed=5, hosts=6, pages_per_host=10, features=Features(poison="hemlock and more hemlock")
+    )
     with serve_process(web) as server:
         plan = plan_for(server, tmp_path / "c", poison="hemlock and more hemlock")
         runs = 0

@@ -44,7 +44,9 @@ def settings_for(server: Server | None = None, **overrides: object) -> Settings:
     """Settings for a crawl of a synthetic web; overrides use "__" for the dot."""
     values = dict(HASTY)
     if server is not None:
-        values["fetch.resolve"] = tuple(f"{host}:{address}" for host, address in server.web.resolve_map().items())
+        values["fetch.resolve"] = tuple(
+            f"{host}:{address}" for host, address in server.web.resolve_map().items()
+        )
     values |= {name.replace("__", "."): value for name, value in overrides.items()}
     return load(None, {}, values)
 

@@ -50,7 +50,9 @@ class Listening(http.server.SimpleHTTPRequestHandler):
 @contextmanager
 def served(folder):
     heard = []
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Listening, directory=folder, heard=heard))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Listening, directory=folder, heard=heard)
+    )
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -62,7 +64,11 @@ def served(folder):
 
 
 def found_by(agent, heard):
-    return {(path, media) for who, path, status, media in heard if who == agent and status == 200 and path != "/robots.txt"}
+    return {
+        (path, media)
+        for who, path, status, media in heard
+        if who == agent and status == 200 and path != "/robots.txt"
+    }
 
 
 def reason_for(url, media, result):
@@ -90,12 +96,16 @@ def test_every_difference_to_wget_has_a_reason(tmp_path, capsys):
     theirs = found_by("wget", heard)
     ours = {urls.key(page.url) for page in result.pages if page.status == 200}
     differences = {
-        base + path: reason_for(base + path, media, result) for path, media in theirs if urls.key(base + path) not in ours
+        base + path: reason_for(base + path, media, result)
+        for path, media in theirs
+        if urls.key(base + path) not in ours
     }
     extra = ours - {urls.key(base + path) for path, _ in theirs}
     counts = {reason: list(differences.values()).count(reason) for reason in set(differences.values())}
     with capsys.disabled():
-        print(f"\nwget {len(theirs)} URLs, skitter {len(ours)} pages; only wget: {counts}; only skitter: {len(extra)}")
+        print(
+            f"\nwget {len(theirs)} URLs, skitter {len(ours)} pages; only wget: {counts}; only skitter: {len(extra)}"
+        )
     assert [url for url, reason in differences.items() if reason == "missed"] == []
     assert sorted(extra) == []
     assert len(ours) > 500

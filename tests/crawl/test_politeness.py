@@ -39,7 +39,13 @@ def too_fast(log, owed):
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory):
     features = Features(
-        robots=True, redirects=True, later=True, statuses=True, crawl_delay=1.0, request_interval=1, retry_after=3
+        robots=True,
+        redirects=True,
+        later=True,
+        statuses=True,
+        crawl_delay=1.0,
+        request_interval=1,
+        retry_after=3,
     )
     web = SyntheticWeb(seed=3, hosts=16, pages_per_host=5, features=features)
     with serve_process(web) as server:
@@ -55,7 +61,11 @@ def test_no_gap_is_shorter_than_owed(crawled):
         waits = [DELAY]
         if before.path != "/robots.txt" or before.status == 200:
             waits.append(truth.delays.get(host, 0.0))
-        if before.status == 429 or before.path.startswith("/later/unavailable.") or before.path == "/unavailable":
+        if (
+            before.status == 429
+            or before.path.startswith("/later/unavailable.")
+            or before.path == "/unavailable"
+        ):
             waits.append(3.0)
         return max(waits)
 
@@ -82,7 +92,11 @@ def test_nothing_that_robots_txt_forbids_is_fetched_and_everything_else_is(crawl
     asked = {f"http://{request.host}:{port}{request.page}" for request in log}
     assert asked & set(truth.refused) == set()
     assert result.keys == keys(truth.pages)
-    forbidden = [url for url in truth.refused if (record := result.records.get(urls.key(url) or "")) and record.reason.code == "robots"]
+    forbidden = [
+        url
+        for url in truth.refused
+        if (record := result.records.get(urls.key(url) or "")) and record.reason.code == "robots"
+    ]
     assert forbidden
 
 

@@ -393,6 +393,34 @@ def test_a_write_that_fails_half_way_leaves_the_file_as_it_was(tmp_path):
     assert assert_all_readers_agree(*files(tmp_path)) == 7
 
 
+def test_a_failed_write_that_cannot_be_taken_back_at_once_is_taken_back_later(tmp_path, monkeypatch):
+    archive = opened(tmp_path)
+    append(archive, b"one")
+    mark = archive.mark()
+    packed = archive.pack(exchange(body=os.urandom(10_000)), None, None)
+
+    def fail(*_: int) -> None:
+        raise OSError(errno.EIO, "the disk is gone")
+
+    with monkeypatch.context() as broken, files_no_larger_than(mark.end + 5000):
+        broken.setattr(os, "ftruncate", fail)
+        for message_part in (os.strerror(errno.EFBIG), "the disk is gone"):
+            with pytest.raises(OSError, match=message_part):
+                asyncio.run(archive.append([packed]))
+    assert files(tmp_path)[0].stat().st_size > mark.end
+    (place,) = asyncio.run(archive.append([packed]))
+    assert place.offset == mark.end
+    assert assert_all_readers_agree(*files(tmp_path)) == 7
+
+
+def test_a_file_that_somebody_else_shortened_is_not_written_to(tmp_path):
+    archive = opened(tmp_path)
+    append(archive, b"one")
+    os.truncate(files(tmp_path)[0], 100)
+    with pytest.raises(OSError, match="shortened"):
+        append(archive, b"two")
+
+
 def test_a_new_file_that_cannot_be_filled_is_taken_back(tmp_path):
     archive = opened(tmp_path, max_file=1)
     append(archive, b"one")

@@ -110,6 +110,16 @@ def test_a_directory_without_a_crawl_is_exit_code_4(capsys, tmp_path):
     assert "holds no crawl" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "words", [["status"], ["pages"], ["why", "https://example.org/"], ["export", "--format", "csv"]]
+)
+def test_reading_where_no_crawl_is_is_exit_code_4(words, capsys, tmp_path):
+    name, *more = words
+    assert main([name, str(tmp_path / "nowhere"), *more]) == 4
+    assert "nowhere holds no crawl" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_missing_file_is_one_line(capsys):
     assert main(["robots", "no-such-file", "/"]) == 4
     assert capsys.readouterr().err == "skitter: no-such-file: No such file or directory\n"

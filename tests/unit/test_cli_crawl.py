@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from skitter import api
 from skitter.cli.crawl import default_directory, directory_name
 from skitter.cli.options import FLAGS, resolve
 from skitter.cli.running import Watch
@@ -275,6 +276,10 @@ def test_flags_are_settings():
     assert settings.scope.include == ("[0-9]+", "/docs/")
     assert settings.crawl.max_bytes == 2**30
     assert settings.fetch.deadline == 10.0
+
+
+def test_python_and_the_command_line_name_settings_alike():
+    assert {name.removeprefix("--").replace("-", "_"): flag.key for name, flag in FLAGS.items()} == api._FLAGS
 
 
 def test_the_rate_is_that_of_the_last_seconds():

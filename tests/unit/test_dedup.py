@@ -77,7 +77,9 @@ def test_pages_on_their_way_to_the_store_are_compared_too():
         elsewhere = await duplicates.claim(page("http://b.test/1", b"same", 0b0000, domain="b.test"))
         assert elsewhere is None
         duplicates.committed([first])
-        assert await duplicates.claim(page("http://a.test/5", b"same", None)) is None  # the store answers from here on
+        assert (
+            await duplicates.claim(page("http://a.test/5", b"same", None)) is None
+        )  # the store answers from here on
 
     asyncio.run(scenario())
 

@@ -39,6 +39,7 @@ REPORT = Report(
         HostRecord(host="example.org", domain="example.org", pages=1000, requests=1100, queued=77, delay=1.0, bytes=2**20),
         HostRecord(host="slow.example", domain="slow.example", pages=1, aside=Reason("crawl-delay", "600 s")),
     ],
+    caches={"links": {"hits": 12000.0, "misses": 3.0}},
     warnings=["no contact is set\x1b[2J"],
 )  # fmt: skip
 
@@ -66,6 +67,7 @@ def test_people_get_every_number():
         "200 1,001",
         "404 44",
         "Visits lost and redone 3",
+        "links: hits 12,000, misses 3",
     ):
         assert expected in lines
     assert "example.org 1,000 1,100 0 77 1.0 MiB 1.0s" in lines

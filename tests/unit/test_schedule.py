@@ -96,7 +96,9 @@ def test_an_answer_is_final_unless_the_server_is_unwilling(status):
     assert result.host_delay == 2.0
 
 
-@pytest.mark.parametrize("outcome", [NotModified(EXCHANGE, ()), Redirected(EXCHANGE, 301, (), "http://b.test/", "x")])
+@pytest.mark.parametrize(
+    "outcome", [NotModified(EXCHANGE, ()), Redirected(EXCHANGE, 301, (), "http://b.test/", "x")]
+)
 def test_not_modified_and_redirects_are_answers(outcome):
     assert verdict(outcome).state is State.CRAWLED
 

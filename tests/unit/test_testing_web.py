@@ -294,7 +294,7 @@ def test_every_kind_of_end_occurs_in_the_hostile_web(web):
     assert truth.near
     assert truth.noindex
     assert truth.marked
-    assert set(truth.refused.values()) == set(Refusal) - {Refusal.SCOPE, Refusal.TRAP}
+    assert set(truth.refused.values()) == set(Refusal) - {Refusal.SCOPE}
     assert {Fault.TIMEOUT, Fault.RESET, Fault.PROTOCOL, Fault.HEADERS, Fault.SIZE, Fault.BOMB, None} == set(
         truth.failed.values()
     )

@@ -493,7 +493,7 @@ RULES = st.sampled_from([urls.DEFAULT_RULES, BOLD, UrlRules(tracking_params=(), 
 @given(HREFS, RULES)
 @example("https://www.www./", BOLD)
 @example("https://h/..;sid=1;sid=2/", BOLD)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_both_forms_are_stable_and_share_their_key(url: str, rules: UrlRules):
     key, fetched = urls.key(url, rules), urls.fetched_form(url, rules)
     assert (key is None) == (fetched is None)
@@ -508,7 +508,7 @@ def test_both_forms_are_stable_and_share_their_key(url: str, rules: UrlRules):
 
 
 @given(HREFS, URLS, RULES)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_a_link_is_what_the_parser_says_in_both_forms(href: str, base: str, rules: UrlRules):
     resolved = urls.resolve(href, base)
     if resolved is None:
@@ -519,7 +519,7 @@ def test_a_link_is_what_the_parser_says_in_both_forms(href: str, base: str, rule
 
 
 @given(HREFS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_parts_are_those_of_the_serialised_url(url: str):
     serialised = urls.resolve(url, "about:blank")  # nothing is relative to it
     parts = urls.split(url)
@@ -552,7 +552,7 @@ def test_the_order_of_parameters_makes_no_difference_to_the_key(pairs: list[str]
 
 
 @given(HREFS, HREFS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_no_text_upsets_anything(one: str, other: str):
     assert isinstance(urls.link(one, other), tuple | None)
     assert isinstance(urls.seed(one), str | None)

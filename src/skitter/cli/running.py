@@ -120,9 +120,13 @@ class Watch:
 def snapshot(work: Crawl, watch: Watch, began: float, now: float) -> Progress:
     """The crawl as it is now. Times are monotonic."""
     counts, limits = work.shard.counts, work.settings.crawl
+    ready = (
+        work.stations.frontier.statistics().get("agenda", {}).get("ready")
+    )  # not every frontier counts them
     return Progress(
         counts=counts,
         in_flight=work.shard.in_flight,
+        hosts_ready=None if ready is None else int(ready),
         rate=watch.rate(counts.pages, now),
         elapsed=now - began,
         max_pages=limits.max_pages,

@@ -13,7 +13,7 @@ from skitter.cli.usage import Exit, Parser
 from skitter.display import duration
 from skitter.model import Counts, HostRecord
 from skitter.records import host_record
-from skitter.report import host_table, numbers
+from skitter.report import cache_lines, host_table, numbers
 from skitter.source import Source
 
 
@@ -78,7 +78,4 @@ def as_lines(
     """The status for people."""
     rate = per_second(counts.pages, counts)
     lines = [f"{directory}: {duration(counts.elapsed)} of crawling so far, {rate:.1f} pages/s"]
-    lines += [*numbers(counts), *host_table(hosts)]
-    for name, values in sorted(caches.items()):
-        lines += ["", name, "  " + ", ".join(f"{key} {value:,g}" for key, value in values.items())]
-    return lines
+    return [*lines, *numbers(counts), *host_table(hosts), *cache_lines(caches)]

@@ -130,7 +130,7 @@ class HttpFetcher:
         transfer.prepare(order)
         started = self._clock.now()
         try:
-            code, message = await self._multi.perform(transfer.curl)
+            code, message = await self._multi.perform(transfer.curl, transfer.peer)
             if transfer.refused is not None:
                 return Refused(transfer.refused)
             exchange = self._exchange(visit, order, transfer, started)

@@ -2,9 +2,13 @@
 
 libcurl says which sockets it waits for and when it wants to be woken; the loop watches and calls back. One transfer is
 one awaited call. The bridge belongs to the loop it was made on.
+
+It also looks at a kept connection before it is used again. A server that goes on talking after its answer (a body longer
+than announced, an answer nobody asked for) would have that taken for the next answer; libcurl looks only once a second.
 """
 
 import asyncio
+import select
 
 import pycurl
 
@@ -14,19 +18,24 @@ class Multi:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, keep: int) -> None:
         self._loop = loop
-        self._waiting: dict[pycurl.Curl, asyncio.Future[tuple[int, str]]] = {}
+        self._waiting: dict[pycurl.Curl, tuple[asyncio.Future[tuple[int, str]], str]] = {}
         self._watched: dict[int, int] = {}  # socket → what it is watched for
         self._timer: asyncio.Handle | None = None
+        self._kept = _Kept(keep)
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._wake)
         self._multi.setopt(pycurl.M_MAXCONNECTS, max(keep, 1))
         self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_NOTHING)
 
-    async def perform(self, curl: pycurl.Curl) -> tuple[int, str]:
-        """Carry one transfer to its end. Returns libcurl's code and message, (0, "") when all went well."""
+    async def perform(self, curl: pycurl.Curl, peer: str) -> tuple[int, str]:
+        """Carry one transfer to its end. Returns libcurl's code and message, (0, "") when all went well.
+
+        `peer` names whom a connection leads to: transfers for the same peer may share it, one after the other.
+        """
+        curl.setopt(pycurl.FRESH_CONNECT, self._kept.has_spoken(peer, self._loop.time()))
         done: asyncio.Future[tuple[int, str]] = self._loop.create_future()
-        self._waiting[curl] = done
+        self._waiting[curl] = done, peer
         self._multi.add_handle(curl)
         try:
             return await done
@@ -91,7 +100,48 @@ class Multi:
             self._end(curl, code, message)
 
     def _end(self, curl: pycurl.Curl, code: int, message: str) -> None:
-        done = self._waiting.pop(curl)
+        done, peer = self._waiting.pop(curl)
+        self._kept.keep(peer, curl.getinfo(pycurl.ACTIVESOCKET))  # libcurl forgets it with the next line
         self._multi.remove_handle(curl)
         if not done.done():
             done.set_result((code, message))
+
+
+# libcurl throws out idle connections that have something to read when a transfer begins, but at most once a second.
+_LOUD = 2.0
+
+
+class _Kept:
+    """The sockets of connections that were used last, by their peers.
+
+    A number may be out of date: then it is no open socket, or another's that happens to be readable, and the price of
+    being wrong is one new connection.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._sockets: dict[str, set[int]] = {}
+        self._loud: dict[str, float] = {}  # peers to be met on new connections only, and until when
+        self._poll = select.poll()
+
+    def keep(self, peer: str, fd: int) -> None:
+        """A transfer has ended on this socket; it may be closed already, and then is negative."""
+        if fd < 0:
+            return
+        if len(self._sockets) >= self._capacity and peer not in self._sockets:
+            del self._sockets[next(iter(self._sockets))]
+        self._sockets.setdefault(peer, set()).add(fd)
+
+    def has_spoken(self, peer: str, now: float) -> bool:
+        """Whether something waits to be read on a connection that should be silent. Its end is something, too."""
+        sockets = self._sockets.pop(peer, ())
+        for fd in sockets:
+            self._poll.register(fd, select.POLLIN)
+        if sockets and any(event & select.POLLIN for _, event in self._poll.poll(0)):
+            self._loud[peer] = now + _LOUD
+        for fd in sockets:
+            self._poll.unregister(fd)
+        if not self._loud:
+            return False
+        self._loud = {name: until for name, until in self._loud.items() if until > now}
+        return peer in self._loud

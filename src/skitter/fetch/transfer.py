@@ -62,6 +62,7 @@ class Transfer:
         self.curl = pycurl.Curl()
         self.fault: Fault | None = None  # the limit of ours that ended the transfer
         self.trouble = ""  # what this machine could not give
+        self.peer = ""  # whom the connection leads to
         self.refused: Reason | None = None  # why the guard refused to connect
         self._guard = guard
         self._flight = flight
@@ -105,11 +106,13 @@ class Transfer:
         name = f"[{where.host}]" if ":" in where.host else where.host
         put = self.curl.setopt
         # The URL names the peer and no more: what is asked for is REQUEST_TARGET, byte for byte.
-        put(pycurl.URL, f"{where.scheme}://{name}:{where.port}/")
+        origin = f"{where.scheme}://{name}:{where.port}/"
+        put(pycurl.URL, origin)
         put(pycurl.REQUEST_TARGET, where.path)
         put(pycurl.HTTPHEADER, [f"Host: {where.authority}", *order.lines])
         # Whatever libcurl thinks the host is, it connects here; certificate and SNI stay with the name.
         put(pycurl.CONNECT_TO, [f"::{numeric}:{where.port}"])
+        self.peer = origin + address
         put(pycurl.TIMEOUT_MS, max(1, int(order.deadline * 1000)))
         put(pycurl.CONNECTTIMEOUT_MS, max(1, int(order.connect * 1000)))
 

@@ -86,6 +86,8 @@ class WarcArchive:
         if not packs:
             return []
         before = self._file, self._end, self._fd
+        if self._fd >= 0:
+            _take_back(self._fd, self._end)
         opening = self._begin() if self._fd < 0 or self._end > self._max_file else b""
         group, places, end = [opening], [], self._end + len(opening)
         for pack in packs:
@@ -117,10 +119,10 @@ class WarcArchive:
         return records.warcinfo(name, now, self._about)
 
     def _undo(self, file: str, end: int, fd: int) -> None:
-        """After a write that failed: the files are as they were. If even that fails, the next start cuts."""
+        """After a write that failed: the files are as they were. If even that fails, the next append does it."""
         with suppress(OSError):
             if fd == self._fd:
-                os.ftruncate(fd, end)
+                _take_back(fd, end)
             else:
                 os.close(self._fd)
                 (self._directory / self._file).unlink()
@@ -216,6 +218,15 @@ def _write(fd: int, octets: bytes) -> None:
     left = memoryview(octets)
     while left:
         left = left[os.write(fd, left) :]
+
+
+def _take_back(fd: int, end: int) -> None:
+    """Remove what a failed write left behind the end. Places are only true while the file ends where we think."""
+    size = os.fstat(fd).st_size
+    if size < end:
+        raise OSError(f"the archive was shortened to {size} octets by somebody else, {end} were written")
+    if size > end:
+        os.ftruncate(fd, end)
 
 
 def _sync(fds: Sequence[int], directory: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import dataclasses
 import json
 import signal
 import sys
@@ -13,6 +14,18 @@ import uvloop
 from skitter.testing.web.features import Features
 from skitter.testing.web.running import serve_here
 from skitter.testing.web.web import SyntheticWeb
+
+
+def _pair(text: str) -> tuple[str, object]:
+    name, _, value = text.partition("=")
+    if name not in {field.name for field in dataclasses.fields(Features)}:
+        raise argparse.ArgumentTypeError(
+            f"there is no feature {name!r}; write for example request_interval=2"
+        )
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError as error:
+        raise argparse.ArgumentTypeError(f"{value!r} is not JSON; text goes in double quotes") from error
 
 
 def _arguments() -> argparse.ArgumentParser:
@@ -31,8 +44,9 @@ def _arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("--page-bytes", type=int, help="size of an ordinary page")
     parser.add_argument("--links", type=int, help="links on an ordinary page")
-    parser.add_argument("--foreign-share", type=float, help="share of links to other hosts")
-    parser.add_argument("--poison", help="text that stands on one page")
+    parser.add_argument(
+        "--set", action="append", default=[], type=_pair, metavar="NAME=VALUE", help="any other feature; JSON"
+    )
     parser.add_argument(
         "--robots", action="append", default=[], help="robots.txt variant; repeat for a cycle"
     )
@@ -49,11 +63,10 @@ def _web(options: argparse.Namespace) -> SyntheticWeb:
     if options.description:
         fields = json.loads(options.description)
         return SyntheticWeb(**fields | {"features": Features(**fields["features"])})
-    named = {"page_bytes": options.page_bytes, "links_per_page": options.links, "poison": options.poison}
-    named["foreign_share"] = options.foreign_share
-    changes = {name: value for name, value in named.items() if value is not None} | dict.fromkeys(
-        options.feature, True
-    )
+    changes = dict.fromkeys(options.feature, True) | dict(options.set)
+    for name, value in (("page_bytes", options.page_bytes), ("links_per_page", options.links)):
+        if value is not None:
+            changes[name] = value
     make: dict[str, Callable[..., Features]] = {
         "none": Features,
         "plain": Features.plain,

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from msgspec import Struct
+
 from skitter.model import Fault
 
 # Characters of the private use area (Unicode 23.5): they cannot occur in the generated text. The second stands for the
@@ -45,11 +47,9 @@ class Refusal(StrEnum):
     ROBOTS = "robots"
     SCOPE = "scope"
     REDIRECTS = "redirects"  # one hop too many
-    TRAP = "trap"
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(Struct, frozen=True, gc=False):  # a Struct, because every page makes dozens of them
     """A link: what it means, and how it is written."""
 
     url: str  # what it resolves to, in the plainest spelling; as written when it resolves to nothing
@@ -123,6 +123,7 @@ class Answer:
     codings: tuple[str, ...] = ()  # content codings, in the order they are applied
     chunked: bool = False
     declared_length: int | None = None  # instead of the true Content-Length
+    retry_in: int | None = None  # a Retry-After with the date that is so many seconds after the request
     manner: Manner = None
 
 

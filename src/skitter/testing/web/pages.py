@@ -29,6 +29,8 @@ from skitter.testing.web.words import dice, paragraphs, phrase
 
 # Longer than any client waits; bounded, so that nothing outlives its test for long.
 HANG_SECONDS = 600.0
+# Where a date goes that depends on the moment of the request: the one thing in the web that does. As long as an HTTP date.
+RETRY_DATE = b"@" * 29
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Reply:
     etag: str = ""
     modified: str = ""
     unmodified: bytes = b""  # the 304 that stands for it
+    retry_in: int | None = None  # `RETRY_DATE` stands in the head and has to be replaced
 
     @property
     def size(self) -> int:
@@ -163,6 +166,8 @@ def _head(answer: Answer, resource: Resource, length: int, *, close: bool) -> st
         lines.append(f"ETag: {resource.etag}")
     if resource.modified:
         lines.append(f"Last-Modified: {resource.modified}")
+    if answer.retry_in is not None:
+        lines.append(f"Retry-After: {RETRY_DATE.decode()}")
     if close:
         lines.append("Connection: close")
     return "\r\n".join((*lines, *answer.headers)) + "\r\n\r\n"
@@ -196,4 +201,6 @@ def reply(resource: Resource, answer: Answer, page: Callable[[], str], port: int
     unmodified = ""
     if resource.etag or resource.modified:
         unmodified = _head(Answer(status=304, media="", headers=answer.headers), resource, 0, close=False)
-    return Reply(answer.status, steps, close, resource.etag, resource.modified, unmodified.encode())
+    return Reply(
+        answer.status, steps, close, resource.etag, resource.modified, unmodified.encode(), answer.retry_in
+    )

@@ -7,16 +7,18 @@ moment the log calls the end of a response.
 """
 
 import asyncio
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from email.utils import formatdate
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
 import msgspec
 
 from skitter.testing.web.log import Request
-from skitter.testing.web.pages import Pause, Repeat, Reply, Step
+from skitter.testing.web.pages import RETRY_DATE, Pause, Repeat, Reply, Step
 
 # Rendered replies kept in memory; beyond it they are rendered for each request.
 CACHE_BYTES = 512 * 2**20
@@ -28,9 +30,7 @@ MAX_ENDLESS = 2**31
 # A request to this host makes the log file complete and is not logged itself.
 FLUSH_HOST = "flush.invalid"
 
-_TOO_LARGE = Reply(
-    431, (b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\n\r\n",), close=True
-)
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\n\r\n"
 _encoder = msgspec.json.Encoder()
 
 
@@ -138,6 +138,19 @@ def _is_current(head: bytes, reply: Reply) -> bool:
     return bool(reply.modified) and _field(head, b"If-Modified-Since") == reply.modified
 
 
+def _dated(steps: tuple[Step, ...], when: float) -> tuple[Step, ...]:
+    """The steps with this date; rounded up, so that nobody is asked to come too early."""
+    date = formatdate(math.ceil(when), usegmt=True).encode()
+    return tuple(step.replace(RETRY_DATE, date) if isinstance(step, bytes) else step for step in steps)
+
+
+def _heads(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """What HEAD is answered with."""
+    return tuple(
+        step.partition(b"\r\n\r\n")[0] + b"\r\n\r\n" for step in steps[:1] if isinstance(step, bytes)
+    )
+
+
 class Connection(asyncio.Protocol):
     """One client. One request at a time; what comes early waits."""
 
@@ -173,7 +186,7 @@ class Connection(asyncio.Protocol):
         if self._request is not None or end < 0:
             self._early = data
             if len(data) > MAX_REQUEST_HEAD:
-                self._transport.write(bytes(_TOO_LARGE.steps[0]))  # type: ignore[arg-type]
+                self._transport.write(_TOO_LARGE)
                 self._transport.close()
             return
         self._early = data[end + 4 :]
@@ -202,15 +215,15 @@ class Connection(asyncio.Protocol):
             desk.in_flight[host],
         )  # fmt: skip
         desk.log.open[self._number] = self._request
-        self._close = reply.close or b"\r\nConnection: close" in head
-        steps: Sequence[Step] = reply.steps
+        self._close = reply.close or b"\r\nConnection: close" in head or rest.endswith(b"HTTP/1.0")
+        steps = reply.steps
         if reply.unmodified and _is_current(head, reply):
             self._request.status = 304
             steps = (reply.unmodified,)
+        elif reply.retry_in is not None:
+            steps = _dated(steps, start + reply.retry_in)
         if method == b"HEAD":
-            steps = tuple(
-                step.partition(b"\r\n\r\n")[0] + b"\r\n\r\n" for step in steps[:1] if isinstance(step, bytes)
-            )
+            steps = _heads(steps)
         if desk.latency:
             steps = (Pause(desk.latency), *steps)
         if len(steps) == 1 and isinstance(steps[0], bytes):

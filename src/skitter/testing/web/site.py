@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from skitter.testing.web.features import Features
 from skitter.testing.web.graph import PORT, Anchor, Refusal, Resource, Trap
 from skitter.testing.web.robots import RobotsFile, resources
-from skitter.testing.web.words import below, dice, phrase
+from skitter.testing.web.words import LABELS, dice, labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,22 +111,27 @@ class Site:
             anchors += [link(self.url(target), target) for target in self._hubs]
             children = (2 * self.index + 1, 2 * self.index + 2)
             anchors += [link(self.url("/", web.names[host])) for host in children if host < len(web.names)]
+        texts, roll = labels(), chance.random
         for _ in range(features.links_per_page - len(anchors)):
-            if chance.random() < features.foreign_share:
-                host = web.names[below(chance, len(web.names))]
-                anchors.append(link(self.url(_path(below(chance, count)), host), text=phrase(chance, 2)))
+            text, to = texts[int(roll() * LABELS)], int(roll() * count)
+            if roll() < features.foreign_share:
+                url = self.url(_path(to), web.names[int(roll() * len(web.names))])
+                anchors.append(Anchor(url, f'<a href="{url}">{text}</a>'))
             else:
-                anchors.append(self._way(below(chance, count), page, phrase(chance, 2)))
+                anchors.append(self._way(to, page, text))
         return Resource(
             _path(page), anchors=tuple(anchors), words=features.page_words, text_key=f"{self.name}/{page}"
         )
 
     def _way(self, to: int, page: int, text: str = "next") -> Anchor:
-        """A link to an ordinary page of this host: every third one absolute, the others relative."""
-        url, target = self.url(_path(to)), _path(to)
-        if to % 3 == 0 or not (page and to):
-            return link(url, target if to % 2 else url, text)
-        return link(url, f"{to}.html" if to % 3 == 1 else f"../p/./{to}.html", text)
+        """A link to an ordinary page of this host: some absolute, some rooted, some relative."""
+        target = _path(to)
+        url = f"http://{self.name}{PORT}{target}"
+        if to % 3 == 0 or not page:
+            href = target if to % 2 else url
+        else:
+            href = f"{to}.html" if to % 3 == 1 else f"../p/./{to}.html"
+        return Anchor(url, f'<a href="{href}">{text}</a>')
 
 
 def _path(page: int) -> str:

@@ -7,6 +7,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 from urllib.parse import quote
 
@@ -49,7 +50,7 @@ class SyntheticWeb:
     def __post_init__(self) -> None:
         if not 1 <= self.hosts <= 1_000_000 or self.pages_per_host < 1:
             raise ValueError("a web has 1 to 1,000,000 hosts and at least one page on each")
-        around = Neighbourhood(self.seed, self._names(), self.pages_per_host, self.features)
+        around = Neighbourhood(self.seed, self.names, self.pages_per_host, self.features)
         kinds = self._robots_kinds()
         files = [
             robots.KINDS[kind](self.features, around.names[(index + 1) % self.hosts])
@@ -67,7 +68,9 @@ class SyntheticWeb:
                 self._hands[wing] = index
             self._sites[site.name] = site
 
-    def _names(self) -> tuple[str, ...]:
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The host names."""
         if self.addressing == "literal":
             return tuple(self.address(index) for index in range(self.hosts))
         return tuple(
@@ -80,11 +83,6 @@ class SyntheticWeb:
         return [self.robots[index % len(self.robots)] for index in range(self.hosts)]
 
     # -------------------------------------------------------------------------------------------- addresses
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The host names."""
-        return tuple(self._sites)
 
     def address(self, index: int) -> str:
         """The loopback address of a host."""

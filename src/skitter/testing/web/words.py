@@ -45,6 +45,7 @@ _NUCLEI = ("a", "ai", "e", "ea", "i", "ie", "o", "oa", "ou", "u")
 _CODAS = ("", "", "", "b", "ck", "d", "l", "ll", "m", "n", "nd", "ng", "r", "rn", "s", "st", "t", "x")
 _WORDS = 3000
 _SENTENCES = 4096
+LABELS = 1024
 
 
 def dice(*parts: object) -> random.Random:
@@ -90,6 +91,13 @@ def paragraphs(chance: random.Random, words: int) -> list[str]:
     pool, size, roll = sentences(), _SENTENCES, chance.random
     drawn = [pool[int(roll() * size)] for _ in range(max(1, words // 10))]
     return [" ".join(drawn[i : i + 5]) for i in range(0, len(drawn), 5)]
+
+
+@cache
+def labels() -> tuple[str, ...]:
+    """Link texts of two words."""
+    chance = dice("labels")
+    return tuple(phrase(chance, 2) for _ in range(LABELS))
 
 
 def phrase(chance: random.Random, words: int) -> str:

@@ -1,0 +1,168 @@
+"""What the frontier costs: CPU microseconds, user and system, background threads included.
+
+    python benchmarks/frontier.py [--urls 1000000] [--directory DIR]
+
+Links are offered to 20,000 hosts by Zipf's law, half of them known; visits are leased and settled in groups of 50 with 20
+links each, half known. Each row is measured when the store holds so many URLs: the price must not grow with them.
+"""
+
+import argparse
+import asyncio
+import gc
+import os
+import platform
+import random
+import resource
+import shutil
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+from skitter.backends.rocksdb import RocksFrontier
+from skitter.model import Exchange, Link, Page, Purpose, RobotsCopy, Settlement, State, Verdict, Visit
+from skitter.ports import Mark
+
+HOSTS = 20_000
+GROUP = 50
+LINKS = 20
+VISITS = 2_000
+OFFERED = 20_000
+HEADERS = [("content-type", "text/html; charset=utf-8"), ("server", "nginx"), ("content-length", "18000")]
+
+
+class Web:
+    """Links by Zipf's law, half of them offered before."""
+
+    def __init__(self, seed: int) -> None:
+        self._dice = random.Random(seed)
+        self._weights = list(_cumulated(1 / rank for rank in range(1, HOSTS + 1)))
+        self._made = 0
+        self._known: list[Link] = []
+
+    def new(self, count: int) -> list[Link]:
+        hosts = self._dice.choices(range(HOSTS), cum_weights=self._weights, k=count)
+        links = []
+        for host in hosts:
+            self._made += 1
+            name = f"www.host{host}.example"
+            url = f"https://{name}/some/section/of/the/site/article-{self._made}.html"
+            depth = self._made % 7
+            parent = f"https://{name}/some/section/index.html"
+            links.append(Link(url=url, key=url, host=name, depth=depth, score=-float(depth), parent=parent))
+        self._known = (self._known + links)[-200_000:]
+        return links
+
+    def half_known(self, count: int) -> list[Link]:
+        known = self._dice.choices(self._known, k=count // 2)
+        return [*known, *self.new(count - len(known))]
+
+
+def _cumulated(weights: Iterator[float]) -> Iterator[float]:
+    total = 0.0
+    for weight in weights:
+        total += weight
+        yield total
+
+
+def settlement(visit: Visit, links: list[Link], now: float) -> Settlement:
+    link = visit.link
+    verdict = Verdict(state=State.CRAWLED, host_free=now + 1, host_delay=1.0)
+    exchange = Exchange(link.url, "192.0.2.1", now, now, b"GET", b"head", b"body")
+    if link.purpose is Purpose.ROBOTS:
+        copy = RobotsCopy(origin=link.origin, status=200, access="all", expires=now + 1e6)
+        return Settlement(visit=visit, verdict=verdict, robots=copy, exchange=exchange)
+    page = Page(
+        url=link.url,
+        requested_url=link.url,
+        key=link.key,
+        host=link.host,
+        domain=link.host.removeprefix("www."),
+        status=200,
+        fetched_at=now,
+        depth=link.depth,
+        parent=link.parent,
+        headers=HEADERS,
+        title="The title of an article of usual length",
+        digest=f"sha1:{hash(link.key):x}",
+        simhash=hash(link.key) & (2**64 - 1),
+        text="",
+    )
+    return Settlement(visit=visit, verdict=verdict, page=page, links=links, exchange=exchange, status=200)
+
+
+async def cost(work: Callable[[], Awaitable[int]]) -> float:
+    """CPU microseconds per unit."""
+    gc.collect()
+    began = time.process_time()
+    units = await work()
+    return (time.process_time() - began) / max(units, 1) * 1e6
+
+
+class Bench:
+    def __init__(self, directory: Path) -> None:
+        self.frontier = RocksFrontier(directory)
+        self.web = Web(1)
+        self.now = 1_000_000.0
+
+    async def fill(self, urls: int) -> None:
+        while (await self.frontier.counts()).added < urls:
+            await self.frontier.add(self.web.new(1000), [], self.now)
+
+    async def add(self) -> int:
+        for batch in self.offers:
+            await self.frontier.add(batch, [], self.now)
+        return OFFERED
+
+    async def visit(self) -> int:
+        done = 0
+        while done < VISITS:
+            self.now += 2
+            visits = await self.frontier.lease(GROUP, self.now)
+            settlements = [settlement(visit, self.found.pop(), self.now) for visit in visits]
+            await self.frontier.settle(settlements, Mark("a", done), self.now)
+            done += len(visits)
+        return done
+
+    async def row(self, urls: int) -> str:
+        await self.fill(urls)
+        self.offers = [self.web.half_known(500) for _ in range(OFFERED // 500)]
+        self.found = [[] for _ in range(VISITS + GROUP)]
+        robots = await cost(self.visit)  # most of these are for a robots.txt, at first
+        added = await cost(self.add)
+        self.found = [self.web.half_known(LINKS) for _ in range(VISITS + GROUP)]
+        visited = await cost(self.visit)
+        self.found = [[] for _ in range(VISITS + GROUP)]
+        bare = await cost(self.visit)
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+        return f"{urls:>10,} {added:>12.1f} {visited:>14.1f} {bare:>14.1f} {robots:>12.1f} {memory:>10}"
+
+
+async def main(urls: int, directory: Path) -> None:
+    print(f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores, CPU µs each\n")
+    print("      URLs  add (1/2 new)  visit+20 links  visit, no links  robots first  peak MiB")
+    bench = Bench(directory)
+    await bench.frontier.open(bench.now)
+    size = 100_000
+    while size <= urls:
+        print(await bench.row(size), flush=True)
+        size *= 10
+    print(bench.frontier.statistics())
+    began = time.perf_counter()
+    bench.frontier.abandon()
+    await bench.frontier.open(bench.now)
+    print(f"\nopened again after a kill in {time.perf_counter() - began:.2f} s")
+    await bench.frontier.close()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--urls", type=int, default=1_000_000)
+    parser.add_argument("--directory", type=Path)
+    arguments = parser.parse_args()
+    where = arguments.directory or Path(tempfile.mkdtemp(prefix="skitter-bench-"))
+    try:
+        asyncio.run(main(arguments.urls, where / "state"))
+    finally:
+        if arguments.directory is None:
+            shutil.rmtree(where)
