@@ -40,7 +40,7 @@ def _greedy(web, host):
         number = max(waiting)
         waiting.remove(number)
         order.append(number)
-        page = site.resources.get(f"/n/{number}.html")
+        page = site.find(f"/n/{number}.html")
         if page is None or number % 6 == 0:
             continue
         for anchor in page.anchors:

@@ -79,6 +79,28 @@ def test_json_is_all_there_is_on_standard_output(server, tmp_path):
     assert f"page 200 {server.seeds()[0]}" in run.stderr
 
 
+def test_every_export_of_a_real_crawl_has_its_pages(server, tmp_path):
+    run = skitter(tmp_path, words(server, "crawl", server.seeds()[0], "--delay", "0", "-o", "d", "--json"))
+    fetched = json.loads(run.stdout)["counts"]["pages"]
+    assert fetched == len(server.truth(seeds=1).pages) > 1
+    made = {}
+    for name in ("jsonl", "csv", "urls", "links", "cdxj"):
+        export = skitter(
+            tmp_path, [sys.executable, "-m", "skitter", "export", "d", "--format", name, "-o", name]
+        )
+        assert export.returncode == 0, export.stderr
+        made[name] = (tmp_path / name).read_text(encoding="utf-8").splitlines()
+    pages = [json.loads(line) for line in made["jsonl"]]
+    urls = {page["url"] for page in pages if page["status"] == 200}
+    assert len(urls) == fetched
+    assert all(page["text"] for page in pages if page["status"] == 200)
+    assert {line.partition(",")[0] for line in made["csv"][1:]} >= urls
+    assert {json.loads(line)["url"] for line in made["urls"]} >= urls
+    assert {line.partition(",")[0] for line in made["links"][1:]} <= urls
+    assert {json.loads(line.split(" ", 2)[2])["url"] for line in made["cdxj"]} >= urls
+    assert made["cdxj"] == sorted(made["cdxj"])
+
+
 def test_quiet_says_nothing(server, tmp_path):
     run = skitter(tmp_path, words(server, "crawl", server.seeds()[0], "--delay", "0", "-o", "d", "-q"))
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")

@@ -66,7 +66,7 @@ class Findings:
         href = href.strip(SPACE)
         if not href.isprintable():
             href = href.translate(_DROPPED)
-        if not href or href[0] == "#" or _NOT_WEB.match(href):
+        if not href or href[0] == "#" or (href[0] != "/" and _NOT_WEB.match(href)):
             return
         known = self.hrefs.get(href)
         if known is None:

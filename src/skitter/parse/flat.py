@@ -15,6 +15,7 @@ from skitter.parse.tree import read_links
 # Worst cases measured with Lexbor 2: 8,000 tags nested 0.2 s; 64 KiB of attributes on one element 0.4 s;
 # 300,000 reconstructed formatting elements 0.3 s and 110 MB.
 _MAX_TAGS = 8_000
+_MAX_ATTRIBUTES = 256  # on one element
 _MAX_UNCHECKED = 64 * 1024
 _MAX_RECONSTRUCTED = 300_000
 _FEW_TAGS = 1_000  # (n/2)² is still below the limit
@@ -24,7 +25,7 @@ _FORMATTING = re.compile(
     rb"<(?=[bcefinstuBCEFINSTU])(?i:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\t\n\f\r /]"
 )
 _FLOOD = re.compile(
-    rb"<[a-zA-Z][^\t\n\f\r />]*+(?=(?:%b){%d})" % (markup.ATTRIBUTE.encode(), markup.MAX_ATTRIBUTES),
+    rb"<[a-zA-Z][^\t\n\f\r />]*+(?=(?:%b){%d})" % (markup.ATTRIBUTE.encode(), _MAX_ATTRIBUTES),
     re.VERBOSE,
 )
 _SLOPPY = re.compile(r"<[\t\n\f\r ]++a(?=[\t\n\f\r /])", re.IGNORECASE)
@@ -47,40 +48,41 @@ def is_tame(source: bytes) -> bool:
 def read(source: str, findings: Findings) -> None:
     """Go through the tags."""
     add = findings.pieces.append
-    templates = 0
+    templates = drawings = 0  # how deep we are in them
     heading: int | None = None
-    for tag in markup.tags(source):
-        name = tag.name
-        if templates and name != "template":
+    for tag in markup.tags(source.replace("\0", "")):
+        name, change = tag.name, -1 if tag.end else 1
+        if name == "template":
+            templates = max(0, templates + change)
+        if templates:
             continue
-        if tag.text and not templates:
+        if tag.text:
             add(markup.unescape(tag.text))
-        if name not in INLINE and name not in UNSEEN and name:
+        if name not in INLINE and name not in UNSEEN:
             add(" ")
+        if name == "svg":
+            drawings = max(0, drawings + change)
         if tag.end:
-            if name == "template":
-                templates = max(0, templates - 1)
-            elif name == "h1" and heading is not None and not findings.heading:
+            if name == "h1" and heading is not None and not findings.heading:
                 findings.heading = folded("".join(findings.pieces[heading:]))
             continue
         found = ELEMENTS.get(name)
         if found is not None:
             found(findings, markup.attributes(tag.written))
-        if name in UNSEEN:
-            templates += name == "template"
-            _pass_over(tag, findings)
-        elif tag.content:
-            add(tag.content)  # <xmp>
+        if tag.content:
+            _look_inside(tag, findings, in_drawing=drawings > 0)
         elif name == "h1" and heading is None:
             heading = len(findings.pieces)
 
 
-def _pass_over(tag: markup.Tag, findings: Findings) -> None:
+def _look_inside(tag: markup.Tag, findings: Findings, *, in_drawing: bool) -> None:
     if tag.name == "title":
-        if findings.title is None:
+        if findings.title is None and not in_drawing:
             findings.title = folded(markup.unescape(tag.content))
     elif tag.name in ("noscript", "noframes"):
         read_links(tag.content, findings)
+    elif tag.name not in UNSEEN:
+        findings.pieces.append(tag.content)  # <xmp>
 
 
 def sloppy_anchors(source: str, findings: Findings) -> None:

@@ -8,15 +8,13 @@ two places that only matter to scripts: the escaped states of <script>, and CDAT
 import re
 from collections.abc import Iterator
 from html.entities import html5
-from itertools import islice
 
 from msgspec import Struct
 
 Attributes = dict[str, str | None]
 
 SPACE = " \t\n\f\r"  # ASCII white space of the standards; str.strip() alone knows many more
-# An element with more is an attack; the rest is not looked at.
-MAX_ATTRIBUTES = 256
+_MAX_WRITTEN = 64 * 1024  # characters of a tag that are looked at: longer ones hold data, not addresses
 
 # 13.2.5.32 to 13.2.5.39, in verbose syntax. A quote that is never closed takes the rest of the document.
 _GAP = r"[\t\n\f\r\ /]*+"
@@ -82,10 +80,8 @@ def tags(source: str) -> Iterator[Tag]:
 def attributes(written: str) -> Attributes:
     """Attributes by their lower-case names; of two with one name the first counts."""
     found: Attributes = {}
-    for match in islice(_PARTS.finditer(written), MAX_ATTRIBUTES):
-        name, double, single, bare = match.groups()
-        value = next((v for v in (double, single, bare) if v is not None), None)
-        found.setdefault(name.lower(), unescape(value, attribute=True) if value else value)
+    for name, double, single, bare in _PARTS.findall(written[:_MAX_WRITTEN]):
+        found.setdefault(name.lower(), unescape(double or single or bare, attribute=True))
     return found
 
 

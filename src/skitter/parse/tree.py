@@ -14,14 +14,12 @@ _OPTIONS = int(
     LexborDocumentOptions.WO_EVENTS
 )  # events would copy a selected <option> into <selectedcontent>
 
-_BLANK = LexborHTMLParser("<!-- -->")
+_BLANK = LexborHTMLParser("<body><!-- -->")
 _ID = {
     name: _BLANK.create_node(name).tag_id
     for name in INLINE | UNSEEN | ELEMENTS.keys() | {"h1", "head", "svg"}
 }
-_COMMENTS = (
-    {node.tag_id for node in _BLANK.root.parent.iter() if node.is_comment_node} if _BLANK.root else set()
-)
+_COMMENTS = {node.tag_id for node in _BLANK.css("body")[0].traverse() if node.is_comment_node}
 _FOUND = {_ID[name]: found for name, found in ELEMENTS.items()}
 _INLINE = frozenset(_ID[name] for name in INLINE)
 _UNSEEN = frozenset(_ID[name] for name in UNSEEN) | _COMMENTS
@@ -49,7 +47,7 @@ def read(source: bytes, findings: Findings) -> None:
         elif tag == _H1 and heading is None:
             heading = node
     for node in inline:
-        node.unwrap()
+        node.unwrap(delete_empty=True)
     for node in unseen:
         node.decompose()
     root.merge_text_nodes()

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from skitter.backends import rules
+from skitter.backends.rocksdb.hosts import Named
 from skitter.backends.rocksdb.layout import fp8, spot24
 from skitter.backends.rocksdb.records import FOREIGN, QUEUED, REFUSED, Entry, entry_of
 from skitter.backends.rocksdb.seen import ALWAYS, NEVER
@@ -16,35 +17,37 @@ def add(
     shard: Shard, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]], now: float
 ) -> list[bytes]:
     """Accept and refuse links; the ids of all, in order. How many were new shows in the counts."""
-    ids = [_add(shard, link, now) for link in links]
+    ids = []
+    counts, recent, named, secret = shard.counts, shard.seen.recent, shard.hosts.named, shard.store.secret
+    for link in links:
+        if link.purpose is Purpose.ROBOTS:
+            ids.append(_add_robots(shard, link, now))
+            continue
+        host = named(link.host)
+        id16 = host.dom8 + fp8(link.key, secret)
+        ids.append(id16)
+        rank = recent.get(id16)
+        if rank is not None and (link.level, -link.score) >= rank:
+            counts.seen += 1
+            counts.known += 1
+        else:
+            _look_up(shard, id16, host, link, now)
     ids += [_refuse(shard, link, reason, now) for link, reason in refused]
     return ids
 
 
-def _add(shard: Shard, link: Link, now: float) -> bytes:
-    if link.purpose is Purpose.ROBOTS:
-        return _add_robots(shard, link, now)
-    named, seen, counts = shard.hosts.named(link.host), shard.seen, shard.counts
-    id16 = named.dom8 + fp8(link.key, shard.store.secret)
-    rank = seen.recent.get(id16)
-    if rank is not None and (link.level, -link.score) >= rank:
-        counts.seen += 1
-        counts.known += 1
-        return id16
-    entry = None
-    if rank is not None or seen.perhaps(id16):
-        entry = shard.entry(id16)
-        if entry is None:
-            seen.false_alarm()
+def _look_up(shard: Shard, id16: bytes, host: Named, link: Link, now: float) -> None:
+    """A link that was not offered lately, or not as urgently."""
+    seen = shard.seen
+    entry = shard.entry(id16) if id16 in seen.recent or seen.perhaps(id16) else None
     if entry is not None and entry.state != REFUSED:
-        counts.seen += 1
-        counts.known += 1
+        shard.counts.seen += 1
+        shard.counts.known += 1
         _move_forward(shard, id16, entry, link)
-    elif named.foreign:
+    elif host.foreign:
         _forward(shard, id16, entry, link, now)
     else:
         _accept(shard, id16, entry, link, now)
-    return id16
 
 
 def _accept(shard: Shard, id16: bytes, known: Entry | None, link: Link, now: float) -> None:
@@ -59,7 +62,7 @@ def _accept(shard: Shard, id16: bytes, known: Entry | None, link: Link, now: flo
         entry.first_seen, entry.status, entry.crawl_count = known.first_seen, known.status, known.crawl_count
     accepted = shard.enqueue(id16, entry)
     shard.counts.added += accepted
-    shard.seen.recent.put(id16, (link.level, -link.score) if accepted else ALWAYS)
+    shard.seen.recent[id16] = (int(link.level), -link.score) if accepted else ALWAYS
 
 
 def _forward(shard: Shard, id16: bytes, known: Entry | None, link: Link, now: float) -> None:
@@ -72,13 +75,13 @@ def _forward(shard: Shard, id16: bytes, known: Entry | None, link: Link, now: fl
     entry.state = FOREIGN
     shard.keep(id16, entry)
     shard.send(link)
-    shard.seen.recent.put(id16, NEVER)
+    shard.seen.recent[id16] = NEVER
 
 
 def _move_forward(shard: Shard, id16: bytes, entry: Entry, link: Link) -> None:
     """A link that still waits is wanted more urgently by somebody else. It keeps its age."""
     if entry.state != QUEUED or id16 in shard.leases:
-        shard.seen.recent.put(id16, (entry.level, -entry.score) if entry.state == QUEUED else NEVER)
+        shard.seen.recent[id16] = (entry.level, -entry.score) if entry.state == QUEUED else NEVER
         return
     if rules.better(link.level, link.score, entry.level, entry.score):
         old = entry.level, spot24(entry.score, entry.seq, id16)
@@ -88,7 +91,7 @@ def _move_forward(shard: Shard, id16: bytes, entry: Entry, link: Link) -> None:
         if entry.due is None:
             _move(shard, id16, entry, *old)
         shard.keep(id16, entry)
-    shard.seen.recent.put(id16, (entry.level, -entry.score))
+    shard.seen.recent[id16] = entry.level, -entry.score
 
 
 def _move(shard: Shard, id16: bytes, entry: Entry, level: int, spot: bytes) -> None:
@@ -112,7 +115,7 @@ def _refuse(shard: Shard, link: Link, reason: Reason, now: float) -> bytes:
     entry = entry_of(link, 0, now)
     shard.enter(entry, REFUSED, reason)
     shard.keep(id16, entry)
-    shard.seen.recent.put(id16, ALWAYS)
+    shard.seen.recent[id16] = ALWAYS
     return id16
 
 

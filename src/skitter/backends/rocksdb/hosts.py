@@ -7,7 +7,7 @@ were touched into the batch of the verb that did it. After a commit any state ma
 from typing import NamedTuple
 
 from skitter import urls
-from skitter.backends.rocksdb.generations import Generations
+from skitter.backends.rocksdb.bounded import Bounded
 from skitter.backends.rocksdb.layout import fp8
 from skitter.backends.rocksdb.records import HostState, decode_host, encode
 from skitter.backends.rocksdb.store import Batch
@@ -29,8 +29,8 @@ class Hosts:
         self._batch = batch
         self._secret = secret
         self._shard, self._shards = shard, shards
-        self._names: Generations[str, Named] = Generations(4 * capacity)
-        self._states: Generations[bytes, HostState] = Generations(capacity)
+        self._names: Bounded[str, Named] = Bounded(4 * capacity)
+        self._states: Bounded[bytes, HostState] = Bounded(capacity)
         self.touched: dict[bytes, HostState] = {}
 
     def named(self, name: str) -> Named:
@@ -40,7 +40,7 @@ class Hosts:
             domain = urls.registrable_domain(name)
             foreign = self._shards > 1 and urls.shard(domain, self._shards) != self._shard
             named = Named(fp8(name, self._secret), fp8(domain, self._secret), foreign)
-            self._names.put(name, named)
+            self._names[name] = named
         return named
 
     def get(self, host8: bytes) -> HostState | None:
@@ -51,7 +51,7 @@ class Hosts:
             if packed is None:
                 return None
             state = decode_host(packed)
-            self._states.put(host8, state)
+            self._states[host8] = state
         return state
 
     def at(self, host8: bytes) -> HostState:
@@ -64,7 +64,7 @@ class Hosts:
     def new(self, name: str, named: Named) -> HostState:
         """The state of a host that is met for the first time."""
         state = HostState(name, named.dom8, [0] * len(Level), [b""] * len(Level))
-        self._states.put(named.host8, state)
+        self._states[named.host8] = state
         self.touched[named.host8] = state
         return state
 

@@ -5,7 +5,7 @@ lease, and the queue is never read from the host's beginning, where the tombston
 """
 
 from skitter.backends import rules
-from skitter.backends.rocksdb.generations import Generations
+from skitter.backends.rocksdb.bounded import Bounded
 from skitter.backends.rocksdb.layout import SPOT, after
 from skitter.backends.rocksdb.records import HostState
 from skitter.backends.rocksdb.store import Batch
@@ -20,7 +20,7 @@ class Queue:
 
     def __init__(self, batch: Batch, hosts: int) -> None:
         self._batch = batch
-        self._ahead: Generations[bytes, Window] = Generations(hosts)  # behind the head of (host, level)
+        self._ahead: Bounded[bytes, Window] = Bounded(hosts)  # behind the head of (host, level)
 
     def push(self, host8: bytes, state: HostState, level: int, spot: bytes) -> None:
         """A link waits."""
@@ -46,11 +46,11 @@ class Queue:
             return
         if not state.levels[level]:
             state.heads[level] = b""
-            self._ahead.drop(prefix)
+            self._ahead.pop(prefix, None)
             return
         if ahead is None:
             ahead = Window("queue", prefix + spot, after(prefix), _READ_AHEAD)
-            self._ahead.put(prefix, ahead)
+            self._ahead[prefix] = ahead
         following = ahead.first(self._batch, state.levels[level])
         if following is None:
             raise AssertionError(f"the queue of {state.name} has lost {state.levels[level]} links")

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.msgpack import decode
 from rbloom import Bloom
 
-from skitter.backends.rocksdb.generations import Generations
+from skitter.backends.rocksdb.bounded import Bounded
 from skitter.backends.rocksdb.records import encode
 from skitter.backends.rocksdb.store import Batch, Store
 
@@ -52,10 +52,11 @@ class Seen:
 
     def __init__(self, store: Store, batch: Batch, expected: int) -> None:
         self._store = store
-        self.recent: Generations[bytes, Rank] = Generations(_RECENT)
+        self.recent: Bounded[bytes, Rank] = Bounded(_RECENT)
         self._cursor = b""  # how far the filter is rebuilt
         self._filters, self.complete = self._load(batch, expected)
-        self._asked = self._spared = self._false = 0
+        self._last = self._filters[-1]
+        self._asked = self._spared = 0
 
     def _load(self, batch: Batch, expected: int) -> tuple[list[Filter], bool]:
         note = self._store.get("default", _KEY)
@@ -78,23 +79,20 @@ class Seen:
         if not self.complete:
             return True
         self._asked += 1
-        if any(id16 in one.bloom for one in self._filters):
-            return True
+        for one in self._filters:
+            if id16 in one.bloom:
+                return True
         self._spared += 1
         return False
 
     def add(self, id16: bytes) -> None:
         """This URL has a record from now on."""
-        last = self._filters[-1]
-        if last.items >= last.capacity:
-            last = _new(2 * last.capacity)
-            self._filters.append(last)
+        last = self._last
         last.bloom.add(id16)
         last.items += 1
-
-    def false_alarm(self) -> None:
-        """The filter said perhaps, and the store said no."""
-        self._false += self.complete
+        if last.items >= last.capacity:
+            self._last = _new(2 * last.capacity)
+            self._filters.append(self._last)
 
     def rebuild(self) -> None:
         """Read the next slice of the URLs into the filter, if it is not whole."""
@@ -131,7 +129,6 @@ class Seen:
             "false_positive_rate": 1 - math.prod(1 - rate for rate in wrong),
             "asked": self._asked,
             "spared": self._spared,
-            "false_positives": self._false,
             "complete": float(self.complete),
         }
         return {"seen": numbers, "recent": {"entries": len(self.recent), "capacity": _RECENT}}

@@ -12,7 +12,7 @@ from skitter import urls
 from skitter.backends import rules
 from skitter.backends.rocksdb import twins
 from skitter.backends.rocksdb.agenda import Agenda
-from skitter.backends.rocksdb.generations import Generations
+from skitter.backends.rocksdb.bounded import Bounded
 from skitter.backends.rocksdb.hosts import Hosts
 from skitter.backends.rocksdb.layout import RECRAWL, RETRY, after, fp8, number8, spot24, time8
 from skitter.backends.rocksdb.queue import Queue
@@ -72,7 +72,7 @@ class Shard:
         self.suspects = {id16: decode_suspicion(value) for id16, value in store.scan_all("suspects")}
         self.retries = Window("due", RETRY, after(RETRY), _DUE_WINDOW)
         self.recrawls = Window("due", RECRAWL, after(RECRAWL), _DUE_WINDOW)
-        self.rules_until: Generations[str, float] = Generations(window)  # origin -> expiry of its robots.txt
+        self.rules_until: Bounded[str, float] = Bounded(window)  # origin -> expiry of its robots.txt
         self.first_out = b""  # nothing in the outbox stands before this key
         self.alone = b""  # the visit that must be the only one in flight
         self.drain = b""  # the host whose suspected visit waits until nothing is in flight
@@ -143,11 +143,13 @@ class Shard:
                 self.enter(entry, REFUSED, state.aside)
                 self.keep(id16, entry)
             return False
-        self.enter(entry, QUEUED, entry.reason)
+        entry.state = QUEUED
+        self.counts.queued += 1
         self.queue.push(host8, state, entry.level, spot24(entry.score, entry.seq, id16))
-        state.hops += bool(entry.origin)
-        self.hosts.touch(host8, state)
-        self.keep(id16, entry)
+        if entry.origin:
+            state.hops += 1
+        self.hosts.touched[host8] = state
+        self.batch.changes["urls"][id16] = encode(entry)
         return True
 
     def wait(self, id16: bytes, entry: Entry, due: float) -> None:
@@ -251,7 +253,7 @@ class Shard:
         if until is None:
             copy = self.robots(origin)
             until = copy.expires if copy is not None else 0.0
-            self.rules_until.put(origin, until)
+            self.rules_until[origin] = until
         return until
 
     def keep_robots(self, copy: RobotsCopy) -> None:
@@ -262,7 +264,7 @@ class Shard:
             self.send(rules.carry(copy, home))
             return
         self.batch.put("robots", copy.origin.encode(), encode(copy))
-        self.rules_until.put(copy.origin, copy.expires)
+        self.rules_until[copy.origin] = copy.expires
         state = self.hosts.get(named.host8)
         if state is not None:
             state.held = 0.0

@@ -161,6 +161,12 @@ class SyntheticWeb:
         return tuple(reply(resource, answer, page, port) for answer in resource.answers)
 
 
+def botcrawler_site(seed: int = 0, pages: int = 60, interval: int = 1) -> SyntheticWeb:
+    """A host of numbered pages with markers, sloppy anchors and a Request-rate, and a second such host that only links lead to."""
+    features = Features(numbered=True, request_interval=interval, links_per_page=4)
+    return SyntheticWeb(seed, 2, pages, features, robots=("request-rate",))
+
+
 def _domain(host: str) -> str:
     """The registrable domain: .test is in no public suffix list, so the last two labels; an address is its own."""
     return host if host[-1].isdigit() else ".".join(host.split(".")[-2:])
