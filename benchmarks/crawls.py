@@ -57,8 +57,23 @@ def floor(server: Server, pages: list[str]) -> dict[str, float]:
 def skitter(server: Server, near: bool) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="skitter-bench-") as folder:
         resolve = [f"--resolve={host}:{address}" for host, address in server.web.resolve_map().items()]
-        command = [sys.executable, "-m", "skitter", "crawl", *server.seeds(), "-o", f"{folder}/crawl", "--json", "-q"]
-        command += ["--allow-private=127.0.0.0/8", "--delay=0s", f"--per-host={CONNECTIONS}", f"--concurrency={CONNECTIONS}"]
+        command = [
+            sys.executable,
+            "-m",
+            "skitter",
+            "crawl",
+            *server.seeds(),
+            "-o",
+            f"{folder}/crawl",
+            "--json",
+            "-q",
+        ]
+        command += [
+            "--allow-private=127.0.0.0/8",
+            "--delay=0s",
+            f"--per-host={CONNECTIONS}",
+            f"--concurrency={CONNECTIONS}",
+        ]
         command += ["--set", f"dedup.near={str(near).lower()}", *resolve]
         cost = timed(command)
     report = json.loads(cost["output"])  # type: ignore[arg-type]
@@ -82,7 +97,11 @@ def summary(runs: list[dict[str, float]]) -> dict[str, float]:
 def main() -> int:
     """One table and one JSON file."""
     web = SyntheticWeb(seed=1, hosts=1, pages_per_host=3000, features=Features.plain(foreign_share=0.0))
-    runs: dict[str, list[dict[str, float]]] = {"raw fetch floor": [], "skitter": [], "skitter, exact duplicates only": []}
+    runs: dict[str, list[dict[str, float]]] = {
+        "raw fetch floor": [],
+        "skitter": [],
+        "skitter, exact duplicates only": [],
+    }
     with serve_process(web) as server:
         pages = sorted(server.truth("host").pages)
         floor(server, pages)  # every page is rendered once before anybody is timed
@@ -99,7 +118,14 @@ def main() -> int:
             f"{row['spread']:>9.3f}{row['cpu_per_1000_pages'] / base:>9.1f}{row['peak_mb']:>9.0f}"
         )
     OUT.mkdir(exist_ok=True)
-    machine = {"python": platform.python_version(), "cores": os.cpu_count(), "machine": platform.machine(), "system": platform.platform()}
+    machine = {
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "machine": platform.machine(),
+        "system": platform.platform(),
+    }
     (OUT / "crawls.json").write_text(json.dumps({"machine": machine, "table": table}, indent=1))
-    print(f"\n{machine['system']}, Python {machine['python']}, {machine['cores']} cores; details in {OUT / 'crawls.json'}")
+    print(
+        f"\n{machine['system']}, Python {machine['python']}, {machine['cores']} cores; details in {OUT / 'crawls.json'}"
+    )
     return 0

@@ -15,8 +15,8 @@ from pathlib import Path
 from skitter.cli import COMMANDS
 from skitter.cli.usage import Exit, Parser
 from skitter.settings import SECTIONS
-from skitter.settings_rules import RANGES
-from skitter.settings_values import KEYS, Key, optional, show
+from skitter.settings.rules import RANGES
+from skitter.settings.values import KEYS, Key, optional, show
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 MADE = "<!-- made by scripts/reference.py; do not edit -->"

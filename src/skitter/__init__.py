@@ -1,14 +1,14 @@
 """Skitter: a polite web crawler that never loses work.
 
-    import asyncio, skitter
+import asyncio, skitter
 
-    async def main():
-        run = skitter.crawl("https://example.org", max_pages=100)
-        async for page in run:
-            print(page.status, page.url, page.title)
-        print(run.report.counts.pages)
+async def main():
+    run = skitter.crawl("https://example.org", max_pages=100)
+    async for page in run:
+        print(page.status, page.url, page.title)
+    print(run.report.counts.pages)
 
-    asyncio.run(main())
+asyncio.run(main())
 """
 
 from typing import TYPE_CHECKING, Any

@@ -13,7 +13,7 @@ from skitter.events import Event, Events, Settled
 from skitter.model import Page
 from skitter.report import Report
 from skitter.settings import Settings
-from skitter.settings_file import load
+from skitter.settings.file import load
 
 _AHEAD = 100  # pages that may wait for the caller before leasing pauses
 
@@ -75,7 +75,9 @@ class Run:
     def report(self) -> Report:
         """What the run came to; there is none before its end."""
         if self._report is None:
-            raise RuntimeError("the crawl has not ended yet: iterate to its end, or await aclose(), before reading the report")
+            raise RuntimeError(
+                "the crawl has not ended yet: iterate to its end, or await aclose(), before reading the report"
+            )
         return self._report
 
     def __aiter__(self) -> AsyncIterator[Page]:

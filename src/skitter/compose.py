@@ -15,7 +15,6 @@ from skitter.backends.rocksdb import open_reader as open_state
 from skitter.backends.warc import Reader as ArchiveReader
 from skitter.backends.warc import WarcArchive
 from skitter.clock import SystemClock
-from skitter.shard import Shard, Stop
 from skitter.dedup import Duplicates
 from skitter.directory import CrawlDirectory
 from skitter.events import Event, Events, Warned
@@ -32,6 +31,7 @@ from skitter.robots import product_token
 from skitter.scope import Scope
 from skitter.seeds import BadSeed
 from skitter.settings import Settings, SettingsError
+from skitter.shard import Shard, Stop
 from skitter.visit import Stations
 
 _TOP_HOSTS = 20
@@ -160,7 +160,9 @@ def _fitted(settings: Settings, events: Events) -> Settings:
     return dataclasses.replace(
         settings,
         crawl=dataclasses.replace(settings.crawl, concurrency=concurrency),
-        fetch=dataclasses.replace(settings.fetch, keep_connections=min(settings.fetch.keep_connections, keep)),
+        fetch=dataclasses.replace(
+            settings.fetch, keep_connections=min(settings.fetch.keep_connections, keep)
+        ),
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from skitter.ports import StateError
 from skitter.settings import Settings
-from skitter.settings_file import dump, load
+from skitter.settings.file import dump, load
 
 # What may not change once a crawl is made: keys would no longer find their records.
 FIXED = ("urls",)

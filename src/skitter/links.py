@@ -10,7 +10,7 @@ from collections import OrderedDict
 from msgspec.structs import replace
 
 from skitter import urls
-from skitter.model import Document, Level, Link, Reason
+from skitter.model import Document, Link, Reason
 from skitter.schedule import COUNTS_IN_LINKS, strategy
 from skitter.scope import Scope
 from skitter.settings import Settings

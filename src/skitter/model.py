@@ -244,7 +244,9 @@ class Verdict(Struct, frozen=True, kw_only=True):
         None  # what the host is owed after every response, kept for a start after a crash
     )
     host_aside: Reason | None = None  # nothing more is wanted from this host (ROBOTS: from the origin's host)
-    origin_held: float | None = None  # ROBOTS only: no page and no robots.txt of the origin's host before then
+    origin_held: float | None = (
+        None  # ROBOTS only: no page and no robots.txt of the origin's host before then
+    )
 
 
 class RobotsCopy(Struct, frozen=True, array_like=True, kw_only=True):

@@ -29,7 +29,13 @@ class Permissions:
         if not rules.reachable:
             return Reason("robots.unreachable", "robots.txt could not be read, so nothing is allowed")
         line = rules.line(url)
-        where = f"line {line.number}: {line.text}" if line and line.number else line.text if line else "it is too long to match"
+        where = (
+            f"line {line.number}: {line.text}"
+            if line and line.number
+            else line.text
+            if line
+            else "it is too long to match"
+        )
         return Reason("robots", f"robots.txt {where}")
 
     async def renew(self, copy: RobotsCopy) -> RobotsRules:

@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from skitter.display import amount, count, duration, moment, printable, shortened, table
+from skitter.export.records import host_record
 from skitter.model import Counts, HostRecord
-from skitter.records import host_record
 
 # What a run can come to, and what is said about it.
 OUTCOMES: Mapping[str, str] = {

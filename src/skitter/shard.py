@@ -71,7 +71,9 @@ class Shard:
         """Offer seeds; the scope is measured from those that are wanted. Says how many were new."""
         waiting, new = iter(seeds), 0
         while batch := list(islice(waiting, _SEED_BATCH)):
-            judged = [_unusable(seed) if isinstance(seed, BadSeed) else self._at.links.seed(seed) for seed in batch]
+            judged = [
+                _unusable(seed) if isinstance(seed, BadSeed) else self._at.links.seed(seed) for seed in batch
+            ]
             wanted = [link for link, reason in judged if reason is None]
             refused = [(link, reason) for link, reason in judged if reason is not None]
             self._take_into_scope(wanted)

@@ -18,7 +18,7 @@ from skitter.backends.rocksdb import RocksFrontier
 from skitter.backends.warc import WarcArchive
 from skitter.events import Events
 from skitter.process import run
-from skitter.settings_file import load
+from skitter.settings.file import load
 
 POINTS = ("before append", "torn append", "after append", "after settle")
 

@@ -12,7 +12,7 @@ from skitter.model import Page, UrlRecord
 from skitter.process import run
 from skitter.report import Report
 from skitter.settings import Settings
-from skitter.settings_file import load
+from skitter.settings.file import load
 from skitter.testing.web import Server
 
 # Tests go to loopback and do not wait for sites that nobody else reads. Politeness tests set their own delays.

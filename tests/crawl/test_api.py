@@ -86,7 +86,7 @@ def test_a_slow_caller_makes_the_crawl_wait_and_loses_nothing(server, monkeypatc
 
 
 def test_a_misspelt_setting_is_an_error_that_names_the_right_one():
-    with pytest.raises(SettingsError, match="politeness.delay"):
+    with pytest.raises(SettingsError, match=r"politeness\.delay"):
         skitter.crawl("https://example.org", **{"politeness.dealy": "2s"})
 
 

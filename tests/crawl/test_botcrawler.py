@@ -2,11 +2,12 @@
 
 import re
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from skitter.settings_file import load
+from skitter.settings.file import load
 from skitter.testing.web import Features, SyntheticWeb, serve_process
 from tests.crawl.harness import HASTY, crawl
 
@@ -72,7 +73,7 @@ def test_only_hosts_of_the_named_domain_are_visited(crawled):
 
 def test_the_request_rate_is_kept_and_not_found_pages_cost_their_delay_too(crawled):
     _result, log, _host, _greedy_order = crawled
-    gaps = [after.start - before.end for before, after in zip(log, log[1:], strict=False)]
+    gaps = [after.start - before.end for before, after in pairwise(log)]
     assert min(gaps) >= 1.0 - 0.01
     assert any(request.status == 404 for request in log[:-1])
 

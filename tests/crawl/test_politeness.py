@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections import defaultdict
+from itertools import pairwise
 
 import pytest
 
@@ -30,7 +31,7 @@ def too_fast(log, owed):
     """Every request that came sooner after the end of the one before than its host is owed."""
     found = []
     for host, requests in requests_by_host(log).items():
-        for before, after in zip(requests, requests[1:], strict=False):
+        for before, after in pairwise(requests):
             gap = after.start - (before.end if before.end is not None else before.start)
             if gap < owed(host, before) - PRECISION:
                 found.append((host, before.path, before.status, after.path, round(gap, 3)))

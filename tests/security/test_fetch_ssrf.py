@@ -28,13 +28,34 @@ REDIRECTS = [
 ]
 EVERYTHING = ("0.0.0.0/0", "::/0")
 # Our own, beside the collected ones: every spelling of loopback we could think of.
-OWN = """
-http://127.0.0.1 http://127.255.255.254 http://127.1 http://0x7f.1 http://0x7F000001 http://2130706433
-http://017700000001 http://0177.1 http://0 http://0.0.0.0 http://00.0x0.0 http://[::1] http://[::ffff:127.0.0.1]
-http://[::ffff:7f00:1] http://[0:0:0:0:0:ffff:127.0.0.1] http://[::] http://[::127.0.0.1] http://[::ffff:0:0]
-http://localhost http://LocalHost. http://a.b.localhost http://１２７.０.０.１ http://127。0。0。1 http://%6c%6f%63alhost
-http://user:pass@127.0.0.1 http://public.example@127.0.0.1
-""".split()
+OWN = [
+    "http://127.0.0.1",
+    "http://127.255.255.254",
+    "http://127.1",
+    "http://0x7f.1",
+    "http://0x7F000001",
+    "http://2130706433",
+    "http://017700000001",
+    "http://0177.1",
+    "http://0",
+    "http://0.0.0.0",
+    "http://00.0x0.0",
+    "http://[::1]",
+    "http://[::ffff:127.0.0.1]",
+    "http://[::ffff:7f00:1]",
+    "http://[0:0:0:0:0:ffff:127.0.0.1]",
+    "http://[::]",
+    "http://[::127.0.0.1]",
+    "http://[::ffff:0:0]",
+    "http://localhost",
+    "http://LocalHost.",
+    "http://a.b.localhost",
+    "http://１２７.０.０.１",
+    "http://127。0。0。1",
+    "http://%6c%6f%63alhost",
+    "http://user:pass@127.0.0.1",
+    "http://public.example@127.0.0.1",
+]
 
 
 def with_port(url: str, port: int) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from skitter import urls
 from skitter.backends.memory import MemoryFrontier
-from skitter.cdxj import Record
 from skitter.directory import CrawlDirectory
+from skitter.export.cdxj import Record
 from skitter.model import (
     Directives,
     Exchange,

@@ -302,7 +302,7 @@ def test_an_export_with_unreadable_pages_says_so(skitter_example_org, capsys):
 
 def test_an_export_that_fails_leaves_the_old_file_and_nothing_else(skitter_example_org, monkeypatch):
     Path("urls.jsonl").write_text("old")
-    monkeypatch.setattr("skitter.exports.url_record", lambda record: 1 / 0)
+    monkeypatch.setattr("skitter.export.formats.url_record", lambda record: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(["export", "skitter-example.org", "--format", "urls", "-o", "urls.jsonl"])
     assert Path("urls.jsonl").read_text() == "old"

@@ -19,7 +19,7 @@ from skitter.cli.options import FLAGS, resolve
 from skitter.cli.running import Watch
 from skitter.cli.usage import UsageError
 from skitter.events import Requested
-from skitter.settings_file import load
+from skitter.settings.file import load
 from skitter.testing.web import Features, Server, SyntheticWeb, serve
 
 PATIENCE = 120  # seconds: only a hang fails by it

@@ -11,7 +11,7 @@ import pytest
 from skitter import schedule, scope
 from skitter.cli import COMMANDS
 from skitter.settings import SettingsError
-from skitter.settings_values import KEYS, convert
+from skitter.settings.values import KEYS, convert
 
 ROOT = Path(__file__).resolve().parents[2]
 

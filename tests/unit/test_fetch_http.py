@@ -423,7 +423,9 @@ def stall(first: bytes = b""):
     "first", [b"", b"HTTP/1.1 200 OK\r\nA: ", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"]
 )
 def test_the_deadline_ends_a_request_wherever_it_stands(first: bytes, loop: str):
-    outcome = failed(run(answered(stall(first), loopback(deadline=Seconds(0.3))), loop))
+    outcome = failed(
+        run(answered(stall(first), loopback(deadline=Seconds(0.3), idle_timeout=Seconds(1000.0))), loop)
+    )
     assert outcome.fault is Fault.TIMEOUT
     assert exchanged(outcome).request != b""
 
@@ -443,7 +445,7 @@ def test_a_server_that_drips_forever_meets_the_deadline():
 
 
 def test_silence_ends_a_request_long_before_the_deadline():
-    outcome = failed(run(answered(stall(), loopback(deadline=Seconds(50.0), idle_timeout=Seconds(1.0)))))
+    outcome = failed(run(answered(stall(), loopback(deadline=Seconds(1000.0), idle_timeout=Seconds(1.0)))))
     assert outcome.fault is Fault.TIMEOUT
 
 

@@ -17,7 +17,7 @@ from skitter.cli.progress import LINES_EVERY
 from skitter.cli.reading import add_directory, ask
 from skitter.cli.usage import Exit, Parser
 from skitter.display import count, printable
-from skitter.source import Source
+from skitter.export.source import Source
 
 FORMATS = ("jsonl", "csv", "urls", "links", "cdxj")
 SHOWN_REMARKS = 10
@@ -51,14 +51,14 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 
 async def _write(arguments: argparse.Namespace, source: Source) -> Exit:
-    from skitter import exports  # noqa: PLC0415  parsers are not needed for `export --help`
+    from skitter.export import formats  # noqa: PLC0415  parsers are not needed for `export --help`
 
     say = _Remarks(quiet=arguments.quiet)
     with destination(arguments.output) as file:
         if arguments.format == "cdxj":
-            say.written(exports.cdxj(source, file))
+            say.written(formats.cdxj(source, file))
         else:
-            async for line in exports.FORMATS[arguments.format](source, say.remark):
+            async for line in formats.FORMATS[arguments.format](source, say.remark):
                 file.write(line)
                 say.written()
     return say.end(arguments.output)

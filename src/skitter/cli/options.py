@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from skitter.cli.usage import Parser, UsageError
 from skitter.settings import Settings
-from skitter.settings_file import load
-from skitter.settings_values import KEYS, show
+from skitter.settings.file import load
+from skitter.settings.values import KEYS, show
 
 
 class Flag(NamedTuple):

@@ -10,9 +10,9 @@ from functools import partial
 from skitter.cli.reading import add_directory, ask
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.display import printable
+from skitter.export.records import page_record
+from skitter.export.source import Source
 from skitter.model import Page
-from skitter.records import page_record
-from skitter.source import Source
 
 _STATUS = re.compile(r"[1-5](?:xx|\d\d)")
 

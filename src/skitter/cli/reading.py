@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from skitter.cli.usage import Exit, Parser
-from skitter.source import Source
+from skitter.export.source import Source
 
 
 def add_directory(parser: Parser) -> None:

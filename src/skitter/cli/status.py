@@ -11,10 +11,10 @@ import msgspec
 from skitter.cli.reading import add_directory, ask
 from skitter.cli.usage import Exit, Parser
 from skitter.display import duration
+from skitter.export.records import host_record
+from skitter.export.source import Source
 from skitter.model import Counts, HostRecord
-from skitter.records import host_record
 from skitter.report import cache_lines, host_table, numbers
-from skitter.source import Source
 
 
 def parser() -> Parser:

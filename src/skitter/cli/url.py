@@ -10,7 +10,7 @@ from skitter import urls
 from skitter.cli.usage import Exit, Parser
 from skitter.display import printable
 from skitter.settings import UrlsSettings
-from skitter.settings_file import load
+from skitter.settings.file import load
 
 
 def parser() -> Parser:

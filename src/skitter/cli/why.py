@@ -16,11 +16,11 @@ from skitter import urls
 from skitter.cli.reading import add_directory, ask
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.display import amount, count, duration, moment, printable
+from skitter.export.records import host_record, page_record, reason, robots_record, url_record
+from skitter.export.source import Source
 from skitter.model import HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
-from skitter.records import host_record, page_record, reason, robots_record, url_record
 from skitter.robots import RobotsLine, product_token, rules_in_force
 from skitter.scope import Scope
-from skitter.source import Source
 
 MAX_CHAIN = 100  # parents told; a crawl can be deeper than a source's patience
 

@@ -118,7 +118,7 @@ def _inflate(data: bytes, limit: int, wbits: int) -> Decoded:
         parts.append(out)
         room -= len(out)
         if room <= 0:
-            return Decoded(b"".join(parts)[:limit], Flaw.OVERSIZE)
+            return _cut(parts, limit)
         at += len(piece)
         if stream.eof:
             members += 1
@@ -128,6 +128,12 @@ def _inflate(data: bytes, limit: int, wbits: int) -> Decoded:
                 break  # what else is behind the end is padding or garbage, and no concern of ours
             stream = isal_zlib.decompressobj(wbits)
     return Decoded(b"".join(parts), None if stream.eof else Flaw.TRUNCATED)
+
+
+def _cut(parts: list[bytes], limit: int) -> Decoded:
+    """The first `limit` bytes of parts of which only the last goes beyond."""
+    parts[-1] = parts[-1][: limit - sum(map(len, parts))]
+    return Decoded(b"".join(parts), Flaw.OVERSIZE)
 
 
 def _salvage(good: memoryview, bad: memoryview, room: int, wbits: int) -> bytes:
@@ -162,8 +168,7 @@ def _brotli(data: bytes, limit: int) -> Decoded:
             break
         if not out:
             return Decoded(b"".join(parts), Flaw.TRUNCATED)
-    content = b"".join(parts)
-    return Decoded(content) if room >= 0 else Decoded(content[:limit], Flaw.OVERSIZE)
+    return Decoded(b"".join(parts)) if room >= 0 else _cut(parts, limit)
 
 
 def _zstd(data: bytes, limit: int) -> Decoded:
@@ -181,7 +186,7 @@ def _zstd(data: bytes, limit: int) -> Decoded:
             return Decoded(b"".join(parts))
         parts.append(out)
         room -= len(out)
-    return Decoded(b"".join(parts)[:limit], Flaw.OVERSIZE)
+    return _cut(parts, limit)
 
 
 _DECODERS: dict[str, Callable[[bytes, int], Decoded]] = {

@@ -129,13 +129,44 @@ def decode(content: bytes, name: str) -> str:
         return codecs.charmap_decode(content, "strict", _table(name))[0]
     if name == REPLACEMENT:
         return "\ufffd" if content else ""  # Encoding Standard, 14.1: encodings that were used for attacks
-    return content.decode(_CODECS.get(name, name), "replace")
+    return content.decode(codec(name), _EURO if name in _CHINESE else "replace")
+
+
+def codec(name: str) -> str:
+    """Python's name for the nearest codec."""
+    return _CODECS.get(name, name)
+
+
+def query_bytes(text: str, name: str) -> bytes:
+    """Characters of a URL's query in the page's encoding (WHATWG URL, 1.3: percent-encode after encoding)."""
+    return text.encode(codec(name), _REFERENCE)
+
+
+_EURO, _REFERENCE = "skitter.euro", "skitter.reference"
+_CHINESE = frozenset(("gbk", "gb18030"))
+
+
+def _euro(error: UnicodeError) -> tuple[str, int]:
+    """Encoding Standard, 10.2.1: byte 0x80 is the euro sign, which Python's gb18030 does not know."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return ("€" if error.object[error.start] == 0x80 else "\ufffd"), error.end
+
+
+def _reference(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(f"%26%23{ord(char)}%3B" for char in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(_EURO, _euro)
+codecs.register_error(_REFERENCE, _reference)
 
 
 @cache
 def _table(name: str) -> str:
     """The 256 characters of a single-byte encoding. Bytes 0x80 to 0x9F that Python leaves out are control characters."""
-    known = [bytes([byte]).decode(_CODECS.get(name, name), "ignore") for byte in range(256)]
+    known = [bytes([byte]).decode(codec(name), "ignore") for byte in range(256)]
     return "".join(
         char or (chr(byte) if 0x80 <= byte < 0xA0 else "\ufffd") for byte, char in enumerate(known)
     )

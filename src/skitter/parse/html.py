@@ -4,6 +4,8 @@ Lexbor takes UTF-8, so a page in UTF-8 goes to it as it came; other encodings ar
 named content markers, the head is still read from the whole page, but text and links only from between the markers.
 """
 
+from urllib.parse import quote
+
 from msgspec.structs import replace
 
 from skitter.model import Document
@@ -12,6 +14,8 @@ from skitter.parse.findings import Findings
 from skitter.parse.sniff import Body
 from skitter.settings import ParseSettings
 from skitter.urls import resolve
+
+_ASCII = bytes(range(0x80))
 
 
 def parse(body: Body, settings: ParseSettings) -> Document:
@@ -26,7 +30,7 @@ def parse(body: Body, settings: ParseSettings) -> Document:
     if inside is None:
         return replace(document, text="", links=(), nofollow=(), ignored=content.MISSING)
     part = read("\n".join(inside).encode(), settings)
-    followed, unfollowed = _hrefs(part)
+    followed, unfollowed = _hrefs(part, encoding)
     title = page.title or part.heading
     return replace(document, title=title, text=part.text(), links=followed, nofollow=unfollowed)
 
@@ -56,11 +60,11 @@ def _document(body: Body, encoding: str, page: Findings) -> Document:
     rules, preferences = directives.of_headers(body.headers)
     for value in body.headers.get("refresh", ()):
         page.refresh(value)
-    followed, unfollowed = _hrefs(page)
+    followed, unfollowed = _hrefs(page, encoding)
     return Document(
         media_type=body.media_type,
         charset=encoding,
-        base=body.url if page.base is None else resolve(page.base, body.url) or body.url,
+        base=_base(page.base, body.url),
         title=page.title or page.heading,
         description=page.description,
         author=page.author,
@@ -74,11 +78,30 @@ def _document(body: Body, encoding: str, page: Findings) -> Document:
     )
 
 
-def _hrefs(page: Findings) -> tuple[list[str], list[str]]:
+def _base(href: str | None, url: str) -> str:
+    """HTML Standard, 2.4.2: the page's own address where <base> is missing or useless."""
+    return url if href is None else resolve(href, url or href) or url
+
+
+def _hrefs(page: Findings, encoding: str) -> tuple[list[str], list[str]]:
     """Links to follow and links not to follow, in order of appearance."""
     hrefs = page.hrefs
+    if encoding != charset.UTF_8 and not all(map(str.isascii, hrefs)):
+        hrefs = {}
+        for written, follow in page.hrefs.items():
+            href = _in_encoding(written, encoding)
+            hrefs[href] = follow or hrefs.get(href, False)
     if all(hrefs.values()):
         return list(hrefs), []
     return [href for href, follow in hrefs.items() if follow], [
         href for href, follow in hrefs.items() if not follow
     ]
+
+
+def _in_encoding(href: str, encoding: str) -> str:
+    """A link whose query is written in the page's encoding, which nobody will know later (WHATWG URL, 4.4)."""
+    path, mark, rest = href.partition("?")
+    query, hash_mark, fragment = rest.partition("#")
+    if query.isascii() or "#" in path or encoding.startswith("utf-16") or encoding == charset.REPLACEMENT:
+        return href
+    return f"{path}{mark}{quote(charset.query_bytes(query, encoding), safe=_ASCII)}{hash_mark}{fragment}"

@@ -17,11 +17,11 @@ SPACE = " \t\n\f\r"  # ASCII white space of the standards; str.strip() alone kno
 _MAX_WRITTEN = 64 * 1024  # characters of a tag that are looked at: longer ones hold data, not addresses
 
 # 13.2.5.32 to 13.2.5.39, in verbose syntax. A quote that is never closed takes the rest of the document.
+_GAP_CHARACTERS = SPACE + "/"
 _GAP = r"[\t\n\f\r\ /]*+"
 _NAME = r"[^\t\n\f\r\ />][^\t\n\f\r\ />=]*+"
 _EQUALS = r"[\t\n\f\r\ ]*+=[\t\n\f\r\ ]*+"
-ATTRIBUTE = rf"""{_GAP}{_NAME}(?:{_EQUALS}(?:"[^"]*+"?+|'[^']*+'?+|[^\t\n\f\r\ >]*+))?+"""
-_ATTRIBUTES = f"(?:{ATTRIBUTE})*+{_GAP}"
+_ATTRIBUTES = rf"""(?:{_GAP}{_NAME}(?:{_EQUALS}(?:"[^"]*+"?+|'[^']*+'?+|[^\t\n\f\r\ >]*+))?+)*+{_GAP}"""
 _PARTS = re.compile(
     rf"""{_GAP}({_NAME})(?:{_EQUALS}(?:"([^"]*+)|'([^']*+)|([^\t\n\f\r\ >]*+))["']?)?""", re.VERBOSE
 )
@@ -79,8 +79,9 @@ def tags(source: str) -> Iterator[Tag]:
 
 def attributes(written: str) -> Attributes:
     """Attributes by their lower-case names; of two with one name the first counts."""
+    # Without a gap at the end there is a name behind every gap, so that no gap is gone through twice.
     found: Attributes = {}
-    for name, double, single, bare in _PARTS.findall(written[:_MAX_WRITTEN]):
+    for name, double, single, bare in _PARTS.findall(written[:_MAX_WRITTEN].rstrip(_GAP_CHARACTERS)):
         found.setdefault(name.lower(), unescape(double or single or bare, attribute=True))
     return found
 

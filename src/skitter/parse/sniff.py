@@ -26,11 +26,11 @@ _UNKNOWN = frozenset(("", "unknown/unknown", "application/unknown", "*/*"))
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 # 7.1: how an HTML document begins; the byte after the tag's name ends it.
 _HTML_START = re.compile(
-    rb"(?:\xef\xbb\xbf)?[\t\n\f\r ]*<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|!--)"
+    rb"(?:\xef\xbb\xbf)?[\t\n\f\r ]*+<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|!--)"
     rb"[ >\t\n\f\r]",
     re.IGNORECASE,
 )
-_XML_START = re.compile(rb"(?:\xef\xbb\xbf)?[\t\n\f\r ]*<\?xml")
+_XML_START = re.compile(rb"(?:\xef\xbb\xbf)?[\t\n\f\r ]*+<\?xml")
 # 7.3: feeds are served as HTML often enough.
 _FEED = re.compile(
     rb"(?:\xef\xbb\xbf)?(?:[\t\n\f\r ]++|<!--(?:[^-]++|-(?!->))*+-->|<[!?][^>]*+>)*+<(rss|feed|rdf:RDF)[\t\n\f\r >]"

@@ -83,9 +83,7 @@ class _Keep(Struct, frozen=True):
 
     def rules(self, status: int, body: bytes) -> RobotsVerdict:
         """There is a file."""
-        return self._copy(
-            status=status, body=clipped(body, MAX_SIZE), access="rules", problem=""
-        )
+        return self._copy(status=status, body=clipped(body, MAX_SIZE), access="rules", problem="")
 
     def none(self, status: int, problem: str) -> RobotsVerdict:
         """There is no file: everything is allowed (2.3.1.3). So it is behind endless redirects (2.3.1.2)."""

@@ -8,7 +8,7 @@ from skitter.backends import rules
 from skitter.backends.rocksdb.hosts import Named
 from skitter.backends.rocksdb.layout import fp8, spot24
 from skitter.backends.rocksdb.records import FOREIGN, QUEUED, REFUSED, Entry, entry_of
-from skitter.backends.rocksdb.seen import ALWAYS, NEVER
+from skitter.backends.rocksdb.seen import ALWAYS, NEVER, rank
 from skitter.backends.rocksdb.shard import Shard
 from skitter.model import Level, Link, Purpose, Reason
 
@@ -26,8 +26,8 @@ def add(
         host = named(link.host)
         id16 = host.dom8 + fp8(link.key, secret)
         ids.append(id16)
-        rank = recent.get(id16)
-        if rank is not None and (link.level, -link.score) >= rank:
+        known = recent.get(id16)
+        if known is not None and rank(link.level, link.score) >= known:
             counts.seen += 1
             counts.known += 1
         else:
@@ -62,7 +62,7 @@ def _accept(shard: Shard, id16: bytes, known: Entry | None, link: Link, now: flo
         entry.first_seen, entry.status, entry.crawl_count = known.first_seen, known.status, known.crawl_count
     accepted = shard.enqueue(id16, entry)
     shard.counts.added += accepted
-    shard.seen.recent[id16] = (int(link.level), -link.score) if accepted else ALWAYS
+    shard.seen.recent[id16] = rank(link.level, link.score) if accepted else ALWAYS
 
 
 def _forward(shard: Shard, id16: bytes, known: Entry | None, link: Link, now: float) -> None:
@@ -81,7 +81,7 @@ def _forward(shard: Shard, id16: bytes, known: Entry | None, link: Link, now: fl
 def _move_forward(shard: Shard, id16: bytes, entry: Entry, link: Link) -> None:
     """A link that still waits is wanted more urgently by somebody else. It keeps its age."""
     if entry.state != QUEUED or id16 in shard.leases:
-        shard.seen.recent[id16] = (entry.level, -entry.score) if entry.state == QUEUED else NEVER
+        shard.seen.recent[id16] = rank(entry.level, entry.score) if entry.state == QUEUED else NEVER
         return
     if rules.better(link.level, link.score, entry.level, entry.score):
         old = entry.level, spot24(entry.score, entry.seq, id16)
@@ -91,7 +91,7 @@ def _move_forward(shard: Shard, id16: bytes, entry: Entry, link: Link) -> None:
         if entry.due is None:
             _move(shard, id16, entry, *old)
         shard.keep(id16, entry)
-    shard.seen.recent[id16] = entry.level, -entry.score
+    shard.seen.recent[id16] = rank(entry.level, entry.score)
 
 
 def _move(shard: Shard, id16: bytes, entry: Entry, level: int, spot: bytes) -> None:

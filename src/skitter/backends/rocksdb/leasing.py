@@ -100,6 +100,7 @@ def _pick(shard: Shard, now: float) -> Visit | None:
         _take(shard, host8, state, level, spot)
         state.turn = host_turn
         state.hops -= bool(entry.origin)
+        shard.leased[id16] = entry
     visit = Visit(link, attempt, now, suspect, state.pages, state.free_at)
     shard.begin(id16, host8, visit)
     shard.agenda.place(host8, state, room=shard.has_room(host8), now=now)

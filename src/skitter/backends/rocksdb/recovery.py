@@ -50,8 +50,8 @@ def _recover(shard: Shard, id16: bytes, visit: Visit, *, in_hand: bool, now: flo
 def give_back(shard: Shard) -> None:
     """Open visits are pending again, without a mark against them."""
     for id16 in list(shard.leases):
+        entry = shard.leased.get(id16)
         shard.end(id16)
-        entry = shard.entry(id16)
         if entry is not None:
             shard.enqueue(id16, entry)
 

@@ -7,7 +7,7 @@ until then every answer is "perhaps" and the store is asked.
 """
 
 import math
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -23,9 +23,15 @@ NEVER: Rank = (-1, 0.0)  # nothing would move this one forward
 ALWAYS: Rank = (255, 0.0)  # whoever wants this one changes something
 
 FALSE_POSITIVES = 0.001  # 14.4 bits per URL; a false alarm costs one read of about 2 µs
-_RECENT = 100_000  # links: some 20 MB
+_RECENT = 200_000  # links: some 30 MB
 _SLICE = 2_000  # keys per verb while the filter is rebuilt: under 2 ms
 _KEY = b"seen"
+
+@lru_cache(maxsize=4096)  # few are in use at a time, and many links share one
+def rank(level: int, score: float) -> Rank:
+    """Where a link stands, for comparison."""
+    return int(level), -score
+
 
 # An id is two fingerprints already: hashing it once more would gain nothing.
 _bits = partial(int.from_bytes, byteorder="big", signed=True)

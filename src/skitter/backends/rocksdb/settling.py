@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from skitter import urls
 from skitter.backends import rules
 from skitter.backends.rocksdb.adding import add, queue_hop
-from skitter.backends.rocksdb.records import CODES, CRAWLED
+from skitter.backends.rocksdb.records import CODES, CRAWLED, Entry
 from skitter.backends.rocksdb.shard import Shard
 from skitter.model import Purpose, Settlement, State
 
@@ -23,6 +23,7 @@ def _settle(shard: Shard, settlement: Settlement, now: float) -> bool:
     if not rules.same_lease(shard.leases.get(id16), visit):
         return False
     targets = add(shard, settlement.links, settlement.refused, now)
+    entry = shard.leased.get(id16)
     shard.end(id16)
     shard.suspect(id16, None)
     _, state = shard.host(visit.link.host)  # touched by `end`
@@ -32,24 +33,26 @@ def _settle(shard: Shard, settlement: Settlement, now: float) -> bool:
     if verdict.host_delay is not None:
         state.delay = verdict.host_delay
     if visit.link.purpose is Purpose.ROBOTS:
-        _settle_robots(shard, id16, settlement, now)
+        if entry is not None:  # it was a hop, which had to wait in a queue
+            shard.batch.delete("urls", id16)
+        _settle_robots(shard, settlement, now)
     else:
         if verdict.host_aside is not None:
             shard.set_aside(visit.link.host, verdict.host_aside)
-        _settle_page(shard, id16, settlement, targets, now)
+        if entry is None:
+            raise AssertionError(f"{visit.link.url} was leased and has no record")
+        _settle_page(shard, id16, entry, settlement, now)
+        if settlement.page is not None:
+            shard.batch.put("links", id16, b"".join(dict.fromkeys(targets)))
     return True
 
 
-def _settle_page(shard: Shard, id16: bytes, settlement: Settlement, targets: list[bytes], now: float) -> None:
+def _settle_page(shard: Shard, id16: bytes, entry: Entry, settlement: Settlement, now: float) -> None:
     verdict, page, again = settlement.verdict, settlement.page, settlement.again
-    entry = shard.entry(id16)
-    if entry is None:
-        raise AssertionError(f"{settlement.visit.link.url} was leased and has no record")
     if page is not None:
         shard.keep_page(
             id16, replace(page, text=""), replaces=bool(entry.attempts or entry.crawl_count or entry.status)
         )
-        shard.batch.put("links", id16, b"".join(dict.fromkeys(targets)))
     entry.status = settlement.status or (page.status if page else entry.status)
     entry.attempts = settlement.visit.attempt
     entry.reason = verdict.reason
@@ -74,12 +77,10 @@ def _settle_page(shard: Shard, id16: bytes, settlement: Settlement, targets: lis
         shard.keep(id16, entry)
 
 
-def _settle_robots(shard: Shard, id16: bytes, settlement: Settlement, now: float) -> None:
+def _settle_robots(shard: Shard, settlement: Settlement, now: float) -> None:
     """The rules came, or another hop, or nothing. What is said of the host is said of the origin's, not of the hop's."""
     link, verdict = settlement.visit.link, settlement.verdict
     home = urls.host(link.origin)
-    if shard.entry(id16) is not None:
-        shard.batch.delete("urls", id16)
     if verdict.host_aside is not None and not shard.hosts.named(home).foreign:
         shard.set_aside(home, verdict.host_aside)
     if settlement.robots is not None:

@@ -68,6 +68,7 @@ class Shard:
         self.ledger = decode_ledger(packed) if packed else Ledger(0, Mark(), Counts())
         self.counts = self.ledger.counts
         self.leases: dict[bytes, Visit] = {}
+        self.leased: dict[bytes, Entry] = {}  # their entries, so that settling need not read them again
         self.flights: dict[bytes, Flight] = {}
         self.suspects = {id16: decode_suspicion(value) for id16, value in store.scan_all("suspects")}
         self.retries = Window("due", RETRY, after(RETRY), _DUE_WINDOW)
@@ -220,6 +221,7 @@ class Shard:
     def end(self, id16: bytes) -> None:
         """A visit is no longer in flight."""
         link = self.leases.pop(id16).link
+        self.leased.pop(id16, None)
         host8, state = self.host(link.host)
         flight = self.flights.pop(host8, IDLE)
         if flight.visits > 1:

@@ -126,7 +126,7 @@ OTHER_SCHEMES = (
     "gopher://example.test/",
     "about:blank",
 )
-BROKEN = ("http://", "http://[::bad]/", "http://exa mple.test/", "http://example.test:99999/", "http://%zz/")
+BROKEN = ("http://", "http://[::1::2]/", "http://exa mple.test/", "http://example.test:99999/", "http://%zz/")
 INSIDE = (
     "http://169.254.169.254/latest/meta-data/",
     "http://10.0.0.1/",

@@ -2,7 +2,7 @@
 
 import gzip
 
-from skitter.reread import from_message
+from skitter.export.reread import from_message
 from skitter.settings import Settings
 
 URL = "https://example.org/"

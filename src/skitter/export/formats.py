@@ -12,12 +12,12 @@ from typing import TextIO
 
 import msgspec
 
-from skitter import reread
-from skitter.cdxj import lines as index_lines
-from skitter.cdxj import write_sorted
+from skitter.export import reread
+from skitter.export.cdxj import lines as index_lines
+from skitter.export.cdxj import write_sorted
+from skitter.export.records import page_record, url_record
+from skitter.export.source import Source
 from skitter.model import Page
-from skitter.records import page_record, url_record
-from skitter.source import Source
 
 PAGE_COLUMNS = (
     *(

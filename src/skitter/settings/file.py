@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from skitter.settings import SECTIONS, Settings, SettingsError
-from skitter.settings_values import KEYS, convert, from_text, show
+from skitter.settings.values import KEYS, convert, from_text, show
 
 PREFIX = "SKITTER_"
 

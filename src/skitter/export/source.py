@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from skitter.cdxj import Record
 from skitter.directory import CrawlDirectory
+from skitter.export.cdxj import Record
 from skitter.model import Place
 from skitter.ports import Frontier
 from skitter.settings import Settings

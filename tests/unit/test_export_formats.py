@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skitter.exports import FORMATS, PAGE_COLUMNS, row, safe
+from skitter.export.formats import FORMATS, PAGE_COLUMNS, row, safe
 from tests.unit.crawled import ABOUT, COPY, ROOT, CrawledSource, crawled
 
 

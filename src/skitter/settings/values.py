@@ -1,7 +1,7 @@
-"""What one setting is: its kind, and how it is written in a file or a variable. `settings_rules` has what makes sense.
+"""What one setting is: its kind, and how it is written in a file or a variable. `rules` has what makes sense.
 
 The kinds are the annotations of `settings.py`; nothing is declared twice. A value that does not fit raises SettingsError
-whose message names what to write instead; `settings_file` puts in front of it where the value stood.
+whose message names what to write instead; `file` puts in front of it where the value stood.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skitter.settings import SECTIONS, Bytes, Seconds, SettingsError, seconds, size
-from skitter.settings_rules import ANY, RANGES, RULES
+from skitter.settings.rules import ANY, RANGES, RULES
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})

@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 from warcio.indexer import Indexer
 
-from skitter import cdxj
 from skitter.backends.warc import Reader, WarcArchive
+from skitter.export import cdxj
 from skitter.model import Page, Place
 from skitter.ports import Twin
 from skitter.settings import ArchiveSettings

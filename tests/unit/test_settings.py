@@ -21,9 +21,9 @@ from skitter.settings import (
     seconds,
     size,
 )
-from skitter.settings_file import dump, load
-from skitter.settings_rules import RANGES, RULES
-from skitter.settings_values import KEYS, convert, show
+from skitter.settings.file import dump, load
+from skitter.settings.rules import RANGES, RULES
+from skitter.settings.values import KEYS, convert, show
 
 
 def written(folder: Path, text: str) -> Path:

@@ -7,11 +7,11 @@ text. What a page repeats byte for byte is archived once, so the text of a repet
 import re
 
 from skitter import urls
+from skitter.export.source import Source
 from skitter.fetch.response import outcome
 from skitter.model import Document, Exchange, Fetched, Page
 from skitter.parse import parse
 from skitter.settings import Settings
-from skitter.source import Source
 
 _HEAD_END = re.compile(rb"\n\r?\n")
 
