@@ -3,7 +3,8 @@
     python benchmarks/frontier.py [--urls 1000000] [--directory DIR]
 
 Links are offered to 20,000 hosts by Zipf's law, half of them known; visits are leased and settled in groups of 50 with 20
-links each, half known. Each row is measured when the store holds so many URLs: the price must not grow with them.
+links each, half known: four of five to their own host ("local"), or to any host. Each row is measured when the store
+holds so many URLs: the price must not grow with them.
 """
 
 import argparse
@@ -40,12 +41,12 @@ class Web:
         self._made = 0
         self._known: list[Link] = []
 
-    def new(self, count: int) -> list[Link]:
+    def new(self, count: int, at: str = "") -> list[Link]:
         hosts = self._dice.choices(range(HOSTS), cum_weights=self._weights, k=count)
         links = []
-        for host in hosts:
+        for number, host in enumerate(hosts):
             self._made += 1
-            name = f"www.host{host}.example"
+            name = at if at and number % 5 else f"www.host{host}.example"
             url = f"https://{name}/some/section/of/the/site/article-{self._made}.html"
             depth = self._made % 7
             parent = f"https://{name}/some/section/index.html"
@@ -53,9 +54,11 @@ class Web:
         self._known = (self._known + links)[-200_000:]
         return links
 
-    def half_known(self, count: int) -> list[Link]:
-        known = self._dice.choices(self._known, k=count // 2)
-        return [*known, *self.new(count - len(known))]
+    def half_known(self, count: int, at: str = "") -> list[Link]:
+        new = self.new(count - count // 2, at)
+        # What a page links to was mostly linked to by its neighbours too.
+        known = self._dice.choices(new if at else self._known, k=count // 2)
+        return [*new, *known]
 
 
 def _cumulated(weights: Iterator[float]) -> Iterator[float]:
@@ -115,35 +118,40 @@ class Bench:
             await self.frontier.add(batch, [], self.now)
         return OFFERED
 
-    async def visit(self) -> int:
-        done = 0
+    async def visit(self, links: int, *, local: bool) -> float:
+        """CPU microseconds per visit; making the pages is not counted."""
+        done, spent = 0, 0.0
+        gc.collect()
+        gc.freeze()
         while done < VISITS:
             self.now += 2
+            began = time.process_time()
             visits = await self.frontier.lease(GROUP, self.now)
-            settlements = [settlement(visit, self.found.pop(), self.now) for visit in visits]
+            spent += time.process_time() - began
+            found = [self.web.half_known(links, visit.link.host if local else "") for visit in visits]
+            settlements = [settlement(*each, self.now) for each in zip(visits, found, strict=True)]
+            began = time.process_time()
             await self.frontier.settle(settlements, Mark("a", done), self.now)
+            spent += time.process_time() - began
             done += len(visits)
-        return done
+        return spent / done * 1e6
 
     async def row(self, urls: int) -> str:
         await self.fill(urls)
         self.offers = [self.web.half_known(500) for _ in range(OFFERED // 500)]
-        self.found = [[] for _ in range(VISITS + GROUP)]
-        robots = await cost(self.visit)  # most of these are for a robots.txt, at first
         added = await cost(self.add)
-        self.found = [self.web.half_known(LINKS) for _ in range(VISITS + GROUP)]
-        visited = await cost(self.visit)
-        self.found = [[] for _ in range(VISITS + GROUP)]
-        bare = await cost(self.visit)
+        bare = await self.visit(0, local=False)
+        local = await self.visit(LINKS, local=True)
+        anywhere = await self.visit(LINKS, local=False)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-        return f"{urls:>10,} {added:>12.1f} {visited:>14.1f} {bare:>14.1f} {robots:>12.1f} {memory:>10}"
+        return f"{urls:>10,} {added:>8.1f} {bare:>12.1f} {local:>14.1f} {anywhere:>17.1f} {memory:>10}"
 
 
 async def main(urls: int, directory: Path) -> None:
     print(
         f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores, CPU µs each\n"
     )
-    print("      URLs  add (1/2 new)  visit+20 links  visit, no links  robots first  peak MiB")
+    print("      URLs      add  visit, bare  20 links local  20 links anywhere   peak MiB")
     bench = Bench(directory)
     await bench.frontier.open(bench.now)
     size = 100_000

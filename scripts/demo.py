@@ -20,7 +20,7 @@ def main() -> int:
     DEMO.mkdir()
     features = Features(
         link_forms=True, spellings=True, robots=True, redirects=True, statuses=True, duplicates=True, charsets=True,
-        directives=True, traps=True, crawl_delay=0.4,
+        directives=True, crawl_delay=0.4,
     )  # fmt: skip
     web = SyntheticWeb(seed=2, hosts=14, pages_per_host=12, features=features)
     settings = DEMO / "demo.toml"
@@ -47,13 +47,17 @@ def main() -> int:
             str(settings),
         ]
         print(f"$ skitter crawl --seeds {seeds} -o {CRAWL} --config {settings}\n", flush=True)
-        code = subprocess.run(command, check=False).returncode
-        trap = server.url("/private/", 2)
+        with subprocess.Popen(command) as crawl:
+            try:
+                code = crawl.wait()
+            except KeyboardInterrupt:  # the crawl has heard it too, and is saving
+                code = crawl.wait()
+        forbidden = next(url for url in sorted(server.truth("any", 1).refused) if url.endswith("/private/1.html"))
     print(f"""
 What to try next (source .venv/bin/activate first, or use .venv/bin/skitter):
 
   skitter status {CRAWL}
-  skitter why {CRAWL} {trap}
+  skitter why {CRAWL} {forbidden}
   skitter pages {CRAWL} --duplicates
   skitter export {CRAWL} --format jsonl -o {DEMO}/pages.jsonl
   ls {CRAWL}/archive            # WARC files, for any archive tool

@@ -17,7 +17,7 @@ from skitter.model import Failed, Fetched, Outcome, Redirected, Refused
 from skitter.settings import FetchSettings, Seconds
 from skitter.testing.clock import VirtualClock
 from tests.conformance.cases import needs_cases, rows
-from tests.fetching import AAAA, A, Records, Server, fetching, naming, ok, run, serving, visit
+from tests.fetching import AAAA, NXDOMAIN, A, Records, Server, fetching, naming, ok, run, serving, visit
 
 ROWS = rows("security_vectors.jsonl")
 BLOCKED = [row["url"] for row in ROWS if row["kind"] == "ssrf_block"]
@@ -66,9 +66,11 @@ def with_port(url: str, port: int) -> str:
 @asynccontextmanager
 async def trap() -> AsyncIterator[list[Server]]:
     """Listeners on every IPv4 address of this machine and on ::1, on one port."""
-    async with serving(ok(b"secret"), host="0.0.0.0") as four:
-        async with serving(ok(b"secret"), host="::1", port=four.port) as six:
-            yield [four, six]
+    async with (
+        serving(ok(b"secret"), host="0.0.0.0") as four,
+        serving(ok(b"secret"), host="::1", port=four.port) as six,
+    ):
+        yield [four, six]
 
 
 def internal(_name: str, kind: int) -> Records:
@@ -159,11 +161,13 @@ async def named(
     zone: dict[tuple[str, int], Records], host: str, allow: tuple[str, ...]
 ) -> tuple[Outcome, int, int]:
     """Outcome, and connections to 127.0.0.2 (which stands for the public internet) and to all the rest."""
-    async with serving(ok(b"secret"), host="127.0.0.1") as inside:
-        async with serving(ok(b"public"), host="127.0.0.2", port=inside.port) as outside:
-            async with naming(lambda name, kind: zone.get((name, kind), [])) as (_, where):
-                async with fetching(FetchSettings(allow_private=allow, nameservers=(where,))) as fetcher:
-                    outcome = await fetcher.fetch(visit(inside.url(host=host)))
+    async with (
+        serving(ok(b"secret"), host="127.0.0.1") as inside,
+        serving(ok(b"public"), host="127.0.0.2", port=inside.port) as outside,
+        naming(lambda name, kind: zone.get((name, kind), [])) as (_, where),
+        fetching(FetchSettings(allow_private=allow, nameservers=(where,))) as fetcher,
+    ):
+        outcome = await fetcher.fetch(visit(inside.url(host=host)))
         return outcome, outside.connections, inside.connections
 
 
@@ -308,9 +312,11 @@ def test_services_that_are_not_the_web_are_not_spoken_to(port: int):
 )
 def test_urls_made_to_break_parsers_are_outcomes(row: dict[str, str]):
     async def main() -> Outcome:
-        async with naming(lambda _name, _kind: 3) as (_, where):
-            async with fetching(FetchSettings(nameservers=(where,))) as fetcher:
-                return await fetcher.fetch(visit(row["url"]))
+        async with (
+            naming(lambda _name, _kind: NXDOMAIN) as (_, where),
+            fetching(FetchSettings(nameservers=(where,))) as fetcher,
+        ):
+            return await fetcher.fetch(visit(row["url"]))
 
     assert isinstance(run(main()), Refused | Failed)
 
@@ -321,8 +327,10 @@ def test_urls_made_to_break_parsers_are_outcomes(row: dict[str, str]):
 )
 def test_long_urls_are_cut_in_linear_time(url: str):
     async def main() -> Outcome:
-        async with naming(lambda _name, _kind: 3) as (_, where):
-            async with fetching(FetchSettings(nameservers=(where,))) as fetcher:
-                return await asyncio.wait_for(fetcher.fetch(visit(url)), 20)
+        async with (
+            naming(lambda _name, _kind: NXDOMAIN) as (_, where),
+            fetching(FetchSettings(nameservers=(where,))) as fetcher,
+        ):
+            return await asyncio.wait_for(fetcher.fetch(visit(url)), 20)
 
     assert isinstance(run(main()), Refused | Failed)

@@ -2,10 +2,10 @@
 
 import asyncio
 import gzip
-import os
 import re
 import socket
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -580,11 +580,11 @@ def test_many_transfers_at_once_do_not_mix(loop: str):
 
 
 def open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 @BOTH_LOOPS
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts open files by /proc")
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts open files by /proc")
 def test_nothing_is_left_open_after_close(loop: str):
     async def use() -> None:
         async with serving(ok()) as server, fetching() as fetcher:

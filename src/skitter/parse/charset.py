@@ -77,8 +77,8 @@ _CODECS = {
     "shift_jis": "cp932",
     "euc-kr": "cp949",
 }
-_MULTI_BYTE = markup.names("utf-8 gbk gb18030 big5 euc-jp iso-2022-jp shift_jis euc-kr utf-16be utf-16le")
-SINGLE_BYTE = frozenset(_LABELS) - _MULTI_BYTE - {REPLACEMENT, "x-user-defined"}
+MULTI_BYTE = markup.names("utf-8 gbk gb18030 big5 euc-jp iso-2022-jp shift_jis euc-kr utf-16be utf-16le")
+SINGLE_BYTE = frozenset(_LABELS) - MULTI_BYTE - {REPLACEMENT, "x-user-defined"}
 
 _MARKS = ((b"\xef\xbb\xbf", UTF_8), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
 
