@@ -75,6 +75,10 @@ class Server:
             self._writers.discard(writer)
             writer.close()
 
+    @property
+    def open_connections(self) -> int:
+        return len(self._writers)
+
     def drop_connections(self) -> None:
         for writer in list(self._writers):
             writer.transport.abort()

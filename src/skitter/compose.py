@@ -48,6 +48,7 @@ class Crawl:
         self.settings = stations.settings
         self.directory = directory
         self.stations = stations
+        self.events = events
         self._warnings: list[str] = []
         events.subscribe(self._remember)
 

@@ -123,7 +123,8 @@ class Refused(Struct, frozen=True):
 class Fault(StrEnum):
     """How a request can go wrong. The names appear in reports and reasons."""
 
-    DNS = "dns"
+    DNS = "dns"  # no answer from DNS
+    NXDOMAIN = "nxdomain"  # the name does not exist, or has no address
     CONNECT = "connect"
     TLS = "tls"
     TIMEOUT = "timeout"
@@ -244,9 +245,6 @@ class Verdict(Struct, frozen=True, kw_only=True):
         None  # what the host is owed after every response, kept for a start after a crash
     )
     host_aside: Reason | None = None  # nothing more is wanted from this host (ROBOTS: from the origin's host)
-    origin_held: float | None = (
-        None  # ROBOTS only: no page and no robots.txt of the origin's host before then
-    )
 
 
 class RobotsCopy(Struct, frozen=True, array_like=True, kw_only=True):
@@ -258,6 +256,7 @@ class RobotsCopy(Struct, frozen=True, array_like=True, kw_only=True):
     access: str = "rules"  # rules | all | none: how the body, or its absence, is to be read
     fetched_at: float = 0.0
     expires: float = 0.0  # from then on it has to be asked again before a page is
+    held: float = 0.0  # nothing at all is wanted from the origin's host before then
     tries: int = 0  # failed requests in a row
     problem: str = ""  # what went wrong last, for `why`
 

@@ -224,7 +224,6 @@ async def _fetch_robots(visit: Visit, at: Stations) -> Finished:
         host_aside=meaning.aside
         or politeness.too_late(asked, at.settings.politeness)
         or politeness.too_slow(rules, at.settings.politeness),
-        origin_held=meaning.hold,
     )
     settlement = Settlement(
         visit=visit,

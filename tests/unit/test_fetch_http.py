@@ -480,6 +480,31 @@ def test_a_connection_is_kept_for_the_next_visit_of_its_host_and_no_other(loop: 
     run(main(), loop)
 
 
+def test_no_connection_is_kept_when_none_is_to_be_kept():
+    async def main() -> None:
+        async with serving(ok()) as server, fetching(loopback(keep_connections=0)) as fetcher:
+            for _ in range(3):
+                fetched(await fetcher.fetch(visit(server.url())))
+            assert server.connections == 3
+
+    run(main())
+
+
+def test_no_more_connections_are_kept_than_allowed():
+    async def main() -> None:
+        hosts = [f"h{number}.example" for number in range(6)]
+        settings = loopback(keep_connections=2, resolve=tuple(f"{host}:127.0.0.1" for host in hosts))
+        async with serving(ok()) as server, fetching(settings) as fetcher:
+            for host in hosts:
+                fetched(await fetcher.fetch(visit(server.url(host=host))))
+            await asyncio.sleep(0.05)
+            assert server.open_connections <= 2
+            fetched(await fetcher.fetch(visit(server.url(host=hosts[-1]))))
+            assert server.connections == 6
+
+    run(main())
+
+
 def test_a_kept_connection_that_the_server_closed_meanwhile_costs_nothing():
     async def main() -> None:
         async with serving(once(ok())) as server, fetching() as fetcher:

@@ -21,10 +21,12 @@ def openssl(*arguments: str) -> None:
     subprocess.run([str(OPENSSL), *arguments], check=True, capture_output=True)
 
 
-def make(folder: Path, name: str, *more: str) -> Path:
+def make(folder: Path, name: str, *more: str, alternative: bool = True) -> Path:
     """A self-signed certificate with its key in one PEM file."""
-    key, cert, both = (folder / f"{name}.{end}" for end in ("key", "crt", "pem"))
-    subject = ("-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}")
+    key, cert, both = (folder / f"certificate.{end}" for end in ("key", "crt", "pem"))
+    subject = ["-utf8", "-subj", f"/CN={name}"]
+    if alternative:
+        subject += ["-addext", f"subjectAltName=DNS:{name}"]
     kind = ("-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
     openssl("req", *kind, "-keyout", str(key), "-out", str(cert), *subject, *more)
     both.write_bytes(key.read_bytes() + cert.read_bytes())
@@ -123,6 +125,18 @@ def outdate(folder: Path, pem: Path) -> Path:
     openssl("ca", *signer, *dates, "-in", str(request), "-out", str(old))
     old.write_bytes(pem.read_bytes().partition(b"-----BEGIN CERT")[0] + old.read_bytes())
     return old
+
+
+@pytest.mark.parametrize("shift", range(4))
+def test_a_failure_that_quotes_the_certificate_is_clean_text(tmp_path: Path, shift: int):
+    """libcurl cuts its messages at 255 bytes, in the middle of a letter if need be."""
+    odd = make(tmp_path, "a" * shift + "😀" * 60, "-days", "30", alternative=False)
+    outcome, requests = run(fetched_over(server_side(odd), str(odd)))
+    refused(outcome, requests)
+    assert isinstance(outcome, Failed)
+    assert "😀" in outcome.detail
+    assert outcome.detail.encode().decode() == outcome.detail
+    assert outcome.detail.isprintable()
 
 
 def test_an_expired_certificate_is_refused(tmp_path: Path):

@@ -74,8 +74,11 @@ UNREACHABLE: list[Outcome] = [
     *map(
         failed, (Fault.DNS, Fault.CONNECT, Fault.TLS, Fault.TIMEOUT, Fault.RESET, Fault.PROTOCOL, Fault.SIZE)
     ),
-    Refused(Reason("address.private", "10.0.0.1 is not a public address")),
     NotModified(WIRE, []),
+]
+HOPELESS: list[Outcome] = [
+    failed(Fault.NXDOMAIN, "Domain name not found"),
+    Refused(Reason("address", "10.0.0.1 is not a public address")),
 ]
 
 # ------------------------------------------------------------------------------------------------ definite answers
@@ -87,7 +90,7 @@ def test_a_file_is_obeyed(status: int) -> None:
     copy = copied(verdict)
     assert opinion(copy) == "rules"
     assert (copy.status, copy.origin, copy.fetched_at, copy.tries) == (status, ORIGIN, NOW, 0)
-    assert (verdict.hold, verdict.aside) == (None, None)
+    assert (copied(verdict).held, verdict.aside) == (0.0, None)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html><body>Welcome</body></html>"])
@@ -100,7 +103,7 @@ def test_no_file_allows_everything(status: int) -> None:
     verdict = ask(fetched(status, RULES), GOOD, now=NOW + DAY)
     assert opinion(copied(verdict)) == "all"
     assert copied(verdict).expires == NOW + 2 * DAY
-    assert (verdict.hold, verdict.aside) == (None, None)
+    assert (copied(verdict).held, verdict.aside) == (0.0, None)
 
 
 @given(st.floats(-1, 1))
@@ -166,10 +169,19 @@ def test_without_an_answer_nothing_is_allowed_and_the_host_is_left_alone(outcome
     assert opinion(copy) == "none"
     assert rules_in_force(copy, "skitter").allows("/robots.txt")
     assert rules_in_force(copy, "skitter").line("/") is None
-    assert verdict.hold == copy.expires == NOW + 60
+    assert copied(verdict).held == copy.expires == NOW + 60
     assert copy.tries == 1
     assert copy.problem
     assert verdict.aside is None
+
+
+@pytest.mark.parametrize("outcome", HOPELESS, ids=str)
+def test_a_host_that_does_not_exist_or_may_not_be_connected_to_is_given_up_at_once(outcome: Outcome) -> None:
+    verdict = ask(outcome)
+    assert opinion(copied(verdict)) == "none"
+    assert verdict.aside is not None
+    assert verdict.aside.code == "robots.unreachable"
+    assert ask(outcome, GOOD).aside is None  # it was there before: that may pass
 
 
 def test_a_failing_host_is_asked_after_1_10_and_60_minutes_and_given_up() -> None:
@@ -197,9 +209,9 @@ def test_a_host_that_comes_back_is_as_good_as_new() -> None:
 
 
 def test_retry_after_makes_the_wait_longer_never_shorter() -> None:
-    assert ask(fetched(503), retry_after=7200.0).hold == NOW + 7200
-    assert ask(fetched(503), retry_after=5.0).hold == NOW + 60
-    held = ask(fetched(503), retry_after=float("inf")).hold
+    assert copied(ask(fetched(503), retry_after=7200.0)).held == NOW + 7200
+    assert copied(ask(fetched(503), retry_after=5.0)).held == NOW + 60
+    held = copied(ask(fetched(503), retry_after=float("inf"))).held
     assert held is not None
     assert held < float("inf")
 
@@ -213,7 +225,7 @@ def test_old_rules_stay_in_force_while_the_host_fails(outcome: Outcome) -> None:
         assert opinion(previous) == "rules"
         assert (previous.status, previous.fetched_at) == (200, NOW)
         assert previous.problem
-        assert (verdict.hold, verdict.aside) == (None, None)
+        assert (copied(verdict).held, verdict.aside) == (0.0, None)
         waits.append(previous.expires - now)
         now = previous.expires
     assert waits == [60, 600, 3600, 3600, 3600, 3600]
@@ -238,7 +250,7 @@ def test_our_own_shortage_is_not_held_against_the_host() -> None:
         verdict = ask(failed(Fault.BUSY), previous)
         previous = copied(verdict)
         assert (opinion(previous), previous.tries, verdict.aside) == ("none", 0, None)
-        assert verdict.hold == NOW + 60
+        assert copied(verdict).held == NOW + 60
 
 
 def test_a_host_without_second_tries_is_given_up_at_once() -> None:
@@ -251,16 +263,16 @@ def test_a_host_without_second_tries_is_given_up_at_once() -> None:
 def test_too_many_requests_defers_the_host_for_as_long_as_it_asks() -> None:
     verdict = ask(fetched(429), retry_after=7.0)
     assert opinion(copied(verdict)) == "none"
-    assert verdict.hold == copied(verdict).expires == NOW + 7
+    assert copied(verdict).held == copied(verdict).expires == NOW + 7
     assert verdict.aside is None
-    assert ask(fetched(429)).hold == NOW + 60
-    assert ask(fetched(429), retry_after=9000.0).hold == NOW + 9000
+    assert copied(ask(fetched(429))).held == NOW + 60
+    assert copied(ask(fetched(429), retry_after=9000.0)).held == NOW + 9000
 
 
 def test_too_many_requests_holds_also_a_host_whose_rules_we_know() -> None:
     verdict = ask(fetched(429), GOOD, now=NOW + DAY, retry_after=30.0)
     assert opinion(copied(verdict)) == "rules"
-    assert verdict.hold == copied(verdict).expires == NOW + DAY + 30
+    assert copied(verdict).held == copied(verdict).expires == NOW + DAY + 30
 
 
 def test_a_host_that_never_says_anything_else_is_given_up() -> None:

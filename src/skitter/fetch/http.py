@@ -165,7 +165,12 @@ def failure(transfer: Transfer, code: int, message: str, exchange: Exchange) -> 
     fault = _FAULTS.get(code, Fault.PROTOCOL)
     if code == pycurl.E_RECV_ERROR and "chunk" in message:
         fault = Fault.PROTOCOL  # libcurl says of bad chunked framing what it says of a broken connection
-    return Failed(fault, message, exchange)
+    return Failed(fault, _told(message), exchange)
+
+
+def _told(message: str) -> str:
+    """A message of libcurl that may quote the server, a certificate's name for one, cut anywhere: as clean text."""
+    return "".join(letter if letter.isprintable() else "?" for letter in message)
 
 
 def _unreached(outcome: Outcome) -> bool:

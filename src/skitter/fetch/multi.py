@@ -119,7 +119,7 @@ class _Kept:
     """
 
     def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
+        self._capacity = max(capacity, 1)
         self._sockets: dict[str, set[int]] = {}
         self._loud: dict[str, float] = {}  # peers to be met on new connections only, and until when
         self._poll = select.poll()

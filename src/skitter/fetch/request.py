@@ -20,9 +20,10 @@ from skitter.urls import resolve
 _PLAIN = re.compile(
     r"(https?)://((?:[a-z0-9_-]+\.)*[a-z][a-z0-9_-]*)(?::([0-9]{1,5}))?(/[\x21\x22\x24-\x7e]*)"
 )
-# A serialised http URL. Credentials are skipped here: they are never sent.
+# A serialised http URL whose host can be in DNS (RFC 1123 2.1, and the underscore that is in use): the standard lets
+# more pass, libcurl does not. Credentials are skipped here: they are never sent.
 _SERIALISED = re.compile(
-    r"(https?)://(?:[^/?#@]*@)?(\[[0-9a-f:.]+\]|[^\x00-\x20\x7f-\U0010ffff/?#:@\[\]\\%]+)(?::([0-9]{1,5}))?"
+    r"(https?)://(?:[^/?#@]*@)?(\[[0-9a-f:.]+\]|(?:[a-z0-9_~-]+\.)*[a-z0-9_~-]+\.?)(?::([0-9]{1,5}))?"
     r"(/[\x21\x22\x24-\x7e]*)"
 )
 _DEFAULT_PORTS = {"http": 80, "https": 443}

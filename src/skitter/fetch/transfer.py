@@ -91,6 +91,7 @@ class Transfer:
         put(pycurl.BUFFERSIZE, _READ_BUFFER)
         put(pycurl.MAXFILESIZE_LARGE, settings.max_body)
         put(pycurl.MAXAGE_CONN, _IDLE_CONNECTION)
+        put(pycurl.FORBID_REUSE, settings.keep_connections == 0)
         put(pycurl.LOW_SPEED_LIMIT, 1)
         put(pycurl.LOW_SPEED_TIME, max(1, round(settings.idle_timeout)))
         put(pycurl.SSL_VERIFYPEER, 1)

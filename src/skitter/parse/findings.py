@@ -7,8 +7,8 @@ from skitter.parse import directives, markup
 from skitter.parse.markup import SPACE, Attributes
 from skitter.parse.refresh import refresh
 
-# Elements that do not interrupt a line of text (HTML Standard, 15.3, and custom). All others part their text from their
-# neighbours', unknown ones too.
+# Elements that do not interrupt a line of text (the style sheet of HTML Standard, 15.3). All others part their
+# text from their neighbours', unknown ones too.
 INLINE = markup.names(
     "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rb rp rt ruby s samp small "
     "span strike strong sub sup time tt u var"
@@ -135,6 +135,14 @@ class Findings:
 def folded(text: str) -> str:
     """Text on one line."""
     return " ".join(text.split())
+
+
+def read_links(source: str, findings: Findings) -> None:
+    """Links for readers without scripts or frames, which we are."""
+    if "href" in source.lower():
+        for tag in markup.tags(source):
+            if tag.name in ("a", "area") and not tag.end:
+                findings.on_anchor(markup.attributes(tag.written))
 
 
 Found = Callable[[Findings, Attributes], None]

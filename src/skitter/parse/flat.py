@@ -9,20 +9,22 @@ here. Links and titles come out the same; text may break differently where tags 
 import re
 
 from skitter.parse import markup
-from skitter.parse.findings import ELEMENTS, INLINE, UNSEEN, Findings, folded
-from skitter.parse.tree import read_links
+from skitter.parse.findings import ELEMENTS, INLINE, UNSEEN, Findings, folded, read_links
 
-# Worst cases measured with Lexbor 2: 8,000 tags nested 0.2 s; 64 KiB of attributes on one element 0.4 s;
-# 300,000 reconstructed formatting elements 0.3 s and 110 MB.
+# Worst cases measured with selectolax 1.0: 8,000 tags nested 0.1 s; 64 KiB of attributes on one element 0.4 s;
+# 300,000 reconstructed formatting elements 0.2 s and 110 MB.
 _MAX_TAGS = 8_000
 _MAX_ATTRIBUTES = 100  # on one element
-_MAX_UNCHECKED = 64 * 1024
+_MAX_MERGED = 20
 _MAX_RECONSTRUCTED = 300_000
-_FEW_TAGS = 1_000  # (n/2)² is still below the limit
-# HTML Standard, 13.2.4.3. Without attributes there are never more than three of a kind ("Noah's Ark clause"); an <a>
-# closes the <a> before it.
-_FORMATTING = re.compile(
-    rb"<(?=[bcefinstuBCEFINSTU])(?i:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\t\n\f\r /]"
+_FEW_TAGS = 1_000  # half of them reconstructing the other half stays below the limit
+_SHORT = 64 * 1024  # there is no room for more attributes than can be borne
+
+# Formatting elements (HTML Standard, 13.2.4.3) that are never closed are made anew in every block that follows. Without
+# attributes there are at most three of a kind ("Noah's Ark clause"), and an <a> closes the <a> before it. Attributes of
+# every further <html> and <body> are added to those of the first (13.2.6.4.7).
+_COSTLY = re.compile(
+    rb"<(?=[bcefhinstuBCEFHINSTU])(?i:(b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)|body|html)[\t\n\f\r /]"
 )
 # A start tag with too many attributes, looked for behind every < and letter. Long names and values are counted as several
 # attributes: so a tag that is none, inside which others begin, costs no more than its share.
@@ -31,9 +33,6 @@ _FLOOD = re.compile(
     rb"""(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:"[^"]*+"?+|'[^']*+'?+|[^\t\n\f\r >]{0,64}+))?+){%d}+"""
     % _MAX_ATTRIBUTES
 )
-# 13.2.6.4.7: the attributes of every further <html> and <body> are added to those of the first.
-_MERGED = re.compile(rb"<(?=[bhBH])(?i:body|html)[\t\n\f\r /]")
-_MAX_MERGED = 20
 _SLOPPY = re.compile(r"<[\t\n\f\r ]++a(?=[\t\n\f\r /])", re.IGNORECASE)
 
 
@@ -46,11 +45,13 @@ def is_tame(source: bytes) -> bool:
     tags = source.count(b"<")
     if tags > _MAX_TAGS:
         return False
-    if tags > _FEW_TAGS and len(_FORMATTING.findall(source)) * tags > _MAX_RECONSTRUCTED:
-        return False
-    if len(source) <= _MAX_UNCHECKED:
+    if tags <= _FEW_TAGS and len(source) <= _SHORT:
         return True
-    return _FLOOD.search(source) is None and len(_MERGED.findall(source)) <= _MAX_MERGED
+    costly = _COSTLY.findall(source)
+    merged = costly.count(b"")
+    if merged > _MAX_MERGED or (len(costly) - merged) * tags > _MAX_RECONSTRUCTED:
+        return False
+    return len(source) <= _SHORT or _FLOOD.search(source) is None
 
 
 def read(source: str, findings: Findings) -> None:
@@ -60,12 +61,12 @@ def read(source: str, findings: Findings) -> None:
     heading: int | None = None
     for tag in markup.tags(source.replace("\0", "")):
         name, change = tag.name, -1 if tag.end else 1
+        if tag.text and not templates:
+            add(markup.unescape(tag.text))
         if name == "template":
             templates = max(0, templates + change)
-        if templates:
+        if templates or not name:
             continue
-        if tag.text:
-            add(markup.unescape(tag.text))
         if name not in INLINE and name not in UNSEEN:
             add(" ")
         if name == "svg":

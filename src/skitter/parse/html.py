@@ -9,7 +9,7 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from skitter.model import Document
-from skitter.parse import charset, content, directives, flat, tree
+from skitter.parse import charset, content, directives, flat, markup, sniff, tree
 from skitter.parse.findings import Findings
 from skitter.parse.sniff import Body
 from skitter.settings import ParseSettings
@@ -22,6 +22,8 @@ def parse(body: Body, settings: ParseSettings) -> Document:
     """Read an HTML document."""
     encoding = charset.of_html(body.content, body.http_charset)
     source = _utf8(body.content, encoding)
+    if body.media_type == sniff.XHTML:
+        source = markup.spelt_out(source.decode("utf-8", "replace")).encode()
     page = read(source, settings)
     document = _document(body, encoding, page)
     if not content.is_marked_out(settings):
@@ -91,11 +93,10 @@ def _hrefs(page: Findings, encoding: str) -> tuple[list[str], list[str]]:
         for written, follow in page.hrefs.items():
             href = _in_encoding(written, encoding)
             hrefs[href] = follow or hrefs.get(href, False)
-    if all(hrefs.values()):
-        return list(hrefs), []
-    return [href for href, follow in hrefs.items() if follow], [
-        href for href, follow in hrefs.items() if not follow
-    ]
+    followed = [href for href, follow in hrefs.items() if follow]
+    return followed, [href for href, follow in hrefs.items() if not follow] if len(followed) < len(
+        hrefs
+    ) else []
 
 
 def _in_encoding(href: str, encoding: str) -> str:

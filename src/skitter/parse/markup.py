@@ -86,6 +86,18 @@ def attributes(written: str) -> Attributes:
     return found
 
 
+_RAW_TAG = re.compile(
+    rf"<((?i:{'|'.join(sorted(RAW))}))(?=[\t\n\f\r\ />])({_ATTRIBUTES})>?+", re.VERBOSE | re.ASCII
+)
+
+
+def spelt_out(source: str) -> str:
+    """XHTML in which <script/> is <script></script>: HTML has no such tag and would take the rest for a script."""
+    return _RAW_TAG.sub(
+        lambda tag: f"<{tag[1]}{tag[2]}></{tag[1]}>" if tag[2].endswith("/") else tag[0], source
+    )
+
+
 # ------------------------------------------------------------------------------------------------ character references
 
 _REFERENCE = re.compile(r"&(?:#(?:[xX]([0-9a-fA-F]++)|([0-9]++));?|([a-zA-Z][a-zA-Z0-9]*+);?)")

@@ -19,7 +19,8 @@ _RESOURCE_HEADER = 1445  # bytes; MIME Sniffing Standard, 5.2
 _READ = markup.names(
     "content-language content-signal content-type content-usage refresh tdm-policy tdm-reservation x-robots-tag"
 )
-HTML = frozenset(("text/html", "application/xhtml+xml"))
+XHTML = "application/xhtml+xml"
+_HTML = frozenset(("text/html", XHTML))
 _UNKNOWN = frozenset(("", "unknown/unknown", "application/unknown", "*/*"))
 
 # MIME Sniffing Standard, 3.1: a byte that no text has.
@@ -127,7 +128,7 @@ def media_type(supplied: str, encoding: str, content: bytes) -> str:
     """The media type to treat a body as."""
     if supplied in _UNKNOWN:
         return _sniffed(content)
-    if supplied in HTML:
+    if supplied in _HTML:
         if not content or _HTML_START.match(content):
             return supplied
         head = content[:_RESOURCE_HEADER]

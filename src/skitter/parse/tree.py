@@ -7,12 +7,10 @@ does in C what a walk over all text nodes does in Python four times slower.
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
-from skitter.parse import markup
-from skitter.parse.findings import ELEMENTS, INLINE, UNSEEN, Findings, folded
+from skitter.parse.findings import ELEMENTS, INLINE, UNSEEN, Findings, folded, read_links
 
-_OPTIONS = int(
-    LexborDocumentOptions.WO_EVENTS
-)  # events would copy a selected <option> into <selectedcontent>
+# Events would copy a selected <option> into <selectedcontent>, as often as the page likes.
+_OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 
 _BLANK = LexborHTMLParser("<body><!-- -->")
 _ID = {
@@ -24,6 +22,7 @@ _FOUND = {_ID[name]: found for name, found in ELEMENTS.items()}
 _INLINE = frozenset(_ID[name] for name in INLINE)
 _UNSEEN = frozenset(_ID[name] for name in UNSEEN) | _COMMENTS
 _TITLE, _H1, _HEAD, _SVG = (_ID[name] for name in ("title", "h1", "head", "svg"))
+_PICTURE_DEPTH = 64  # no document has its title that deep
 _MARKUP_INSIDE = frozenset((_ID["noscript"], _ID["noframes"]))
 
 
@@ -68,14 +67,10 @@ def _look_inside(node: LexborNode, tag: int, findings: Findings) -> None:
 def _is_drawn(title: LexborNode) -> bool:
     """Whether a <title> belongs to a picture (SVG), not to the document."""
     parent = title.parent
-    while parent is not None and parent.tag_id not in (_SVG, _HEAD):
+    for _ in range(_PICTURE_DEPTH):
+        if parent is None or parent.tag_id == _HEAD:
+            return False
+        if parent.tag_id == _SVG:
+            break
         parent = parent.parent
-    return parent is not None and parent.tag_id == _SVG
-
-
-def read_links(source: str, findings: Findings) -> None:
-    """Links for readers without scripts or frames, which we are."""
-    if "href" in source.lower():
-        for tag in markup.tags(source):
-            if tag.name in ("a", "area") and not tag.end:
-                findings.on_anchor(markup.attributes(tag.written))
+    return True

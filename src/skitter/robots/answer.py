@@ -36,7 +36,6 @@ class RobotsVerdict(Struct, frozen=True, kw_only=True):
 
     copy: RobotsCopy | None = None
     follow: str = ""
-    hold: float | None = None  # nothing is wanted from the host before then
     aside: Reason | None = None  # the host is given up
 
 
@@ -113,23 +112,29 @@ def _failed(
     tries = (previous.tries if previous else 0) + (not own_fault)
     again = now + _wait(answer.retry_after, tries, settings, busy=status == 429)
     # To crawl on, on old rules, in reply to "too many requests" would be absurd, though RFC 9309 has 429 with the 4xx.
-    hold = again if status == 429 else None
+    held = again if status == 429 else 0.0
     if previous and previous.access == "rules" and now - previous.fetched_at <= settings.stale:
-        return RobotsVerdict(copy=replace(previous, expires=again, tries=tries, problem=problem), hold=hold)
-    given_up = tries > len(settings.retry_after)
+        return RobotsVerdict(copy=replace(previous, expires=again, held=held, tries=tries, problem=problem))
+    given_up = tries > len(settings.retry_after) or _for_good(answer.outcome)
     copy = RobotsCopy(
         origin=answer.origin,
         status=status,
         access="none",
         fetched_at=now,
         expires=now + settings.cache if given_up else again,
+        held=0.0 if given_up else again,
         tries=tries,
         problem=problem,
     )
     if not given_up:
-        return RobotsVerdict(copy=copy, hold=again)
+        return RobotsVerdict(copy=copy)
     detail = f"{answer.origin}/robots.txt could not be had in {tries} tries, so nothing is allowed; last: {problem}"
     return RobotsVerdict(copy=copy, aside=Reason("robots.unreachable", detail))
+
+
+def _for_good(outcome: Outcome) -> bool:
+    """Whether asking again is of no use: the name does not exist, or we may not connect to where it leads."""
+    return isinstance(outcome, Refused) or (isinstance(outcome, Failed) and outcome.fault is Fault.NXDOMAIN)
 
 
 def _wait(asked: float | None, tries: int, settings: RobotsSettings, *, busy: bool) -> float:

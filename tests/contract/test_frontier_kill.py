@@ -1,0 +1,110 @@
+"""What the frontier on disk acknowledged survives a real `kill -9`, at whatever moment it comes."""
+
+import asyncio
+import json
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from skitter import urls
+from skitter.backends.rocksdb import RocksFrontier
+from skitter.model import Place, Purpose, State
+from skitter.ports import Mark
+from tests.contract.grounds import RocksGround
+from tests.contract.mortal import found
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Witness:
+    """Everything that owners acknowledged before they were killed."""
+
+    def __init__(self) -> None:
+        self.known: set[str] = set()
+        self.crawled: set[str] = set()
+        self.in_flight: set[str] = set()
+        self.mark = 0
+
+    def hear(self, said: dict) -> None:
+        self.known |= set(said.get("added", [])) | set(said.get("links", []))
+        self.in_flight |= set(said.get("leased", []))
+        self.in_flight -= set(said.get("settled", []))
+        self.crawled |= {url for url in said.get("settled", []) if not url.endswith("/robots.txt")}
+        self.mark = max(self.mark, said.get("mark", 0))
+
+
+def run_and_kill(directory: Path, seed: int, lines: int, witness: Witness) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.contract.mortal", str(directory), str(seed)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+    )
+    assert child.stdout is not None
+    with child, child.stdout as pipe:
+        for number in range(lines):
+            line = pipe.readline()
+            assert line, "the owner died by itself"
+            said = json.loads(line)
+            if number == 0:
+                check_opening(said, witness)
+            witness.hear(said)
+        child.kill()
+        rest = pipe.read().splitlines(keepends=True)
+    for line in rest:
+        if line.endswith(b"\n"):  # the last one may be cut
+            witness.hear(json.loads(line))
+
+
+def check_opening(said: dict, witness: Witness) -> None:
+    """Leases that were acknowledged and not settled are found, unless their settlement was not heard any more."""
+    assert said["mark"] >= witness.mark
+    unheard = witness.in_flight - set(said["opened"])
+    assert not unheard or said["mark"] > witness.mark, unheard
+    witness.in_flight = set()
+
+
+async def check(directory: Path, witness: Witness) -> None:
+    frontier: RocksFrontier = RocksGround(directory).frontier()
+    await frontier.open(time.time())
+    counts = await frontier.counts()
+    states = {record.url: record.state async for record in frontier.urls()}
+    assert witness.known <= set(states)
+    for url in witness.crawled:
+        assert states[url] is State.CRAWLED
+        assert await frontier.page(url, urls.host(url)) is not None
+    assert len(states) == counts.added
+    assert list(states.values()).count(State.CRAWLED) == counts.crawled == counts.pages
+    assert list(states.values()).count(State.QUEUED) == counts.queued
+    assert sum([host.queued async for host in frontier.hosts()]) == counts.queued
+    assert await finish(frontier) == {url for url, state in states.items() if state is State.QUEUED}
+    await frontier.close()
+
+
+async def finish(frontier: RocksFrontier) -> set[str]:
+    """Crawl what is left, each page once."""
+    left: list[str] = []
+    now = time.time() + 1e5
+    while await frontier.next_due(now) is not None:
+        now += 1
+        visits = await frontier.lease(1000, now)
+        left += [visit.link.url for visit in visits if visit.link.purpose is Purpose.PAGE]
+        place = Place("00-00001.warc.gz", 0, 0)
+        await frontier.settle(
+            [found(visit, [], place, now) for visit in visits], Mark("00-00001.warc.gz", 0), now
+        )
+    assert len(left) == len(set(left))
+    return set(left)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_what_was_acknowledged_survives(tmp_path, seed):
+    dice = random.Random(seed)
+    witness = Witness()
+    for round_ in range(4):
+        run_and_kill(tmp_path / "state", 10 * seed + round_, dice.randint(1, 150), witness)
+    assert witness.crawled
+    asyncio.run(check(tmp_path / "state", witness))
