@@ -49,12 +49,12 @@ def timed(command: list[str], stdin: str = "") -> dict[str, float]:
     }
 
 
-def floor(server: Server, pages: list[str]) -> dict[str, float]:
+def floor(pages: list[str]) -> dict[str, float]:
     plan = {"urls": pages, "address": "127.0.0.1", "connections": CONNECTIONS}
     return timed([sys.executable, "-m", "benchmarks.floor"], json.dumps(plan)) | {"pages": len(pages)}
 
 
-def skitter(server: Server, near: bool) -> dict[str, float]:
+def skitter(server: Server, *, near: bool) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="skitter-bench-") as folder:
         resolve = [f"--resolve={host}:{address}" for host, address in server.web.resolve_map().items()]
         command = [
@@ -104,9 +104,9 @@ def main() -> int:
     }
     with serve_process(web) as server:
         pages = sorted(server.truth("host").pages)
-        floor(server, pages)  # every page is rendered once before anybody is timed
+        floor(pages)  # every page is rendered once before anybody is timed
         for _ in range(ROUNDS):
-            runs["raw fetch floor"].append(floor(server, pages))
+            runs["raw fetch floor"].append(floor(pages))
             runs["skitter"].append(skitter(server, near=True))
             runs["skitter, exact duplicates only"].append(skitter(server, near=False))
     table = {name: summary(results) for name, results in runs.items()}

@@ -27,7 +27,7 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def arrange_death(commit: int, point: str) -> None:
+def arrange_death(commit, point):
     """Make the n-th commit of this run the last one."""
     commits = 0
 
@@ -60,7 +60,7 @@ def arrange_death(commit: int, point: str) -> None:
     compose.RocksFrontier = DyingFrontier
 
 
-def arrange_poison(text: str) -> None:
+def arrange_poison(text):
     """Make a page kill whoever parses it."""
     parse = visit.parse
 

@@ -46,14 +46,14 @@ def start(plan):
     )
 
 
-def run_until_it_ends(plan) -> int:
+def run_until_it_ends(plan):
     child = start(plan)
     _, errors = child.communicate(timeout=300)
     assert child.returncode in (0, -signal.SIGKILL), errors
     return child.returncode
 
 
-def kill_after(plan, seconds) -> int:
+def kill_after(plan, seconds):
     """Kill from outside, this long after the crawl says that it runs; it may have ended by then."""
     child = start(plan)
     assert child.stdout.readline() in ("running\n", "")

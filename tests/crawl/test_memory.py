@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from skitter.compose import Crawl
-from skitter.events import Event, Settled
+from skitter import seeds
+from skitter.compose import opened
+from skitter.events import Event, Events, Settled
+from skitter.process import run
+from skitter.report import Report
 from skitter.testing.web import Features, SyntheticWeb, serve_process
-from tests.crawl.harness import crawl, settings_for
+from tests.crawl.harness import settings_for
 
 PAGE = os.sysconf("SC_PAGESIZE")
 
@@ -38,14 +41,17 @@ def test_memory_at_page_100_000_is_at_most_30_mb_above_page_20_000(tmp_path, cap
     web = SyntheticWeb(seed=77, hosts=100, pages_per_host=1020, features=Features(page_bytes=2500, links_per_page=15))
     watch = Watch(1_000, 20_000, 40_000, 60_000, 80_000, 100_000)
 
-    def listen(running: Crawl) -> None:
-        running.events.subscribe(watch)
-
     with serve_process(web) as server:
         settings = settings_for(server, scope__kind="any", politeness__per_host=2, crawl__max_pages=100_000)
-        result = crawl(tmp_path / "c", server.seeds(), settings, listen)
+
+        async def main() -> Report:
+            async with opened(tmp_path / "c", settings, Events(watch)) as running:
+                await running.seed(seeds.named(server.seeds(), settings.urls))
+                return await running.run()
+
+        report = run(main())
     with capsys.disabled():
         print("\nresident MB by pages:", {pages: size >> 20 for pages, size in watch.at.items()})
-        print(f"{result.report.pages_per_second:.0f} pages/s")
-    assert result.report.counts.pages == 100_000
+        print(f"{report.pages_per_second:.0f} pages/s")
+    assert report.counts.pages == 100_000
     assert watch.at[100_000] - watch.at[20_000] <= 30 * 2**20

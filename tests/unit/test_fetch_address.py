@@ -158,7 +158,14 @@ def test_an_allowed_network_is_let_through_in_every_spelling_and_no_other():
     guard = Guard(("127.0.0.0/8", "fd00:1::/32"))
     for address in ("127.0.0.1", "127.9.9.9", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "fd00:1::5"):
         assert guard.refusal(address) is None
-    for address in ("10.0.0.1", "169.254.169.254", "::1", "fd00:2::5", "::ffff:10.0.0.1"):
+    for address in (
+        "10.0.0.1",
+        "169.254.169.254",
+        "::1",
+        "fd00:2::5",
+        "::ffff:10.0.0.1",
+        "fe80::5efe:127.0.0.1",
+    ):
         assert guard.refusal(address) is not None
 
 

@@ -1,6 +1,7 @@
 """The fetcher against real servers on loopback, on both event loops."""
 
 import asyncio
+import errno
 import gzip
 import re
 import socket
@@ -672,6 +673,16 @@ def test_closing_ends_what_is_in_flight_as_failed(loop: str):
     run(main(), loop)
 
 
+def test_a_machine_out_of_sockets_is_busy_and_the_host_is_not_to_blame(monkeypatch: pytest.MonkeyPatch):
+    def exhausted(*_: int) -> socket.socket:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("skitter.fetch.transfer._Socket", exhausted)
+    outcome = failed(run(answered(ok())))
+    assert outcome.fault is Fault.BUSY
+    assert "Too many open files" in outcome.detail
+
+
 def test_a_robots_txt_that_is_a_bomb_is_read_up_to_the_limit():
     async def main() -> bytes:
         answer = ok(gzip.compress(b"User-agent: *\n" + b"#" * 50_000), b"Content-Encoding: gzip")
@@ -692,6 +703,7 @@ def test_a_robots_txt_that_is_a_bomb_is_read_up_to_the_limit():
         FetchSettings(resolve=("nonsense",)),
         FetchSettings(nameservers=("nonsense",)),
         FetchSettings(ca_file="/nowhere/to/be/found.pem"),
+        FetchSettings(ca_file=__file__),
     ],
 )
 def test_settings_that_cannot_work_are_refused_before_the_first_request(settings: FetchSettings):

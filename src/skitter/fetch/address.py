@@ -66,9 +66,10 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052
 _COMPATIBLE = ipaddress.IPv6Network("::/96")  # RFC 4291 2.5.5.1
 _SIX_TO_FOUR = ipaddress.IPv6Network("2002::/16")  # RFC 3056
 _CARRIERS = ((_MAPPED, 0), (_NAT64, 0), (_COMPATIBLE, 0), (_SIX_TO_FOUR, 80))
-_ISATAP = frozenset(
-    (0x00005EFE, 0x02005EFE)
-)  # RFC 5214 6.1: the interface identifier of an embedded IPv4 address
+_ISATAP = (
+    0x00005EFE,
+    0x02005EFE,
+)  # RFC 5214 6.1: what stands before an IPv4 address in the interface identifier
 
 
 class Guard:
@@ -85,10 +86,11 @@ class Guard:
             parsed = ipaddress.ip_address(address)
         except ValueError:
             return Reason("address", "no IP address")
-        inner = _embedded(parsed)
-        if _within(parsed, self._allowed) or (inner is not None and _within(inner, self._allowed)):
+        if _within(parsed, self._allowed):
             return None
-        why = (_set_aside(inner) if inner is not None else None) or _set_aside(parsed)
+        inner = _embedded(parsed)
+        hidden = None if inner is None or _within(inner, self._allowed) else _set_aside(inner)
+        why = hidden or _set_aside(parsed)
         # The address itself is not named: whoever sees refusals must not learn what internal names resolve to.
         return None if why is None else Reason("address", f"not a public address: {why}")
 

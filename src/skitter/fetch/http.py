@@ -29,10 +29,12 @@ _FAULTS = {
     pycurl.E_ABORTED_BY_CALLBACK: Fault.RESET,  # we were closed
     pycurl.E_RECV_ERROR: Fault.RESET,
     pycurl.E_FILESIZE_EXCEEDED: Fault.SIZE,
+    pycurl.E_OUT_OF_MEMORY: Fault.BUSY,
     pycurl.E_SSL_CONNECT_ERROR: Fault.TLS,
     pycurl.E_SSL_CERTPROBLEM: Fault.TLS,
     pycurl.E_SSL_CIPHER: Fault.TLS,
     pycurl.E_PEER_FAILED_VERIFICATION: Fault.TLS,
+    pycurl.E_SSL_CACERT_BADFILE: Fault.TLS,
     pycurl.E_SSL_SHUTDOWN_FAILED: Fault.TLS,
     pycurl.E_SSL_ISSUER_ERROR: Fault.TLS,
     pycurl.E_SSL_INVALIDCERTSTATUS: Fault.TLS,
@@ -58,9 +60,8 @@ class HttpFetcher:
         self._guard = Guard(settings.allow_private)
         self._names = Names(settings, cache)
         self._flight = Flight(settings.max_in_flight)
-        self._spare = [
-            Transfer(settings, self._guard.refusal, self._flight)
-        ]  # one, so that settings are tried
+        # One is made at once, so that settings that cannot work are found out here.
+        self._spare = [Transfer(settings, self._guard.refusal, self._flight)]
         self._multi: Multi | None = None
         self._opened = 0
         self._requests = 0

@@ -133,7 +133,10 @@ class _Kept:
         self._sockets.setdefault(peer, set()).add(fd)
 
     def has_spoken(self, peer: str, now: float) -> bool:
-        """Whether something waits to be read on a connection that should be silent. Its end is something, too."""
+        """Whether something waits to be read on a connection that should be silent. Its end is something, too.
+
+        Of several connections to one peer all are looked at before the first transfer, none before the next ones.
+        """
         sockets = self._sockets.pop(peer, ())
         for fd in sockets:
             self._poll.register(fd, select.POLLIN)
@@ -141,7 +144,9 @@ class _Kept:
             self._loud[peer] = now + _LOUD
         for fd in sockets:
             self._poll.unregister(fd)
-        if not self._loud:
-            return False
-        self._loud = {name: until for name, until in self._loud.items() if until > now}
-        return peer in self._loud
+        if self._loud.get(peer, now) > now:
+            return True
+        self._loud.pop(peer, None)
+        if len(self._loud) > self._capacity:
+            self._loud = {name: until for name, until in self._loud.items() if until > now}
+        return False

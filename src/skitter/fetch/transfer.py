@@ -7,7 +7,7 @@ came, chunked framing and content coding on; this counts while they come and han
 import socket
 import ssl
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from functools import lru_cache
 
 import pycurl
 from msgspec import Struct
@@ -92,11 +92,12 @@ class Transfer:
         put(pycurl.MAXFILESIZE_LARGE, settings.max_body)
         put(pycurl.MAXAGE_CONN, _IDLE_CONNECTION)
         put(pycurl.FORBID_REUSE, settings.keep_connections == 0)
+        # Silence, in whole seconds. libcurl averages over the last few: after some data it is noticed up to 6 s late.
         put(pycurl.LOW_SPEED_LIMIT, 1)
         put(pycurl.LOW_SPEED_TIME, max(1, round(settings.idle_timeout)))
         put(pycurl.SSL_VERIFYPEER, 1)
         put(pycurl.SSL_VERIFYHOST, 2)
-        trusted = authorities(settings)
+        trusted = authorities(settings.ca_file)
         if trusted:
             put(pycurl.CAINFO, trusted)
 
@@ -188,10 +189,15 @@ class _Socket(socket.socket):
         self.close()
 
 
-def authorities(settings: FetchSettings) -> str:
+@lru_cache(maxsize=8)
+def authorities(ca_file: str) -> str:
     """The file of certificate authorities to trust; SSL_CERT_FILE names the system's. Empty: libcurl's own choice."""
-    if settings.ca_file and not Path(settings.ca_file).is_file():
+    if not ca_file:
+        return ssl.get_default_verify_paths().cafile or ""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(ca_file)
+    except OSError as problem:  # an SSLError is one, too
         raise SettingsError(
-            f"fetch.ca_file: there is no file {settings.ca_file!r}; name one with certificates in PEM"
-        )
-    return settings.ca_file or ssl.get_default_verify_paths().cafile or ""
+            f"fetch.ca_file: {ca_file!r} gives no certificates ({problem.strerror}); name a file of them in PEM"
+        ) from None
+    return ca_file

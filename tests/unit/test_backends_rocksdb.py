@@ -1,0 +1,270 @@
+"""The frontier on RocksDB where the port's contract does not look: its files, its bounds, its readers."""
+
+import asyncio
+import subprocess
+import sys
+
+import pytest
+
+from skitter.backends.rocksdb import RocksFrontier, open_reader
+from skitter.backends.rocksdb.hand import Hand
+from skitter.backends.rocksdb.store import Batch, Store
+from skitter.model import State, Verdict
+from skitter.ports import StateError
+from skitter.testing.contracts.owner import START, Owner, link
+from tests.contract.grounds import RocksGround, small_settings
+
+A = "https://a.example/"
+
+
+@pytest.fixture
+def ground(tmp_path):
+    return RocksGround(tmp_path / "state")
+
+
+def run(coroutine):
+    return asyncio.run(coroutine)
+
+
+# ------------------------------------------------------------------------------------------------ readers
+
+
+def test_a_reader_sees_what_is_committed_while_the_owner_runs(ground):
+    async def read():
+        owner = await Owner.of(ground)
+        await owner.add(A + "1", A + "2")
+        visit = await owner.lease_page()
+        reader = open_reader(ground.path)
+        record = await reader.url(A + "1", "a.example")
+        assert record.state is State.LEASED
+        assert (await reader.counts()).queued == 1
+        assert (await reader.host("a.example")).in_flight == 1
+        await owner.store(visit)
+        assert (await reader.url(A + "1", "a.example")).state is State.LEASED  # as it was when it was opened
+        await reader.close()
+        later = open_reader(ground.path)
+        assert (await later.url(A + "1", "a.example")).state is State.CRAWLED
+        assert later.statistics() == {}
+        await later.close()
+        assert await owner.crawl() == [A + "2"]
+
+    run(read())
+
+
+def test_a_reader_in_another_process_needs_no_lock(ground):
+    async def own():
+        owner = await Owner.of(ground)
+        await owner.add(A + "1")
+        code = (
+            "import asyncio, sys, pathlib\n"
+            "from skitter.backends.rocksdb import open_reader\n"
+            "reader = open_reader(pathlib.Path(sys.argv[1]))\n"
+            "print(asyncio.run(reader.counts()).queued)\n"
+        )
+        answer = await asyncio.to_thread(
+            subprocess.check_output, [sys.executable, "-c", code, ground.path], text=True
+        )
+        assert answer == "1\n"
+        await owner.frontier.close()
+
+    run(own())
+
+
+def test_readers_come_and_go_while_the_owner_writes_and_flushes(ground):
+    async def both():
+        owner = await Owner.of(ground)
+        for number in range(15):
+            await owner.add(*(f"{A}{number}/{n}" for n in range(200)))
+            owner.frontier._open_shard.store._families["urls"].flush()
+            reader = open_reader(ground.path)
+            assert (await reader.counts()).queued == 200 * (number + 1)
+            assert len([record async for record in reader.urls()]) == 200 * (number + 1)
+            await reader.close()
+
+    run(both())
+
+
+def test_a_reader_of_nothing_is_told_so(tmp_path):
+    with pytest.raises(StateError, match="no crawl state"):
+        open_reader(tmp_path)
+
+
+# ------------------------------------------------------------------------------------------------ one owner, one format
+
+
+def test_a_second_owner_is_refused(ground):
+    async def own():
+        owner = await Owner.of(ground)
+        with pytest.raises(StateError, match="in use"):
+            await ground.frontier().open(START)
+        await owner.frontier.close()
+        owner = await Owner.of(ground)
+        await owner.frontier.close()
+
+    run(own())
+
+
+def test_another_format_is_refused_and_says_what_to_do(ground):
+    store = Store(ground.path, 1 << 20)
+    batch = Batch(store)
+    batch.put("default", b"format", b"99")
+    store.commit(batch)
+    store.close()
+    with pytest.raises(StateError, match="format 99.*version"):
+        run(ground.frontier().open(START))
+    with pytest.raises(StateError, match="format 99"):
+        open_reader(ground.path)
+
+
+def test_a_frontier_that_is_not_open_says_so(ground):
+    with pytest.raises(StateError, match="not open"):
+        run(ground.frontier().lease(1, START))
+    run(ground.frontier().close())
+
+
+def test_a_damaged_directory_is_reported(ground):
+    ground.path.mkdir(parents=True)
+    (ground.path / "CURRENT").write_text("nonsense")
+    with pytest.raises(StateError, match="cannot be opened"):
+        run(ground.frontier().open(START))
+    with pytest.raises(StateError, match="cannot be opened"):
+        open_reader(ground.path)
+
+
+def test_after_a_failed_write_nothing_more_is_acknowledged_and_what_was_is_safe(ground, monkeypatch):
+    async def fail():
+        owner = await Owner.of(ground)
+        await owner.add(A + "1")
+
+        def no_space(_store, _batch):
+            raise OSError("no space left on device")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(Store, "commit", no_space)
+            with pytest.raises(OSError, match="no space"):
+                await owner.add(A + "2")
+        with pytest.raises(StateError, match="has failed"):
+            await owner.add(A + "3")
+        owner = await owner.restarted()
+        assert await owner.crawl() == [A + "1"]
+
+    run(fail())
+
+
+def test_syncing_needs_no_changes_and_keeps_them(ground):
+    async def sync():
+        owner = await Owner.of(ground)
+        await owner.frontier.sync()
+        await owner.add(A + "1")
+        await owner.frontier.sync()
+        owner = await owner.killed()
+        assert (await owner.url(A + "1")).state is State.QUEUED
+
+    run(sync())
+
+
+# ------------------------------------------------------------------------------------------------ bounds
+
+
+def test_more_hosts_than_fit_into_memory(tmp_path):
+    ground = RocksGround(tmp_path, small_settings(window=8))
+
+    async def crawl():
+        owner = await Owner.of(ground)
+        names = [f"https://h{number}.example/" for number in range(300)]
+        await owner.add(*(link(name, score=number) for number, name in enumerate(names)))
+        assert owner.frontier.statistics()["hosts"]["states"] <= 300
+        await owner.add(A)
+        assert owner.frontier.statistics()["hosts"]["states"] <= 9
+        order = [visit.link.host for visit in await owner.lease(300)]
+        assert order[:3] == ["h299.example", "h298.example", "h297.example"]
+        assert len(set(order)) == 300
+
+    run(crawl())
+
+
+def test_hosts_wait_their_turn_also_beyond_the_window_of_clocks(ground, monkeypatch):
+    monkeypatch.setattr("skitter.backends.rocksdb.agenda._WINDOW", 5)
+
+    async def crawl():
+        owner = await Owner.of(ground)
+        names = [f"https://h{number}.example/" for number in range(60)]
+        await owner.add(*names, *(name + "2" for name in names))
+        visits = await owner.lease_pages(60)
+        for number, visit in enumerate(reversed(visits)):
+            later = Verdict(state=State.CRAWLED, host_free=owner.now + 1 + number)
+            await owner.settle(visit, later)
+        handed_out = []
+        for _ in range(60):
+            owner.now += 1
+            handed_out += [visit.link.host for visit in await owner.lease()]
+        assert handed_out == [visit.link.host for visit in reversed(visits)]
+
+    run(crawl())
+
+
+def test_a_host_with_many_links_is_read_from_where_it_was_left(ground, monkeypatch):
+    monkeypatch.setattr("skitter.backends.rocksdb.queue._READ_AHEAD", 8)
+
+    async def crawl():
+        owner = await Owner.of(ground)
+        await owner.add(*(link(f"{A}{number}", score=-number) for number in range(500)))
+        starts = []
+        read = Batch.keys_after
+
+        def spied(batch, family, start, end, limit):
+            if family == "queue":
+                starts.append(start)
+            return read(batch, family, start, end, limit)
+
+        monkeypatch.setattr(Batch, "keys_after", spied)
+        assert await owner.crawl(500) == [f"{A}{number}" for number in range(500)]
+        assert starts == sorted(starts)
+        assert len(set(starts)) == len(starts) <= 500 / 8 + 1
+
+    run(crawl())
+
+
+# ------------------------------------------------------------------------------------------------ in hand
+
+
+def test_a_hand_remembers_across_processes(tmp_path):
+    hand = Hand(tmp_path / "hand")
+    assert hand.read() == bytes(16)
+    hand.write(b"0123456789abcdef")
+    other = Hand(tmp_path / "hand")
+    assert other.read() == b"0123456789abcdef"
+    hand.write(None)
+    assert other.read() == bytes(16)
+    hand.close()
+    other.close()
+
+
+def test_what_is_in_hand_is_left_to_whoever_opens_next(ground):
+    code = (
+        "import asyncio, os, signal, sys, pathlib\n"
+        "from skitter.backends.rocksdb import RocksFrontier\n"
+        "from skitter.testing.contracts.owner import link, allowed\n"
+        "from skitter.model import Settlement, State, Verdict\n"
+        "from skitter.ports import Mark\n"
+        "async def main():\n"
+        "    frontier = RocksFrontier(pathlib.Path(sys.argv[1]))\n"
+        "    await frontier.open(1e6)\n"
+        "    await frontier.add([link('https://a.example/1')], [], 1e6)\n"
+        "    (visit,) = await frontier.lease(1, 1e6)\n"
+        "    frontier.in_hand(visit)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "asyncio.run(main())\n"
+    )
+    child = subprocess.run([sys.executable, "-c", code, ground.path], check=False)
+    assert child.returncode == -9
+
+    async def blame():
+        frontier: RocksFrontier = ground.frontier()
+        opened = await frontier.open(2e6)
+        assert [visit.link.url for visit in opened.lost] == [A + "robots.txt"]
+        (visit,) = await frontier.lease(1, 2e6 + 1)
+        assert visit.alone
+        await frontier.close()
+
+    run(blame())
