@@ -29,6 +29,7 @@ GROUP = 50
 LINKS = 20
 VISITS = 2_000
 OFFERED = 20_000
+KNOWN = 50_000  # links that are offered again
 HEADERS = [("content-type", "text/html; charset=utf-8"), ("server", "nginx"), ("content-length", "18000")]
 
 
@@ -51,7 +52,11 @@ class Web:
             depth = self._made % 7
             parent = f"https://{name}/some/section/index.html"
             links.append(Link(url=url, key=url, host=name, depth=depth, score=-float(depth), parent=parent))
-        self._known = (self._known + links)[-200_000:]
+        for link in links:
+            if len(self._known) < KNOWN:
+                self._known.append(link)
+            else:
+                self._known[self._dice.randrange(KNOWN)] = link
         return links
 
     def half_known(self, count: int, at: str = "") -> list[Link]:

@@ -42,7 +42,12 @@ class CrawlDirectory:
         return self.path / "log" / f"requests-{shard:02d}.jsonl"
 
     def prepare(self) -> None:
-        """Make what is missing."""
+        """Make what is missing. An archive whose state is gone is refused: opening it anew would begin by cutting it."""
+        if not self.state(0).exists() and any(self.archive.glob("*.warc.gz")):
+            raise StateError(
+                f"{self.archive} holds an archive, but its state in {self.state(0)} is gone; move the archive away, "
+                "bring the state back, or start another crawl with -o"
+            )
         for folder in (self.path, self.path / "state", self.archive, self.path / "log"):
             folder.mkdir(parents=True, exist_ok=True)
 

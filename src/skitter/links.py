@@ -85,6 +85,14 @@ class LinkJudge:
             seed = replace(seed, score=score)
         return seed, self._scope.seed_refusal(seed.url)
 
+    def widen(self, root: str) -> bool:
+        """Take a root into the scope. Says whether it lay outside; then what was refused so far may be wanted now."""
+        outside = self._scope.refusal(root, 0) is not None
+        self._scope.widen(root)
+        if outside:
+            self._memo.clear()
+        return outside
+
     def visited(self, link: Link) -> None:
         """It waits no longer: its in-links need not be counted any more."""
         if self._in_links is not None:
@@ -140,7 +148,7 @@ def _relevant_base(href: str, base: str) -> str:
         return ""
     if href.startswith("/"):
         return urls.origin(base)
-    if href.startswith("?"):
+    if not href or href[0] in "?#" or href[0] <= " ":  # white space in front is no part of it
         return base
     path_end = base.find("?")
     return base[: base.rfind("/", 0, path_end if path_end >= 0 else len(base)) + 1]

@@ -78,6 +78,7 @@ class Frontier(Protocol):
     1. A URL is accepted once, however often it is added, also after it was settled. Adding a waiting URL again with a
        better level or score moves it forward, never back.
     2. A host has at most `per_host` visits in flight, and none before the time its last verdict named (`host_free`).
+       Where several may be in flight, they begin a delay apart (`host_delay`).
        The robots.txt of an origin comes before any page of it: while no copy is valid at `now`, the visit handed out is
        for the robots.txt, and no other visit of that host is handed out until it is settled.
     3. A visit that its owner can no longer settle is handed out again; a late settler is told so and changes nothing.

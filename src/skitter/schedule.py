@@ -105,7 +105,7 @@ def verdict(
             return _retry_or_fail(
                 visit, Reason(fault.value, detail), again, free, owed, settings, now, jitter
             )
-        case Fetched(exchange, status, headers) if status == 429 or status >= 500:
+        case Fetched(exchange, status, headers) if unwilling(status):
             return _unwilling(visit, exchange, status, headers, owed, settings, now, jitter)
         case Fetched(exchange) | NotModified(exchange) | Redirected(exchange):
             return Verdict(
@@ -113,11 +113,26 @@ def verdict(
             )
 
 
-def host_free(visit: Visit, exchange: Exchange | None, owed: float, settings: Settings) -> float | None:
-    """When the host may be touched again: its delay after the end of the response. None when nothing was sent."""
+def unwilling(status: int) -> bool:
+    """Whether a server says that it cannot or will not answer now; only then does its Retry-After count."""
+    return status == 429 or status >= 500
+
+
+def host_free(
+    visit: Visit, exchange: Exchange | None, owed: float, settings: Settings, asked: float | None = None
+) -> float | None:
+    """When the host may be touched again: its delay after the end of the response, or later if it asked for that.
+
+    None when nothing was sent. Who asks for more than `politeness.max_retry_after` is set aside, not waited for.
+    """
     if exchange is None:
         return None
-    return politeness.TokenBucket(owed, settings.politeness.burst).take(visit.host_free, exchange.ended)
+    # While a host works for us it is not left alone: what a burst allows grows with its rest, not with its slowness.
+    rested_from = visit.host_free + (exchange.ended - exchange.started)
+    free = politeness.TokenBucket(owed, settings.politeness.burst).take(rested_from, exchange.ended)
+    if asked is None or politeness.too_late(asked, settings.politeness):
+        return free
+    return max(free, exchange.ended + asked)
 
 
 def _retry_or_fail(
@@ -148,12 +163,10 @@ def _unwilling(
 ) -> Verdict:
     """429 and 5xx: the URL is tried again, and what Retry-After asks for holds for the whole host."""
     reason = Reason(f"http.{status}", f"the server answered {status}")
-    free = host_free(visit, exchange, owed, settings)
     asked = politeness.retry_after(headers, now)
+    free = host_free(visit, exchange, owed, settings, asked)
     if aside := politeness.too_late(asked, settings.politeness):
         return Verdict(state=State.FAILED, reason=reason, host_free=free, host_delay=owed, host_aside=aside)
-    if asked is None and status == 429:
-        asked = back_off(visit.attempt, settings.schedule, jitter)
-    if asked is not None and free is not None:
-        free = max(free, exchange.ended + asked)
+    if asked is None and status == 429 and free is not None:
+        free = max(free, exchange.ended + back_off(visit.attempt, settings.schedule, jitter))
     return _retry_or_fail(visit, reason, True, free, owed, settings, now, jitter)  # noqa: FBT003

@@ -124,19 +124,28 @@ class Shard:
                 tasks.create_task(self._visit(visit))
             due = None if self._stop else await frontier.next_due(clock.now())
             if due is None and not self.in_flight:
-                return self._stop or Stop.DONE
+                return await self._why_it_ends()
             await self._sleep_until(due)
+
+    async def _why_it_ends(self) -> Stop:
+        """A limit that was reached with the very last page has kept nothing back."""
+        if self._stop is Stop.LIMIT and await self._at.frontier.next_due(self._at.clock.now()) is None:
+            return Stop.DONE
+        return self._stop or Stop.DONE
 
     def _room(self) -> int:
         """How many visits may be taken out now. Each may become a page, so a page limit counts them as one."""
         if self._stop is not None or self.paused:
             return 0
-        room = self._limits.concurrency - self.in_flight
-        if self._limits.max_pages is not None:
-            missing = self._limits.max_pages - self.counts.pages
+        room, limits = self._limits.concurrency - self.in_flight, self._limits
+        if limits.max_pages is not None:
+            missing = limits.max_pages - self.counts.pages
             if missing <= 0:
                 self.stop(Stop.LIMIT)
             room = min(room, missing - self.in_flight)
+        if limits.max_bytes is not None and self.counts.bytes >= limits.max_bytes:
+            self.stop(Stop.LIMIT)
+            return 0
         return room
 
     async def _sleep_until(self, due: float | None) -> None:
@@ -178,7 +187,8 @@ class Shard:
             _placed(finished, next(places)) if finished.packed else finished.settlement for finished in group
         ]
         for settlement in settlements:
-            self._take_into_scope([link for link in settlement.links if link.seed], settlement.visit.link)
+            found = settlement.links if settlement.again is None else [settlement.again]
+            self._take_into_scope([link for link in found if link.seed], settlement.visit.link)
         accepted = await at.frontier.settle(settlements, at.archive.mark(), at.clock.now())
         at.duplicates.committed([s.page for s in settlements if s.page is not None])
         self.counts = await at.frontier.counts()
@@ -193,8 +203,7 @@ class Shard:
             return
         self._directory.add_roots(link.url for link in links)
         for link in links:
-            self._at.scope.widen(link.url)
-            if seed is not None:
+            if self._at.links.widen(link.url) and seed is not None:
                 self._events.emit(ScopeWidened(seed.url, link.url))
 
     def _log_request(self, settlement: Settlement) -> None:
@@ -239,8 +248,6 @@ class Shard:
     def _look_at_limits(self) -> None:
         limits = self._limits
         if limits.max_time is not None and self._at.clock.monotonic() - self._began >= limits.max_time:
-            self.stop(Stop.LIMIT)
-        if limits.max_bytes is not None and self.counts.bytes >= limits.max_bytes:
             self.stop(Stop.LIMIT)
         free = shutil.disk_usage(self._directory.path).free
         if free < limits.min_free_disk and self._stop is None:

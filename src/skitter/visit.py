@@ -40,6 +40,10 @@ from skitter.ports import Archive, Clock, Fetcher, Frontier, Packed
 from skitter.scope import Scope
 from skitter.settings import Settings
 
+# A robots.txt that moved is asked for from the start if its next hop has brought nothing for so long. Hops come before
+# pages; but thousands of names may send us to the same host, which answers one after the other.
+_HOP_PATIENCE = 3600.0
+
 
 class Finished(Struct, frozen=True):
     """A visit that is over but not durable yet: what to settle, and what to archive first."""
@@ -209,17 +213,20 @@ async def _fetch_robots(visit: Visit, at: Stations) -> Finished:
     link = visit.link
     outcome = await at.fetcher.fetch(visit)
     now = at.clock.now()
-    asked = politeness.retry_after(outcome.headers, now) if isinstance(outcome, Fetched) else None
+    asked = _asked_to_wait(outcome, now)
     answer = robots.RobotsAnswer(origin=link.origin, outcome=outcome, hops=link.hops, retry_after=asked)
     previous = await at.frontier.robots(link.origin)
     meaning = robots.judge(answer, previous, at.settings.robots, now, at.jitter())
 
+    # The host that answered may be another than the origin's, with rules of its own, and old ones hold while new are read.
+    own = await at.permissions.rules(urls.origin(link.url))
     rules = await at.permissions.renew(meaning.copy) if meaning.copy else None
-    owed = politeness.owed(rules, at.settings.politeness)
+    owed = max(politeness.owed(rules, at.settings.politeness), politeness.owed(own, at.settings.politeness))
     exchange = exchange_of(outcome)
     verdict = Verdict(
-        state=State.QUEUED if meaning.follow else State.CRAWLED,
-        host_free=schedule.host_free(visit, exchange, owed, at.settings),
+        state=State.CRAWLED,
+        due=await _hop_expected(meaning.follow, at, now) if meaning.follow else None,
+        host_free=schedule.host_free(visit, exchange, owed, at.settings, asked),
         host_delay=owed,
         host_aside=meaning.aside
         or politeness.too_late(asked, at.settings.politeness)
@@ -235,6 +242,18 @@ async def _fetch_robots(visit: Visit, at: Stations) -> Finished:
     )
     answered = exchange is not None and not isinstance(outcome, Failed)
     return Finished(settlement, at.archive.pack(exchange, None, None) if answered and exchange else None)
+
+
+def _asked_to_wait(outcome: Outcome, now: float) -> float | None:
+    if isinstance(outcome, Fetched) and schedule.unwilling(outcome.status):
+        return politeness.retry_after(outcome.headers, now)
+    return None
+
+
+async def _hop_expected(target: str, at: Stations, now: float) -> float:
+    """By when a moved robots.txt should be here, wherever it is: its new host may be busy, or have asked for patience."""
+    host = await at.frontier.host(urls.host(target))
+    return max(now, host.free_at if host else 0.0) + _HOP_PATIENCE
 
 
 def _robots_hop(link: Link, target: str) -> Link:

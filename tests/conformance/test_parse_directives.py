@@ -49,13 +49,12 @@ def judge(row: dict[str, Any]) -> bool:
     kind, sent, wanted = row["kind"], row["input"], row["expected"]
     if kind == "content_usage_header":
         # One row has only a note: neither member holds a preference.
-        return (asked("", ("content-usage", sent)).ai or {}) == ({} if "note" in wanted else wanted)
+        found_usage = dict(asked("", ("content-usage", sent)).ai or {})
+        return found_usage == ({} if "note" in wanted else wanted)
     if kind in ("x_robots_tag", "x_robots_tag_multi"):
         lines = sent if isinstance(sent, list) else [sent]
-        found = directives.rules(lines, row["user_agent"].lower())
-        return [
-            rule for one in found for rule in (("noindex", "nofollow") if one == "none" else (one,))
-        ] == wanted
+        found = ",".join(directives.rules(lines, row["user_agent"].lower()))
+        return found.replace("none", "noindex,nofollow") == ",".join(wanted)
     if kind == "tdmrep":
         found_tdm, wanted_tdm = tdm(row)
         return found_tdm == wanted_tdm

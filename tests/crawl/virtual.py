@@ -120,7 +120,13 @@ class ScriptedFetcher:
         lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         head = b"" if answer.fault else f"HTTP/1.1 {answer.status} Scripted\r\n{lines}\r\n".encode()
         exchange = Exchange(
-            url, "192.0.2.1", started, self._clock.now(), b"GET / HTTP/1.1\r\n\r\n", head, answer.body.encode()
+            url,
+            "192.0.2.1",
+            started,
+            self._clock.now(),
+            b"GET / HTTP/1.1\r\n\r\n",
+            head,
+            answer.body.encode(),
         )
         if answer.fault:
             return Failed(answer.fault, "scripted", exchange)
@@ -162,7 +168,7 @@ def site(base: str, pages: int) -> dict[str, Answer | Script]:
 # ------------------------------------------------------------------------------------------------ the crawl
 
 
-@dataclass
+@dataclass(repr=False)  # pytest and asyncio would spell out a week of requests
 class Result:
     """What a crawl did and left behind."""
 
@@ -193,7 +199,9 @@ class Result:
 class VirtualCrawl:
     """The stations, wired by hand around a script."""
 
-    def __init__(self, path: Path, script: Script, settings: Settings, store: str, clock: VirtualClock) -> None:
+    def __init__(
+        self, path: Path, script: Script, settings: Settings, store: str, clock: VirtualClock
+    ) -> None:
         self.clock = clock
         self.settings = settings
         self.directory = CrawlDirectory(path)

@@ -10,11 +10,10 @@ from skitter.settings import Bytes, ParseSettings
 
 URL = "https://site.example/dir/page"
 HTML = "text/html; charset=utf-8"
+DEFAULTS = ParseSettings()
 
 
-def read(
-    content: str | bytes, content_type: str = HTML, settings: ParseSettings = ParseSettings()
-) -> Document:  # noqa: B008  frozen
+def read(content: str | bytes, content_type: str = HTML, settings: ParseSettings = DEFAULTS) -> Document:
     body = content.encode() if isinstance(content, str) else content
     return parse(URL, [("content-type", content_type)], body, settings)
 

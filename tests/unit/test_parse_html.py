@@ -13,13 +13,13 @@ URL = "https://site.example/dir/page"
 
 
 def by_tree(source: str) -> Findings:
-    findings = Findings(1000)
+    findings = Findings(5000)
     tree.read(source.encode(), findings)
     return findings
 
 
 def by_tags(source: str) -> Findings:
-    findings = Findings(1000)
+    findings = Findings(5000)
     flat.read(source, findings)
     return findings
 

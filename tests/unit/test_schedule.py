@@ -176,6 +176,13 @@ def test_the_burst_of_a_rested_host_is_spent_before_its_delay_applies():
     rested = Visit(link(), 1, NOW - 1, host_free=0.0)
     free = schedule.verdict(rested, fetched(200), 1.0, settings, NOW, 0.0).host_free
     assert free < NOW
-    spent = Visit(link(), 1, NOW - 1, host_free=EXCHANGE.ended)
+    spent = Visit(link(), 1, NOW - 1, host_free=EXCHANGE.started)
     free = schedule.verdict(spent, fetched(200), 1.0, settings, NOW, 0.0).host_free
     assert free == EXCHANGE.ended + 1.0
+
+
+def test_a_slow_answer_does_not_fill_the_bucket_again():
+    settings = dataclasses.replace(SETTINGS, politeness=PolitenessSettings(burst=3))
+    slow = Fetched(Exchange("http://a.test/", "192.0.2.1", NOW - 60, NOW, b"", b"", b""), 200, (), b"", b"")
+    spent = Visit(link(), 1, NOW - 60, host_free=NOW - 60)
+    assert schedule.verdict(spent, slow, 1.0, settings, NOW, 0.0).host_free == NOW + 1.0

@@ -139,10 +139,12 @@ class Answer(Struct, frozen=True, array_like=True):
 
     addresses: tuple[str, ...] = ()
     problem: str = ""
+    definite: bool = False  # the zone says so: the name does not exist, or has no address
 
 
 # A record may say that it is good for no time at all. A visit still has to be made on it, and perhaps its retry.
 _LEAST_TTL = 1.0
+_NO_SUCH_NAME = (aiodns.error.ARES_ENOTFOUND, aiodns.error.ARES_ENODATA)
 
 
 class Names:
@@ -185,10 +187,11 @@ class Names:
         except TimeoutError:
             return Answer(problem=f"no answer within {self._timeout:g} s"), self._negative_ttl
         except aiodns.error.DNSError as problem:
-            return Answer(problem=str(problem.args[-1])), self._negative_ttl
+            definite = problem.args[0] in _NO_SUCH_NAME
+            return Answer(problem=str(problem.args[-1]), definite=definite), self._negative_ttl
         addresses = tuple(dict.fromkeys(_numeric(node.addr[0]) for node in found.nodes))
         if not addresses:
-            return Answer(problem="the name has no address"), self._negative_ttl
+            return Answer(problem="the name has no address", definite=True), self._negative_ttl
         ttl = min(node.ttl for node in found.nodes)
         return Answer(addresses), max(_LEAST_TTL, min(ttl, self._max_ttl))
 

@@ -15,7 +15,7 @@ from skitter.fetch import request, response
 from skitter.fetch.address import Guard, Names
 from skitter.fetch.multi import Multi
 from skitter.fetch.transfer import Flight, Order, Transfer
-from skitter.model import Exchange, Failed, Fault, Outcome, Reason, Refused, Visit
+from skitter.model import Exchange, Failed, Fault, Outcome, Purpose, Reason, Refused, Visit
 from skitter.ports import Cache, Clock
 from skitter.settings import FetchSettings
 
@@ -74,7 +74,8 @@ class HttpFetcher:
         begun = self._clock.monotonic()
         answer = await self._names.lookup(where.host)
         if answer.problem:
-            return Failed(Fault.DNS, f"{where.host}: {answer.problem}", None)
+            fault = Fault.NXDOMAIN if answer.definite else Fault.DNS
+            return Failed(fault, f"{where.host}: {answer.problem}", None)
         allowed = [address for address in answer.addresses if self._guard.refusal(address) is None]
         if not allowed:
             return Refused(self._guard.refusal(answer.addresses[0]) or Reason("address"))
@@ -115,7 +116,9 @@ class HttpFetcher:
         for left in range(len(addresses), 0, -1):
             spent = self._clock.monotonic() - begun
             connect = (self._settings.connect_timeout - spent) / left
-            order = Order(where, addresses[-left], lines, self._settings.deadline - spent, connect)
+            # RFC 9309 2.5: of a robots.txt that is too large, the beginning counts.
+            whole = visit.link.purpose is not Purpose.ROBOTS
+            order = Order(where, addresses[-left], lines, self._settings.deadline - spent, connect, whole)
             outcome = await self._carry(visit, order)
             if not _unreached(outcome):
                 break
@@ -135,7 +138,8 @@ class HttpFetcher:
             if transfer.refused is not None:
                 return Refused(transfer.refused)
             exchange = self._exchange(visit, order, transfer, started)
-            if code or not transfer.head_fits():
+            cut = transfer.fault is Fault.SIZE and not order.whole
+            if (code and not cut) or not transfer.head_fits():
                 return failure(transfer, code, message, exchange)
             return response.outcome(exchange, self._settings.max_body, visit.link.purpose)
         finally:

@@ -21,11 +21,11 @@ class Multi:
         self._waiting: dict[pycurl.Curl, tuple[asyncio.Future[tuple[int, str]], str]] = {}
         self._watched: dict[int, int] = {}  # socket → what it is watched for
         self._timer: asyncio.Handle | None = None
+        self._keep = keep
         self._kept = _Kept(keep)
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._wake)
-        self._multi.setopt(pycurl.M_MAXCONNECTS, max(keep, 1))
         self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_NOTHING)
 
     async def perform(self, curl: pycurl.Curl, peer: str) -> tuple[int, str]:
@@ -36,6 +36,7 @@ class Multi:
         curl.setopt(pycurl.FRESH_CONNECT, self._kept.has_spoken(peer, self._loop.time()))
         done: asyncio.Future[tuple[int, str]] = self._loop.create_future()
         self._waiting[curl] = done, peer
+        self._make_room()
         self._multi.add_handle(curl)
         try:
             return await done
@@ -51,6 +52,10 @@ class Multi:
         for fd in list(self._watched):
             self._watch(pycurl.POLL_REMOVE, fd, None, None)
         self._cancel_timer()
+
+    def _make_room(self) -> None:
+        """libcurl counts the connections in use among those it keeps, and closes idle ones when there are too many."""
+        self._multi.setopt(pycurl.M_MAXCONNECTS, max(self._keep + len(self._waiting) - 1, 1))
 
     def _watch(self, what: int, fd: int, _multi: object, _own: object) -> None:
         """libcurl's socket callback: watch `fd` for `what` from now on."""
@@ -103,6 +108,7 @@ class Multi:
         done, peer = self._waiting.pop(curl)
         self._kept.keep(peer, curl.getinfo(pycurl.ACTIVESOCKET))  # libcurl forgets it with the next line
         self._multi.remove_handle(curl)
+        self._make_room()
         if not done.done():
             done.set_result((code, message))
 

@@ -51,6 +51,7 @@ class Order(Struct, frozen=True):
     lines: Sequence[str]
     deadline: float  # seconds from now
     connect: float
+    whole: bool = True  # an answer beyond the limit is of no use; False: its beginning is
 
 
 class Transfer:
@@ -89,7 +90,6 @@ class Transfer:
         put(pycurl.HEADERFUNCTION, self._lines.append)
         put(pycurl.WRITEFUNCTION, self._take)
         put(pycurl.BUFFERSIZE, _READ_BUFFER)
-        put(pycurl.MAXFILESIZE_LARGE, settings.max_body)
         put(pycurl.MAXAGE_CONN, _IDLE_CONNECTION)
         put(pycurl.FORBID_REUSE, settings.keep_connections == 0)
         # Silence, in whole seconds. libcurl averages over the last few: after some data it is noticed up to 6 s late.
@@ -115,6 +115,8 @@ class Transfer:
         # Whatever libcurl thinks the host is, it connects here; certificate and SNI stay with the name.
         put(pycurl.CONNECT_TO, [f"::{numeric}:{where.port}"])
         self.peer = origin + address
+        # With a limit libcurl ends a transfer by its Content-Length, before any of the body is here.
+        put(pycurl.MAXFILESIZE_LARGE, self._max_body if order.whole else 0)
         put(pycurl.TIMEOUT_MS, max(1, int(order.deadline * 1000)))
         put(pycurl.CONNECTTIMEOUT_MS, max(1, int(order.connect * 1000)))
 

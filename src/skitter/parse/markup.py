@@ -66,13 +66,11 @@ def tags(source: str) -> Iterator[Tag]:
         text = source[done:start]
         done = token.end()
         raw, raw_attributes, content, end, name, written, closed = token.groups()
-        if name:
-            if not closed:
-                break  # 13.2.5.8: the end of the file inside a tag; there is no such tag
+        if closed:
             yield Tag(text, name.lower(), bool(end), written, "", start)
         elif raw:
             yield Tag(text, raw.lower(), written=raw_attributes, content=content, start=start)
-        elif text:
+        elif text:  # before a comment, or before a tag that the file ends in, which is none (13.2.5.8)
             yield Tag(text, "", start=start)
     yield Tag(source[done:], "", start=len(source))
 

@@ -214,6 +214,8 @@ class MemoryFrontier(MemoryLedger):
             host.hops -= link.purpose is Purpose.ROBOTS
             self.store.counts.queued -= 1
         visit = Visit(link, self._attempt(link), now, suspect, host.pages, host.free_at)
+        if self._per_host > 1:  # the answer is not awaited, so the clock runs from the request
+            host.free_at = max(host.free_at, now + host.delay)
         self._begin(visit)
         return visit
 

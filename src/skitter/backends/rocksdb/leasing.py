@@ -103,6 +103,8 @@ def _pick(shard: Shard, now: float) -> Visit | None:
         shard.leased[id16] = entry
     visit = Visit(link, attempt, now, suspect, state.pages, state.free_at)
     shard.begin(id16, host8, visit)
+    if shard.per_host > 1:  # the answer is not awaited, so the clock runs from the request
+        state.free_at = max(state.free_at, now + state.delay)
     shard.agenda.place(host8, state, room=shard.has_room(host8), now=now)
     shard.hosts.touch(host8, state)
     return visit

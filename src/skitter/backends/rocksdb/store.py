@@ -29,6 +29,7 @@ FORMAT = b"1"
 
 # Measured with benchmarks/frontier.py; compression doubled the CPU time of the background threads.
 _MEMTABLE = {"urls": 32 << 20, "queue": 16 << 20, "pages": 16 << 20}
+_ALL_MEMTABLES = 40 << 20  # all together: each by itself would let memory grow for the first hundred thousand pages
 _SMALL_MEMTABLE = 8 << 20
 _LOG_LIMIT = 128 << 20
 _UNIVERSAL_TRIGGER = 8
@@ -199,6 +200,7 @@ def _whole_options() -> Options:
     options.create_if_missing(True)  # noqa: FBT003  rocksdict takes its flags by position
     options.create_missing_column_families(True)  # noqa: FBT003  see above
     options.set_max_total_wal_size(_LOG_LIMIT)
+    options.set_db_write_buffer_size(_ALL_MEMTABLES)
     options.set_max_background_jobs(2)
     options.set_keep_log_file_num(2)
     options.set_max_log_file_size(1 << 20)

@@ -112,6 +112,16 @@ class CrashContract:
         assert not visit.alone
 
     @asynchronous
+    async def test_who_was_visited_alone_and_did_no_harm_is_trusted_again(self, ground: Ground) -> None:
+        owner = await _after_crashes(ground, 3)
+        for _ in range(2):
+            (visit,) = await owner.lease()
+            assert visit.alone
+            await owner.settle(visit, Verdict(state=State.CRAWLED, due=owner.now + 10))
+        owner = await owner.restarted(after=10)
+        assert [visit.alone for visit in await owner.lease()] == [False, False]
+
+    @asynchronous
     async def test_a_visit_in_hand_in_one_crash_is_made_alone(self, ground: Ground) -> None:
         owner = await Owner.of(ground)
         await owner.add(link(A + "1", score=1.0), B + "1")

@@ -39,6 +39,23 @@ class PolitenessContract:
         assert len(await owner.lease()) == 1
 
     @asynchronous
+    async def test_where_several_may_be_in_flight_they_begin_a_delay_apart(self, ground: Ground) -> None:
+        owner = await Owner.of(ground, per_host=2)
+        await owner.add(A + "1", A + "2", A + "3", A + "4")
+        await owner.settle(await owner.lease_page(), free(owner.now))
+        assert len(await owner.lease()) == 1
+        assert await owner.frontier.next_due(owner.now) == owner.now + 1
+        owner.now += 0.9
+        assert await owner.lease() == []
+        owner = await owner.restarted()
+        owner.now += 0.1
+        assert len(await owner.lease()) == 1
+        owner.now += 1
+        assert len(await owner.lease()) == 1
+        owner.now += 1
+        assert await owner.lease() == []
+
+    @asynchronous
     async def test_a_host_is_left_alone_until_its_verdict_says_so(self, ground: Ground) -> None:
         owner = await Owner.of(ground)
         await owner.add(A + "1", A + "2", B + "1")
@@ -112,7 +129,8 @@ class PolitenessContract:
         await owner.settle(visit, free(owner.now + 5), robots=allowed(ORIGIN, owner.now + DAY))
         assert await owner.lease() == []
         owner.now += 5
-        assert len(await owner.lease()) == 2
+        (page,) = await owner.lease()
+        assert page.link.url == A + "1"
 
     @asynchronous
     async def test_each_origin_of_a_host_has_its_own_robots_txt_and_shares_its_clock(
@@ -138,6 +156,19 @@ class PolitenessContract:
         owner.now += 1
         (visit,) = await owner.lease()
         assert visit.link.purpose is Purpose.ROBOTS
+
+    @asynchronous
+    async def test_a_copy_may_hold_its_host(self, ground: Ground) -> None:
+        owner = await Owner.of(ground)
+        await owner.add(A + "1")
+        none_yet = replace(allowed(ORIGIN, owner.now), status=0, access="none", held=owner.now + 60, tries=1)
+        await owner.settle((await owner.lease())[0], robots=none_yet)
+        assert await owner.frontier.next_due(owner.now) == owner.now + 60
+        owner.now += 59
+        assert await owner.lease() == []
+        owner.now += 1
+        (visit,) = await owner.lease()
+        assert (visit.link.purpose, visit.attempt) == (Purpose.ROBOTS, 2)
 
     @asynchronous
     async def test_a_copy_is_kept_and_survives_a_kill(self, ground: Ground) -> None:

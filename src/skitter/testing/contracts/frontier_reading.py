@@ -192,6 +192,9 @@ class ReadingContract:
             (base ^ 0b1, 3, A + "0"),  # one bit from both: the older
             (base ^ 0b111, 3, A + "1"),
             (base ^ far, 3, A + "0"),
+            (base ^ (1 << 63 | 1 << 40 | 1 << 2), 3, A + "0"),  # only the second block agrees
+            (base ^ (1 << 63 | 1 << 20 | 1 << 2), 3, A + "0"),  # only the third block agrees
+            (base ^ (1 << 40 | 1 << 20 | 1 << 2), 3, A + "0"),  # only the fourth block agrees
             (base ^ far, 2, None),
             (base ^ far ^ (1 << 5), 3, None),
         ):

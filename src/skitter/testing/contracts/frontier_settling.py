@@ -135,6 +135,9 @@ class SettlingContract:
         owner.now += 1
         visit = await owner.lease_page()
         assert visit.attempt == 2
+        host = await owner.frontier.host("a.example")
+        assert host is not None
+        assert (host.queued, host.in_flight) == (0, 1)
         assert await owner.store(visit)
         record = await owner.url(A + "1")
         assert (record.attempts, record.crawl_count, record.next_crawl) == (0, 1, None)
