@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from skitter.ports import StateError
 from skitter.settings import Settings
@@ -92,9 +93,21 @@ class CrawlDirectory:
         """What the scope is measured from: the seeds, and where their redirects led."""
         if not self.roots_file.is_file():
             return []
-        return self.roots_file.read_text(encoding="utf-8").splitlines()
+        whole, _, _ = self.roots_file.read_text(encoding="utf-8").rpartition("\n")  # see _cut_torn_line
+        return whole.split("\n") if whole else []
 
     def add_roots(self, roots: Iterable[str]) -> None:
         """Remember further roots, before anything depends on them."""
-        with self.roots_file.open("a", encoding="utf-8") as file:
-            file.writelines(f"{root}\n" for root in roots)
+        with self.roots_file.open("a+b") as file:
+            _cut_torn_line(file)
+            file.write("".join(f"{root}\n" for root in roots).encode())
+
+
+def _cut_torn_line(file: BinaryIO) -> None:
+    """Drop what a crash left of a last line. Nothing depends on it yet, and half a URL is another one."""
+    if file.seek(0, os.SEEK_END) == 0:
+        return
+    file.seek(-1, os.SEEK_END)
+    if file.read(1) != b"\n":
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)

@@ -27,7 +27,9 @@ class RequestLog:
     def __call__(self, event: Event) -> None:
         """Write a line for each request, and for each visit that a crash left open."""
         if isinstance(event, Requested | Lost):
-            os.write(self._file, self._encode(event) + b"\n")
+            line = self._encode(event) + b"\n"
+            while line:  # a disk that is almost full takes a part; the next write raises, and the next start cuts it off
+                line = line[os.write(self._file, line) :]
 
     def close(self) -> None:
         """Let go of the file."""

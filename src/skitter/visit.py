@@ -177,32 +177,29 @@ def _page(link: Link, fetched: Fetched, document: Document, at: Stations) -> Pag
 
 def _follow(visit: Visit, outcome: Redirected, verdict: Verdict, at: Stations) -> Finished:
     """A redirect is not recursion: its target is a link that meets scope, robots, politeness and the guard itself."""
-    link, exchange = visit.link, outcome.exchange
-    packed = at.archive.pack(exchange, None, None)
-    judged = at.links.redirected(link, outcome.target) if outcome.target else None
-    if link.hops >= at.settings.fetch.max_redirects:
-        reason = Reason(
-            "redirects", f"more than {at.settings.fetch.max_redirects} redirects (fetch.max_redirects)"
-        )
-        verdict = replace(verdict, state=State.FAILED, reason=reason)
-    elif judged is None:
-        reason = Reason(
-            "redirect.target", f"redirects to {outcome.location[:200]!r}, which cannot be visited"
-        )
-        verdict = replace(verdict, state=State.REFUSED, reason=reason)
+    settlement = Settlement(visit=visit, verdict=verdict, exchange=outcome.exchange, status=outcome.status)
+    judged = at.links.redirected(visit.link, outcome.target) if outcome.target else None
+    if judged is None:
+        reason = Reason("redirect.target", f"redirects to {outcome.location[:200]!r}, which cannot be visited")
+        settlement = replace(settlement, verdict=replace(verdict, state=State.REFUSED, reason=reason))
     else:
-        hop, refusal = judged
-        verdict = replace(verdict, reason=Reason("redirect", f"redirects ({outcome.status}) to {hop.url}"))
-        whole = Settlement(visit=visit, verdict=verdict, exchange=exchange, status=outcome.status)
-        if refusal is not None:
-            return Finished(replace(whole, refused=[(hop, refusal)]), packed)
-        if hop.key != link.key:
-            return Finished(replace(whole, links=[hop]), packed)
-        # Only the spelling changes (slash, scheme, session id): the same record, fetched in its new form.
-        verdict = replace(verdict, state=State.QUEUED)
-        return Finished(replace(whole, verdict=verdict, again=hop), packed)
-    settlement = Settlement(visit=visit, verdict=verdict, exchange=exchange, status=outcome.status)
-    return Finished(settlement, packed)
+        settlement = _hop(settlement, *judged, at)
+    return Finished(settlement, at.archive.pack(outcome.exchange, None, None))
+
+
+def _hop(settlement: Settlement, hop: Link, refusal: Reason | None, at: Stations) -> Settlement:
+    link, verdict, limit = settlement.visit.link, settlement.verdict, at.settings.fetch.max_redirects
+    same_key = hop.key == link.key
+    if link.hops >= limit:
+        refusal = Reason("redirects", f"more than {limit} redirects (fetch.max_redirects)")
+        verdict = replace(verdict, state=State.FAILED, reason=refusal)
+    else:
+        verdict = replace(verdict, reason=Reason("redirect", f"redirects ({settlement.status}) to {hop.url}"))
+    if refusal is not None:
+        return replace(settlement, verdict=verdict, refused=() if same_key else [(hop, refusal)])
+    if same_key:  # only the spelling changes (slash, scheme, session id): the same record, fetched in its new form
+        return replace(settlement, verdict=replace(verdict, state=State.QUEUED), again=hop)
+    return replace(settlement, verdict=verdict, links=[hop])
 
 
 # ------------------------------------------------------------------------------------------------ a robots.txt

@@ -40,8 +40,8 @@ class RocksGround:
         frontier.abandon()
 
 
-def small_settings(**changes: int) -> Settings:
+def small_settings(window: int = 4) -> Settings:
     """Small enough that the bounds on memory are met in a test."""
     settings = Settings()
-    frontier = dataclasses.replace(settings.frontier, expected_urls=1000, window=4)
-    return dataclasses.replace(settings, frontier=dataclasses.replace(frontier, **changes))
+    frontier = dataclasses.replace(settings.frontier, expected_urls=1000, window=window)
+    return dataclasses.replace(settings, frontier=frontier)

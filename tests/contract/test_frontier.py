@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
 
 from skitter.ports import Frontier
 from skitter.testing.contracts.frontier import FrontierContract
@@ -39,10 +40,20 @@ class RocksModel(FrontierModel):
         shutil.rmtree(self._directory)
 
 
-RocksModel.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
-)
+def compare(examples: int, steps: int) -> None:
+    limits = settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(RocksModel, settings=limits)
 
 
-class TestRocksFrontierAgainstTheReference(RocksModel.TestCase):  # type: ignore[misc]
-    """Whatever happens, the frontier on disk answers as the reference does."""
+def test_whatever_happens_the_frontier_on_disk_answers_as_the_reference_does() -> None:
+    compare(examples=10, steps=30)
+
+
+@pytest.mark.soak
+def test_whatever_happens_for_longer_the_frontier_on_disk_answers_as_the_reference_does() -> None:
+    compare(examples=300, steps=60)

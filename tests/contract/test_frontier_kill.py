@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ class Witness:
         self.in_flight: set[str] = set()
         self.mark = 0
 
-    def hear(self, said: dict) -> None:
+    def hear(self, said: dict[str, Any]) -> None:
         self.known |= set(said.get("added", [])) | set(said.get("links", []))
         self.in_flight |= set(said.get("leased", []))
         self.in_flight -= set(said.get("settled", []))
@@ -59,7 +60,7 @@ def run_and_kill(directory: Path, seed: int, lines: int, witness: Witness) -> No
             witness.hear(json.loads(line))
 
 
-def check_opening(said: dict, witness: Witness) -> None:
+def check_opening(said: dict[str, Any], witness: Witness) -> None:
     """Leases that were acknowledged and not settled are found, unless their settlement was not heard any more."""
     assert said["mark"] >= witness.mark
     unheard = witness.in_flight - set(said["opened"])

@@ -38,7 +38,9 @@ class Watch:
 
 @pytest.mark.soak
 def test_memory_at_page_100_000_is_at_most_30_mb_above_page_20_000(tmp_path, capsys):
-    web = SyntheticWeb(seed=77, hosts=100, pages_per_host=1020, features=Features(page_bytes=2500, links_per_page=15))
+    web = SyntheticWeb(
+        seed=77, hosts=100, pages_per_host=1020, features=Features(page_bytes=2500, links_per_page=15)
+    )
     watch = Watch(1_000, 20_000, 40_000, 60_000, 80_000, 100_000)
 
     with serve_process(web) as server:

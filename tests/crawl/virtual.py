@@ -162,7 +162,8 @@ def moved(target: str, status: int = 301) -> Answer:
 def site(base: str, pages: int) -> dict[str, Answer | Script]:
     """A front page that links to so many others."""
     names = [f"/{number}" for number in range(1, pages + 1)]
-    return {f"{base}/": html(*names)} | {base + name: html() for name in names}
+    found: dict[str, Answer | Script] = {base + name: html() for name in names}
+    return {f"{base}/": html(*names)} | found
 
 
 # ------------------------------------------------------------------------------------------------ the crawl

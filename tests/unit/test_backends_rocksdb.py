@@ -110,7 +110,7 @@ def test_another_format_is_refused_and_says_what_to_do(ground):
     batch.put("default", b"format", b"99")
     store.commit(batch)
     store.close()
-    with pytest.raises(StateError, match="format 99.*version"):
+    with pytest.raises(StateError, match=r"format 99.*version"):
         run(ground.frontier().open(START))
     with pytest.raises(StateError, match="format 99"):
         open_reader(ground.path)
@@ -131,20 +131,37 @@ def test_a_damaged_directory_is_reported(ground):
         open_reader(ground.path)
 
 
-def test_after_a_failed_write_nothing_more_is_acknowledged_and_what_was_is_safe(ground, monkeypatch):
+class FullDisk:
+    """A database whose disk is full, in rocksdict's way of saying so."""
+
+    def __init__(self, database):
+        self._database = database
+
+    def write(self, _batch):
+        raise Exception("IO error: No space left on device")  # noqa: TRY002  as rocksdict does
+
+    def flush_wal(self, _sync):
+        raise Exception("IO error: No space left on device")  # noqa: TRY002  as rocksdict does
+
+    def __getattr__(self, name):
+        return getattr(self._database, name)
+
+
+def test_after_a_failed_write_nothing_more_is_acknowledged_and_what_was_is_safe(ground):
     async def fail():
         owner = await Owner.of(ground)
         await owner.add(A + "1")
-
-        def no_space(_store, _batch):
-            raise OSError("no space left on device")
-
-        with monkeypatch.context() as broken:
-            broken.setattr(Store, "commit", no_space)
-            with pytest.raises(OSError, match="no space"):
-                await owner.add(A + "2")
+        store = owner.frontier._open_shard.store
+        store._db = FullDisk(store._db)
+        with pytest.raises(StateError, match=r"No space left.*make room"):
+            await owner.add(A + "2")
+        with pytest.raises(StateError, match="No space left"):
+            await owner.frontier.sync()
         with pytest.raises(StateError, match="has failed"):
             await owner.add(A + "3")
+        store._db = store._db._database
+        with pytest.raises(StateError, match="has failed"):
+            await owner.lease()
         owner = await owner.restarted()
         assert await owner.crawl() == [A + "1"]
 

@@ -62,7 +62,8 @@ def test_spots_order_by_score_then_age():
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.sampled_from("add add add take drop commit".split()), st.integers(0, 99)), max_size=80
+        st.tuples(st.sampled_from(["add", "add", "add", "take", "drop", "commit"]), st.integers(0, 99)),
+        max_size=80,
     )
 )
 def test_a_window_always_knows_the_first_key(tmp_path_factory, steps):

@@ -47,10 +47,10 @@ def _look_up(shard: Shard, id16: bytes, host: Named, link: Link, now: float) -> 
     elif host.foreign:
         _forward(shard, id16, entry, link, now)
     else:
-        _accept(shard, id16, entry, link, now)
+        _accept(shard, id16, entry, host, link, now)
 
 
-def _accept(shard: Shard, id16: bytes, known: Entry | None, link: Link, now: float) -> None:
+def _accept(shard: Shard, id16: bytes, known: Entry | None, host: Named, link: Link, now: float) -> None:
     """A link that is new, or was refused for a reason that does not hold for the one who offers it now."""
     shard.counts.seen += 1
     if known is None:
@@ -60,7 +60,7 @@ def _accept(shard: Shard, id16: bytes, known: Entry | None, link: Link, now: flo
     entry = entry_of(link, shard.next_seq(), now)
     if known is not None:
         entry.first_seen, entry.status, entry.crawl_count = known.first_seen, known.status, known.crawl_count
-    accepted = shard.enqueue(id16, entry)
+    accepted = shard.enqueue(id16, entry, host)
     shard.counts.added += accepted
     shard.seen.recent[id16] = rank(link.level, link.score) if accepted else ALWAYS
 

@@ -22,10 +22,13 @@ Rank = tuple[int, float]  # level, -score: smaller is sooner
 NEVER: Rank = (-1, 0.0)  # nothing would move this one forward
 ALWAYS: Rank = (255, 0.0)  # whoever wants this one changes something
 
-FALSE_POSITIVES = 0.01  # 9.6 bits per URL, 7 hashes; a false alarm costs one read, more hashes cost every link
+FALSE_POSITIVES = (
+    0.01  # 9.6 bits per URL, 7 hashes; a false alarm costs one read, more hashes cost every link
+)
 _RECENT = 50_000  # links: some 8 MB
 _SLICE = 2_000  # keys per verb while the filter is rebuilt: under 2 ms
 _KEY = b"seen"
+
 
 @lru_cache(maxsize=4096)  # few are in use at a time, and many links share one
 def rank(level: int, score: float) -> Rank:

@@ -13,7 +13,7 @@ from skitter.backends import rules
 from skitter.backends.rocksdb import twins
 from skitter.backends.rocksdb.agenda import Agenda
 from skitter.backends.rocksdb.bounded import Bounded
-from skitter.backends.rocksdb.hosts import Hosts
+from skitter.backends.rocksdb.hosts import Hosts, Named
 from skitter.backends.rocksdb.layout import RECRAWL, RETRY, after, fp8, number8, spot24, time8
 from skitter.backends.rocksdb.queue import Queue
 from skitter.backends.rocksdb.records import (
@@ -134,9 +134,9 @@ class Shard:
         """A URL goes out of its state."""
         rules.count_state(self.counts, STATES[entry.state], entry.reason, -1)
 
-    def enqueue(self, id16: bytes, entry: Entry) -> bool:
+    def enqueue(self, id16: bytes, entry: Entry, named: Named | None = None) -> bool:
         """A URL waits for its visit; on a host that is set aside it does not."""
-        host8, state = self.host(entry.host)
+        host8, state = self.host(entry.host, named)
         if state.aside is not None:
             if entry.origin:
                 self.batch.delete("urls", id16)
@@ -180,9 +180,9 @@ class Shard:
 
     # -- hosts -------------------------------------------------------------------------------------------------
 
-    def host(self, name: str) -> tuple[bytes, HostState]:
+    def host(self, name: str, named: Named | None = None) -> tuple[bytes, HostState]:
         """The state of a host, new if need be."""
-        named = self.hosts.named(name)
+        named = named or self.hosts.named(name)
         state = self.hosts.get(named.host8)
         if state is None:
             state = self.hosts.new(name, named)

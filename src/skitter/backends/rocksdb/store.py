@@ -29,7 +29,9 @@ FORMAT = b"1"
 
 # Measured with benchmarks/frontier.py; compression doubled the CPU time of the background threads.
 _MEMTABLE = {"urls": 32 << 20, "queue": 16 << 20, "pages": 16 << 20}
-_ALL_MEMTABLES = 40 << 20  # all together: each by itself would let memory grow for the first hundred thousand pages
+_ALL_MEMTABLES = (
+    40 << 20
+)  # all together: each by itself would let memory grow for the first hundred thousand pages
 _SMALL_MEMTABLE = 8 << 20
 _LOG_LIMIT = 128 << 20
 _UNIVERSAL_TRIGGER = 8
@@ -112,13 +114,24 @@ class Store:
                     delete(key, handle)
                 else:
                     put(key, value, handle)
-        self._db.write(writes)
+        try:
+            self._db.write(writes)
+        except Exception as error:  # rocksdict raises plain exceptions
+            raise self._unwritable(error) from error
         for changes in batch.changes.values():
             changes.clear()
 
     def sync(self) -> None:
         """Bring the log to the disk."""
-        self._db.flush_wal(True)  # noqa: FBT003  the name of this flag is `sync`
+        try:
+            self._db.flush_wal(True)  # noqa: FBT003  the name of this flag is `sync`
+        except Exception as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: Exception) -> StateError:
+        return StateError(
+            f"{self.path} cannot be written: {error}; make room on its disk and open the crawl again, what was settled is safe"
+        )
 
     def close(self) -> None:
         """Let go of the directory. RocksDB keeps its lock until the last handle is gone."""

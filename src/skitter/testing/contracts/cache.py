@@ -5,7 +5,6 @@ class TestMyCache(CacheContract):
         return MyCache(capacity, clock)
 """
 
-# ruff: noqa: S101  these are tests
 import asyncio
 from collections.abc import Awaitable, Callable
 

@@ -1,6 +1,5 @@
 """Frontier, invariants 6 and 7: what a crash leaves open, and which visit is to blame."""
 
-# ruff: noqa: S101  these are tests
 from collections.abc import Sequence
 
 from skitter.model import Purpose, State, Verdict, Visit

@@ -11,7 +11,6 @@ class to Hypothesis:
     TestMyModel = MyModel.TestCase
 """
 
-# ruff: noqa: S101  these are tests
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar

@@ -1,6 +1,5 @@
 """Frontier, invariant 2: no host is touched too soon, and its robots.txt comes first."""
 
-# ruff: noqa: S101  these are tests
 from msgspec.structs import replace
 
 from skitter.model import Level, Link, Purpose, Reason, State, Verdict

@@ -1,6 +1,5 @@
 """Frontier, invariant 8 and the read side: links of other shards, and what can be asked."""
 
-# ruff: noqa: S101  these are tests
 from msgspec.structs import replace
 
 from skitter import urls

@@ -1,6 +1,5 @@
 """Frontier, invariants 3, 4 and 5: what settling does, and that it does it once and for good."""
 
-# ruff: noqa: S101  these are tests
 from collections.abc import Callable
 from typing import Any
 

@@ -152,7 +152,7 @@ class Owner:
     async def lease_page(self) -> Visit:
         """Take exactly one page."""
         visits = await self.lease_pages(1)
-        assert visits, "nothing was handed out"  # noqa: S101  this is a test
+        assert visits, "nothing was handed out"
         return visits[0]
 
     async def settle(self, visit: Visit, verdict: Verdict = CRAWLED, **found: Any) -> bool:  # noqa: ANN401  see Settlement
@@ -178,5 +178,5 @@ class Owner:
     async def url(self, url: str) -> UrlRecord:
         """The record of a URL, which must exist."""
         record = await self.frontier.url(link(url).key, urls.host(url))
-        assert record is not None, f"{url} has no record"  # noqa: S101  this is a test
+        assert record is not None, f"{url} has no record"
         return record

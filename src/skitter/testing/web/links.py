@@ -14,7 +14,6 @@ def link_forms(site: Site) -> None:
     head = [
         ("next", '<link rel="next" href="next.html">'),
         ("alternate", '<link rel="alternate" hreflang="de" href="/forms/alternate.html">'),
-        ("prev", "<link rel=prev href=prev.html>"),
     ]
     body = [
         ("absolute", f'<a href="{url("/forms/absolute.html")}">a</a>'),

@@ -90,7 +90,7 @@ def html(resource: Resource, seed: object, page_bytes: int = 0) -> str:
     return (
         f'<!doctype html>\n<html lang="en"><head><title>{title}</title>{resource.head}{top}\n'
         f"<style>{_filler()[:room] if room > 0 else ''}</style></head>\n<body>\n<h1>{title}</h1>\n"
-        f"<main>\n{resource.around[0]}{text}{resource.around[1]}\n</main>\n<ul>\n{menu}</ul>\n</body></html>\n"
+        f"<main>\n{resource.around[0]}{text}\n<ul>\n{menu}</ul>\n{resource.around[1]}</main>\n</body></html>\n"
     )
 
 
@@ -195,7 +195,9 @@ def reply(resource: Resource, answer: Answer, page: Callable[[], str], port: int
             parts = [sent[i : i + size] for i in range(0, len(sent), size)]
             steps = (head, *(step for part in parts for step in (Pause(seconds), part)))
         case Endless(data, in_head, every):
-            steps = (head[:-2] if in_head else head + sent, Repeat(data, every))
+            # The last chunk of a chunked body is its end, which never comes.
+            begun = sent.removesuffix(b"0\r\n\r\n") if answer.chunked else sent
+            steps = (head[:-2] if in_head else head + begun, Repeat(data, every))
         case Cut(share):
             steps = (head + sent[: int(len(sent) * share)],)
     unmodified = ""
