@@ -52,7 +52,9 @@ def main() -> int:
                 code = crawl.wait()
             except KeyboardInterrupt:  # the crawl has heard it too, and is saving
                 code = crawl.wait()
-        forbidden = next(url for url in sorted(server.truth("any", 1).refused) if url.endswith("/private/1.html"))
+        forbidden = next(
+            url for url in sorted(server.truth("any", 1).refused) if url.endswith("/private/1.html")
+        )
     print(f"""
 What to try next (source .venv/bin/activate first, or use .venv/bin/skitter):
 

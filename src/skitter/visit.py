@@ -180,7 +180,9 @@ def _follow(visit: Visit, outcome: Redirected, verdict: Verdict, at: Stations) -
     settlement = Settlement(visit=visit, verdict=verdict, exchange=outcome.exchange, status=outcome.status)
     judged = at.links.redirected(visit.link, outcome.target) if outcome.target else None
     if judged is None:
-        reason = Reason("redirect.target", f"redirects to {outcome.location[:200]!r}, which cannot be visited")
+        reason = Reason(
+            "redirect.target", f"redirects to {outcome.location[:200]!r}, which cannot be visited"
+        )
         settlement = replace(settlement, verdict=replace(verdict, state=State.REFUSED, reason=reason))
     else:
         settlement = _hop(settlement, *judged, at)
@@ -197,7 +199,9 @@ def _hop(settlement: Settlement, hop: Link, refusal: Reason | None, at: Stations
         verdict = replace(verdict, reason=Reason("redirect", f"redirects ({settlement.status}) to {hop.url}"))
     if refusal is not None:
         return replace(settlement, verdict=verdict, refused=() if same_key else [(hop, refusal)])
-    if same_key:  # only the spelling changes (slash, scheme, session id): the same record, fetched in its new form
+    if (
+        same_key
+    ):  # only the spelling changes (slash, scheme, session id): the same record, fetched in its new form
         return replace(settlement, verdict=replace(verdict, state=State.QUEUED), again=hop)
     return replace(settlement, verdict=verdict, links=[hop])
 

@@ -109,7 +109,9 @@ SCENARIOS: dict[str, Callable[[], bool]] = {
     "r200-empty": means("all", fetched(200)),
     "r204": means("all", fetched(204)),
     **{f"r{status}": means("all", fetched(status)) for status in (400, 401, 403, 404, 410, 451)},
-    "r429": lambda: copied(ask(fetched(429), retry_after=90.0)).held == NOW + 90 and means("none", fetched(429))(),
+    "r429": lambda: (
+        copied(ask(fetched(429), retry_after=90.0)).held == NOW + 90 and means("none", fetched(429))()
+    ),
     **{f"r{status}": disallowed_then_asked_again(fetched(status)) for status in (500, 502, 503, 504, 599)},
     "rtimeout": disallowed_then_asked_again(failed(Fault.TIMEOUT)),
     "rreset": disallowed_then_asked_again(failed(Fault.RESET)),

@@ -61,7 +61,9 @@ def test_a_chain_is_followed_for_ten_hops_and_no_further(tmp_path, store):
     result = crawl(tmp_path, [f"{A}/0", f"{B}/0"], pages, store=store)
     last = result.records[f"{A}/10"]
     assert (last.state, last.reason.code) == (State.FAILED, "redirects")
-    assert f"{A}/11" not in result.records
+    beyond = result.records[f"{A}/11"]
+    assert (beyond.state, beyond.reason.code) == (State.REFUSED, "redirects")
+    assert result.times(f"{A}/11") == []
     assert pages_of(result) == {f"{B}/10"}
     assert result.pages[0].requested_url == f"{B}/0"
     assert result.counts.failures == {"redirects": 1}

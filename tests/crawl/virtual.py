@@ -197,11 +197,18 @@ class Result:
         return hosts
 
 
+def frontier_of(store: str, path: Path, settings: Settings) -> Frontier:
+    """A frontier that is not open yet."""
+    if store == MEMORY:
+        return MemoryFrontier(per_host=settings.politeness.per_host, delay=settings.politeness.delay)
+    return RocksFrontier(CrawlDirectory(path).state(0), settings)
+
+
 class VirtualCrawl:
     """The stations, wired by hand around a script."""
 
     def __init__(
-        self, path: Path, script: Script, settings: Settings, store: str, clock: VirtualClock
+        self, path: Path, script: Script, settings: Settings, frontier: Frontier, clock: VirtualClock
     ) -> None:
         self.clock = clock
         self.settings = settings
@@ -210,12 +217,6 @@ class VirtualCrawl:
         self.fetcher = ScriptedFetcher(script, clock)
         self.heard: list[Event] = []
         self.request_log = RequestLog(self.directory.request_log(0))
-        frontier: Frontier
-        if store == MEMORY:
-            politeness = settings.politeness
-            frontier = MemoryFrontier(per_host=politeness.per_host, delay=politeness.delay)
-        else:
-            frontier = RocksFrontier(self.directory.state(0), settings)
         scope = Scope(settings.scope, self.directory.roots())
         self.stations = Stations(
             settings=settings,
@@ -277,7 +278,8 @@ def crawl(
     ]
 
     async def main() -> Result:
-        made = VirtualCrawl(path, script if callable(script) else web(script), settings, store, clock)
+        frontier = frontier_of(store, path, settings)
+        made = VirtualCrawl(path, script if callable(script) else web(script), settings, frontier, clock)
         if meanwhile is not None:
             meanwhile(made)
         return await made.run(wanted)

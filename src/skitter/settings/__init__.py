@@ -245,7 +245,7 @@ class FrontierSettings:
         1_000_000, "URLs the Bloom filter in front of the seen set is sized for at first"
     )
     window: int = setting(20_000, "hosts held in memory for scheduling; the rest wait on disk")
-    block_cache: Bytes = setting(Bytes(24 * 2**20), "memory for blocks read from the store")
+    block_cache: Bytes = setting(Bytes(16 * 2**20), "memory for blocks read from the store")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@
 `shorten` stands for a loss of power: it takes octets off the end of what is stored. The default does so to the file that
 the mark names; an archive that keeps no files says itself how.
 """
-# ruff: noqa: S101  a contract asserts
 
 import asyncio
 import base64

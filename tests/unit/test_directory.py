@@ -1,0 +1,149 @@
+"""A crawl directory: its lock, its settings, its roots."""
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from skitter.compose import opened
+from skitter.directory import FIXED, CrawlDirectory
+from skitter.events import Events
+from skitter.ports import StateError
+from skitter.process import run
+from skitter.settings import Settings, SettingsError, UrlsSettings
+from skitter.settings.file import load
+
+
+@pytest.fixture
+def directory(tmp_path):
+    made = CrawlDirectory(tmp_path / "c")
+    made.prepare()
+    return made
+
+
+# ------------------------------------------------------------------------------------------------ lock
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from skitter.directory import CrawlDirectory
+with CrawlDirectory(Path(sys.argv[1])).locked():
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_lock_names_the_process_that_holds_it_and_goes_with_it_however_it_ends(directory):
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(directory.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with holder:
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(StateError, match=rf"in use by process {holder.pid}\b.*-o"), directory.locked():
+            pass
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+    with directory.locked():
+        assert (directory.path / "lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_a_lock_is_given_back(directory):
+    for _ in range(2):
+        with directory.locked(), pytest.raises(StateError), directory.locked():
+            pass
+
+
+def test_a_shorter_number_of_a_process_leaves_nothing_of_a_longer_one(directory):
+    (directory.path / "lock").write_text("9" * 30 + "\n")
+    with directory.locked():
+        assert (directory.path / "lock").read_text() == f"{os.getpid()}\n"
+
+
+# ------------------------------------------------------------------------------------------------ settings
+
+
+def test_settings_are_read_back_as_they_were_written_and_no_draft_stays(directory):
+    settings = load(
+        None, {}, {"politeness.delay": "7s", "scope.exclude": ["/x$"], "fetch.contact": "a@b.test"}
+    )
+    assert not directory.exists
+    directory.write_settings(settings)
+    assert directory.exists
+    assert directory.read_settings() == settings
+    assert {path.name for path in directory.path.iterdir() if path.is_file()} == {"crawl.toml"}
+
+
+def test_a_failed_write_leaves_the_old_settings(directory, monkeypatch):
+    directory.write_settings(Settings())
+
+    def full(_settings):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("skitter.directory.dump", full)
+    with pytest.raises(OSError, match="no space"):
+        directory.write_settings(load(None, {}, {"politeness.delay": "7s"}))
+    assert directory.read_settings() == Settings()
+
+
+def test_a_directory_without_a_crawl_says_how_to_start_one(directory):
+    with pytest.raises(StateError, match=r"holds no crawl .* skitter crawl URL -o "):
+        directory.read_settings()
+
+
+def test_only_what_makes_keys_may_not_change(directory):
+    directory.write_settings(Settings())
+    assert directory.changed_for_good(Settings()) == ""
+    for name in {field.name for field in dataclasses.fields(Settings)} - set(FIXED):
+        assert directory.changed_for_good(dataclasses.replace(Settings(), **{name: object()})) == ""
+    folded = dataclasses.replace(Settings(), urls=UrlsSettings(fold_www=True))
+    assert directory.changed_for_good(folded) == "urls"
+
+
+def test_a_crawl_whose_keys_would_change_is_refused_and_left_as_it_was(directory):
+    directory.write_settings(Settings())
+    before = directory.settings_file.read_bytes()
+
+    async def main():
+        async with opened(directory.path, load(None, {}, {"urls.fold_scheme": True}), Events()):
+            raise AssertionError("it was opened")
+
+    with pytest.raises(SettingsError, match=r"\[urls\] differ .*crawl\.toml"):
+        run(main())
+    assert directory.settings_file.read_bytes() == before
+
+
+# ------------------------------------------------------------------------------------------------ roots, places
+
+
+def test_roots_are_remembered_in_order(directory):
+    assert directory.roots() == []
+    directory.add_roots(["http://a.test/", "http://b.test/x?y=1"])
+    directory.add_roots(iter(["http://c.test/"]))
+    directory.add_roots([])
+    assert directory.roots() == ["http://a.test/", "http://b.test/x?y=1", "http://c.test/"]
+
+
+@pytest.mark.parametrize("torn", ["", "h", "http://evil.exam"])
+def test_half_a_root_that_a_crash_left_is_no_root_and_spoils_no_other(directory, torn):
+    directory.roots_file.write_text(f"http://a.test/\n{torn}")
+    assert directory.roots() == ["http://a.test/"]
+    directory.add_roots(["http://b.test/"])
+    assert directory.roots() == ["http://a.test/", "http://b.test/"]
+
+
+def test_a_file_of_half_a_root_is_empty(directory):
+    directory.roots_file.write_text("http://a.te")
+    assert directory.roots() == []
+    directory.add_roots(["http://b.test/"])
+    assert directory.roots() == ["http://b.test/"]
+
+
+def test_every_shard_has_files_of_its_own(directory):
+    assert directory.state(7) != directory.state(11)
+    assert directory.state(7).name == "07"
+    assert directory.request_log(7).name == "requests-07.jsonl"
+    assert directory.request_log(0).parent.is_dir()

@@ -1,0 +1,255 @@
+"""From hrefs, redirects and seeds to links: resolved, judged, scored, and remembered without mixing them up."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skitter import links, urls
+from skitter.links import LinkJudge
+from skitter.model import Directives, Document, Level, Link
+from skitter.scope import Scope
+from skitter.settings import Settings
+from skitter.settings.file import load
+
+BASE = "http://a.test/dir/page"
+
+
+def settings_with(**overrides: object) -> Settings:
+    values: dict[str, object] = {"scope.kind": "any"}
+    return load(None, {}, values | {name.replace("__", "."): value for name, value in overrides.items()})
+
+
+def judge(*roots: str, **overrides: object) -> LinkJudge:
+    settings = settings_with(**overrides)
+    return LinkJudge(settings, Scope(settings.scope, roots))
+
+
+def page(url=BASE, **fields):
+    return Link(url=url, key=url, host=urls.host(url), **fields)
+
+
+def document(*hrefs, base=BASE, nofollow=(), follow=True):
+    return Document(base=base, links=hrefs, nofollow=nofollow, directives=Directives(follow=follow))
+
+
+def found_urls(judged):
+    return [link.url for link in judged[0]]
+
+
+def reasons(judged):
+    return {link.url: reason.code for link, reason in judged[1]}
+
+
+# ------------------------------------------------------------------------------------------------ found on a page
+
+
+def test_a_link_knows_where_it_was_found_and_how_deep():
+    (link,), refused = judge().found(page(depth=3), document("/x?b=2&a=1#top"))
+    assert refused == []
+    assert (link.url, link.key, link.host) == ("http://a.test/x?b=2&a=1", "http://a.test/x?a=1&b=2", "a.test")
+    assert (link.depth, link.parent, link.level, link.score) == (4, BASE, Level.NORMAL, -4.0)
+    assert (link.seed, link.requested, link.hops) == (False, "", 0)
+
+
+def test_hrefs_resolve_against_the_base_of_the_document():
+    judged = judge().found(page(), document("x", "/y", "//b.test/z", base="http://c.test/deep/er/"))
+    assert found_urls(judged) == ["http://c.test/deep/er/x", "http://c.test/y", "http://b.test/z"]
+
+
+def test_what_is_no_url_is_no_link():
+    assert judge().found(page(), document("mailto:a@b.test", "javascript:x()", "http://", "tel:1")) == (
+        [],
+        [],
+    )
+
+
+def test_what_the_scope_does_not_want_is_refused_with_its_reason():
+    judged = judge("http://a.test/", scope__kind="host").found(page(), document("/in", "http://b.test/out"))
+    assert found_urls(judged) == ["http://a.test/in"]
+    assert reasons(judged) == {"http://b.test/out": "scope.host"}
+
+
+# ------------------------------------------------------------------------------------------------ nofollow
+
+
+def test_a_nofollow_link_is_refused_and_the_others_are_not():
+    judged = judge().found(page(), document("/a", nofollow=["/b"]))
+    assert found_urls(judged) == ["http://a.test/a"]
+    assert reasons(judged) == {"http://a.test/b": "nofollow"}
+
+
+def test_a_page_that_asks_for_it_has_none_of_its_links_followed():
+    judged = judge().found(page(), document("/a", nofollow=["/b"], follow=False))
+    assert judged[0] == []
+    assert reasons(judged) == {"http://a.test/a": "nofollow.page", "http://a.test/b": "nofollow"}
+
+
+def test_a_reason_of_the_scope_comes_before_nofollow():
+    outside = judge("http://a.test/", scope__kind="host")
+    judged = outside.found(page(), document("http://b.test/1", nofollow=["http://b.test/2"], follow=False))
+    assert set(reasons(judged).values()) == {"scope.host"}
+
+
+def test_what_one_page_asks_for_is_not_remembered_for_the_next():
+    judging = judge()
+    assert judging.found(page(), document("/a", nofollow=["/b"], follow=False))[0] == []
+    assert found_urls(judging.found(page(), document("/a", "/b"))) == ["http://a.test/a", "http://a.test/b"]
+
+
+# ------------------------------------------------------------------------------------------------ memory
+
+
+HREFS = ("x", "./x", "../x", "/x", "//b.test/x", "http://b.test/x", "HTTP://b.test/x", "http:x", "?q", "#f", "",
+         " ?q", "\n?q", "\t#f", "x?y/z", "\\x", "/\\b.test/x", "https:/x", ";v=1", "%2e%2e/x", "x:y")  # fmt: skip
+BASES = ("http://a.test/", "http://a.test/d/", "http://a.test/d/p", "http://a.test/d/p?q=1", "http://a.test/d/p?/e/",
+         "https://a.test/d/p", "http://b.test/d/p", "http://a.test:8080/d/p", "http://a.test/d/e/p")  # fmt: skip
+
+
+def test_the_same_href_in_another_directory_is_another_link():
+    judging = judge()
+    for base, expected in (
+        ("http://a.test/d/p", "http://a.test/d/x"),
+        ("http://a.test/e/p", "http://a.test/e/x"),
+    ):
+        assert found_urls(judging.found(page(base), document("x", base=base))) == [expected]
+    assert (judging.hits, judging.misses) == (0, 2)
+
+
+def test_navigation_is_judged_once_however_many_pages_repeat_it():
+    judging = judge()
+    for number in range(10):
+        base = f"http://a.test/{number}/page"
+        judging.found(page(base), document("/", "/about", "http://b.test/", base=base))
+    assert (judging.hits, judging.misses) == (27, 3)
+    assert judging.statistics() == {"entries": 3, "capacity": links._REMEMBERED, "hits": 27, "misses": 3}
+
+
+def test_remembered_or_not_every_href_means_the_same():
+    judging = judge()
+    for _ in range(2):
+        for base in BASES:
+            for href in HREFS:
+                remembered = judging.found(page(base), document(href, base=base))
+                anew = judge().found(page(base), document(href, base=base))
+                assert [link.url for link in remembered[0]] == [link.url for link in anew[0]], (href, base)
+
+
+@given(
+    hrefs=st.lists(st.text(alphabet="ab/.?#:\\;% \t@", max_size=6), min_size=1, max_size=8),
+    paths=st.lists(st.text(alphabet="ab/.?#;%", max_size=6), min_size=2, max_size=4),
+)
+def test_memory_never_changes_what_a_link_means(hrefs, paths):
+    judging = judge()
+    for path in paths:
+        base = urls.resolve("/" + path, "http://a.test/")
+        if base is None:
+            continue
+        remembered = judging.found(page(base), document(*hrefs, base=base))
+        anew = judge().found(page(base), document(*hrefs, base=base))
+        assert found_urls(remembered) == found_urls(anew)
+
+
+def test_with_a_limit_of_depth_a_link_is_judged_at_every_depth():
+    judging = judge(scope__max_depth=2)
+    assert found_urls(judging.found(page(depth=1), document("/x"))) == ["http://a.test/x"]
+    assert reasons(judging.found(page(depth=2), document("/x"))) == {"http://a.test/x": "scope.depth"}
+    assert found_urls(judging.found(page(depth=0), document("/x"))) == ["http://a.test/x"]
+
+
+def test_memory_is_bounded_and_forgets_what_was_used_least_recently(monkeypatch):
+    monkeypatch.setattr(links, "_REMEMBERED", 3)
+    judging = judge()
+    judging.found(page(), document("/1", "/2", "/3", "/1", "/4"))
+    assert judging.statistics()["entries"] == 3
+    judging.found(page(), document("/1"))
+    assert (judging.hits, judging.misses) == (2, 4)
+    judging.found(page(), document("/2"))
+    assert judging.misses == 5
+
+
+def test_a_wider_scope_is_asked_again_about_what_it_refused():
+    judging = judge("http://a.test/", scope__kind="host")
+    wanted = document("http://b.test/x")
+    assert reasons(judging.found(page(), wanted)) == {"http://b.test/x": "scope.host"}
+    assert judging.widen("http://b.test/") is True
+    assert found_urls(judging.found(page(), wanted)) == ["http://b.test/x"]
+    assert judging.widen("http://b.test/again") is False
+    assert judging.statistics()["entries"] == 1
+
+
+# ------------------------------------------------------------------------------------------------ scores
+
+
+def test_every_further_link_to_a_waiting_url_raises_its_score_where_the_strategy_counts_them():
+    judging = judge(schedule__strategy="depth")
+    scores = [judging.found(page(), document("/x"))[0][0].score for _ in range(4)]
+    assert scores == sorted(set(scores))
+    judging.visited(page("http://a.test/x"))
+    assert judging.found(page(), document("/x"))[0][0].score == scores[0]
+
+
+def test_other_strategies_count_nothing():
+    judging = judge(schedule__strategy="bfs")
+    assert len({judging.found(page(), document("/x"))[0][0].score for _ in range(4)}) == 1
+    judging.visited(page("http://a.test/x"))
+
+
+def test_the_number_of_counted_urls_is_bounded(monkeypatch):
+    monkeypatch.setattr(links, "_COUNTED", 2)
+    judging = judge(schedule__strategy="depth")
+    judging.found(page(), document("/1", "/2", "/3"))
+    first = judging.found(page(), document("/1", "/3"))[0]
+    assert first[0].score > first[1].score
+
+
+# ------------------------------------------------------------------------------------------------ redirects, seeds
+
+
+def test_a_redirect_carries_what_was_asked_for_and_its_hops_and_keeps_its_place():
+    asked = page(depth=3, parent="http://a.test/", level=Level.HIGH, score=7.0, meta={"n": 1})
+    hop, reason = judge().redirected(asked, "http://b.test/new?utm_source=x")
+    assert reason is None
+    assert (hop.url, hop.host, hop.requested, hop.hops) == ("http://b.test/new", "b.test", BASE, 1)
+    assert (hop.depth, hop.parent, hop.level, hop.score, hop.meta) == (
+        3,
+        "http://a.test/",
+        Level.HIGH,
+        7.0,
+        {"n": 1},
+    )
+    second, _ = judge().redirected(hop, "http://c.test/")
+    assert (second.requested, second.hops) == (BASE, 2)
+
+
+def test_a_redirect_out_of_the_scope_is_refused_but_a_seed_takes_it_along():
+    judging = judge("http://a.test/", scope__kind="host")
+    assert judging.redirected(page(), "http://b.test/")[1].code == "scope.host"
+    hop, reason = judging.redirected(page(seed=True), "http://b.test/")
+    assert reason is None
+    assert hop.seed
+
+
+def test_what_is_excluded_in_writing_is_excluded_for_seeds_and_their_redirects_too():
+    judging = judge(scope__exclude=("/private/",))
+    assert judging.redirected(page(seed=True), "http://b.test/private/x")[1].code == "scope.exclude"
+    assert judging.seed(page("http://a.test/private/", seed=True))[1].code == "scope.exclude"
+
+
+@pytest.mark.parametrize("target", ["mailto:x@y.test", "http://", "ftp://a.test/"])
+def test_a_redirect_to_no_url_of_the_web_leads_nowhere(target):
+    assert judge().redirected(page(), target) is None
+
+
+def test_a_seed_keeps_the_score_its_file_gave_it_and_else_gets_one():
+    judging = judge(schedule__strategy="depth")
+    assert judging.seed(page(seed=True, score=5.0))[0].score == 5.0
+    scored, _ = judging.seed(page(seed=True, depth=0))
+    assert scored.score == pytest.approx(120.0)
+
+
+def test_settings_are_left_alone():
+    before = Settings()
+    LinkJudge(before, Scope(before.scope)).found(page(), document("/x"))
+    assert before == dataclasses.replace(Settings())
