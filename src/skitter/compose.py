@@ -24,7 +24,7 @@ from skitter.links import LinkJudge
 from skitter.log import RequestLog
 from skitter.model import HostRecord, Link
 from skitter.permission import Permissions
-from skitter.ports import Clock, Frontier
+from skitter.ports import Clock, Records
 from skitter.process import raise_open_files
 from skitter.report import Report
 from skitter.robots import product_token
@@ -75,6 +75,7 @@ class Crawl:
             directory=str(self.directory.path),
             hosts=await top_hosts(self.stations.frontier),
             warnings=self._warnings,
+            caches=self.stations.statistics(),
         )
 
     def stop(self, why: Stop = Stop.INTERRUPTED) -> None:
@@ -167,7 +168,7 @@ def _fitted(settings: Settings, events: Events) -> Settings:
     )
 
 
-async def top_hosts(frontier: Frontier) -> list[HostRecord]:
+async def top_hosts(frontier: Records) -> list[HostRecord]:
     """The hosts with the most pages."""
     hosts = [host async for host in frontier.hosts()]
     return nlargest(_TOP_HOSTS, hosts, key=lambda host: (host.pages, host.requests))
@@ -182,7 +183,7 @@ class Reader:
 
     settings: Settings
     directory: CrawlDirectory
-    frontier: Frontier
+    frontier: Records
     archive: ArchiveReader
 
     async def close(self) -> None:

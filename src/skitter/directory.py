@@ -7,10 +7,12 @@ Only `crawl` and `resume` take the lock; everything that reads works while a cra
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+import msgspec
 
 from skitter.ports import StateError
 from skitter.settings import Settings
@@ -27,6 +29,7 @@ class CrawlDirectory:
         self.path = path
         self.settings_file = path / "crawl.toml"
         self.roots_file = path / "roots.txt"
+        self.statistics_file = path / "log" / "statistics.json"
         self.archive = path / "archive"
 
     @property
@@ -88,6 +91,19 @@ class CrawlDirectory:
         """The section that differs from what the crawl was made with and may not; empty when all is well."""
         made_with = self.read_settings()
         return next((name for name in FIXED if getattr(settings, name) != getattr(made_with, name)), "")
+
+    def write_statistics(self, statistics: Mapping[str, Mapping[str, float]]) -> None:
+        """Leave the numbers of what is only in memory for `status`, which is another process."""
+        draft = self.statistics_file.with_suffix(".json.new")
+        draft.write_bytes(msgspec.json.encode(statistics))
+        draft.replace(self.statistics_file)
+
+    def read_statistics(self) -> dict[str, dict[str, float]]:
+        """The numbers as last left; none before the first second of a crawl."""
+        try:
+            return msgspec.json.decode(self.statistics_file.read_bytes(), type=dict[str, dict[str, float]])
+        except FileNotFoundError:
+            return {}
 
     def roots(self) -> list[str]:
         """What the scope is measured from: the seeds, and where their redirects led."""

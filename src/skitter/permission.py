@@ -43,6 +43,10 @@ class Permissions:
         await self._cache.forget(copy.origin)
         return rules_in_force(copy, self._agent)
 
+    def statistics(self) -> dict[str, float]:
+        """The cache of parsed rules in numbers."""
+        return self._cache.statistics()
+
     async def _load(self, origin: str) -> tuple[RobotsRules | None, float]:
         copy = await self._frontier.robots(origin)
         if copy is None:

@@ -72,7 +72,59 @@ class Opened(Struct, frozen=True):
     mark: Mark = Mark()
 
 
-class Frontier(Protocol):
+class Records(Protocol):
+    """The read side of a frontier: what is known. Anybody may hold it, also while the crawl runs."""
+
+    async def close(self) -> None:
+        """Let go of the store."""
+        ...
+
+    async def counts(self) -> Counts:
+        """The crawl in numbers."""
+        ...
+
+    async def url(self, key: str, host: str) -> UrlRecord | None:
+        """What is known of a URL."""
+        ...
+
+    async def page(self, key: str, host: str) -> Page | None:
+        """The page stored for a URL (without text)."""
+        ...
+
+    async def host(self, name: str) -> HostRecord | None:
+        """What is known of a host."""
+        ...
+
+    async def robots(self, origin: str) -> RobotsCopy | None:
+        """The copy of an origin's robots.txt, valid or not."""
+        ...
+
+    async def twin(self, domain: str, digest: str, simhash: int | None, distance: int) -> Twin | None:
+        """A stored page of the domain with the same digest, else the nearest within the Hamming distance."""
+        ...
+
+    def urls(self) -> AsyncIterator[UrlRecord]:
+        """Every URL ever offered that has a record."""
+        ...
+
+    def pages(self) -> AsyncIterator[Page]:
+        """Every stored page (without text)."""
+        ...
+
+    def hosts(self) -> AsyncIterator[HostRecord]:
+        """Every host."""
+        ...
+
+    def links(self) -> AsyncIterator[tuple[str, str]]:
+        """Every link between a stored page and a URL with a record, as (source URL, target URL)."""
+        ...
+
+    def statistics(self) -> dict[str, dict[str, float]]:
+        """Caches and filters in numbers, by name."""
+        ...
+
+
+class Frontier(Records, Protocol):
     """The queue, the seen set, host clocks, leases and the records of one shard.
 
     1. A URL is accepted once, however often it is added, also after it was settled. Adding a waiting URL again with a
@@ -139,52 +191,6 @@ class Frontier(Protocol):
 
     async def close(self) -> None:
         """Give the shard back. Open visits are pending for whoever opens it next, without a mark against them."""
-        ...
-
-    # -- the read side ---------------------------------------------------------------------------------------
-
-    async def counts(self) -> Counts:
-        """The crawl in numbers."""
-        ...
-
-    async def url(self, key: str, host: str) -> UrlRecord | None:
-        """What is known of a URL."""
-        ...
-
-    async def page(self, key: str, host: str) -> Page | None:
-        """The page stored for a URL (without text)."""
-        ...
-
-    async def host(self, name: str) -> HostRecord | None:
-        """What is known of a host."""
-        ...
-
-    async def robots(self, origin: str) -> RobotsCopy | None:
-        """The copy of an origin's robots.txt, valid or not."""
-        ...
-
-    async def twin(self, domain: str, digest: str, simhash: int | None, distance: int) -> Twin | None:
-        """A stored page of the domain with the same digest, else the nearest within the Hamming distance."""
-        ...
-
-    def urls(self) -> AsyncIterator[UrlRecord]:
-        """Every URL ever offered that has a record."""
-        ...
-
-    def pages(self) -> AsyncIterator[Page]:
-        """Every stored page (without text)."""
-        ...
-
-    def hosts(self) -> AsyncIterator[HostRecord]:
-        """Every host."""
-        ...
-
-    def links(self) -> AsyncIterator[tuple[str, str]]:
-        """Every link between a stored page and a URL with a record, as (source URL, target URL)."""
-        ...
-
-    def statistics(self) -> dict[str, dict[str, float]]:
-        """Caches and filters in numbers, by name."""
         ...
 
 

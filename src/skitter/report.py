@@ -50,7 +50,6 @@ def render(report: Report) -> str:
     first = f"Crawl {OUTCOMES.get(report.outcome, report.outcome)}"
     rate = f"{duration(report.elapsed)}, {report.pages_per_second:.1f} pages/s"
     lines = [f"{first} ({rate})", *numbers(report.counts), *host_table(report.hosts)]
-    lines += cache_lines(report.caches)
     if report.warnings:
         lines += ["", "Warnings", *(f"  {printable(warning)}" for warning in report.warnings)]
     if report.directory and report.outcome != "done":

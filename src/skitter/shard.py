@@ -244,6 +244,7 @@ class Shard:
     async def _sync(self) -> None:
         await self._at.archive.sync()
         await self._at.frontier.sync()
+        self._directory.write_statistics(self._at.statistics())
 
     def _look_at_limits(self) -> None:
         limits = self._limits

@@ -71,6 +71,11 @@ class Stations:
         """A number between -1 and 1."""
         return self.dice.uniform(-1, 1)
 
+    def statistics(self) -> dict[str, dict[str, float]]:
+        """Caches, filters and connections in numbers, by name."""
+        own = {"rules": self.permissions.statistics(), "links": self.links.statistics()}
+        return self.frontier.statistics() | self.fetcher.statistics() | own
+
 
 async def make(visit: Visit, at: Stations) -> Finished:
     """Make one visit."""

@@ -216,7 +216,7 @@ class VirtualCrawl:
         self.directory.prepare()
         self.fetcher = ScriptedFetcher(script, clock)
         self.heard: list[Event] = []
-        self.request_log = RequestLog(self.directory.request_log(0))
+        self.events = Events(self.heard.append)
         scope = Scope(settings.scope, self.directory.roots())
         self.stations = Stations(
             settings=settings,
@@ -230,11 +230,13 @@ class VirtualCrawl:
             clock=clock,
             dice=random.Random(1),
         )
-        self.shard = Shard(self.stations, Events(self.heard.append, self.request_log), self.directory)
+        self.shard = Shard(self.stations, self.events, self.directory)
 
     async def run(self, starts: Iterable[Link | seeds.BadSeed]) -> Result:
         """Crawl to the end and read everything back."""
         frontier = self.stations.frontier
+        request_log = RequestLog(self.directory.request_log(0))
+        self.events.subscribe(request_log)
         await self.shard.open()
         try:
             await self.shard.add_seeds(starts)
@@ -253,7 +255,7 @@ class VirtualCrawl:
             )
         finally:
             await self.shard.close()
-            self.request_log.close()
+            request_log.close()
 
 
 def settings_with(**overrides: object) -> Settings:

@@ -1,7 +1,5 @@
 """From hrefs, redirects and seeds to links: resolved, judged, scored, and remembered without mixing them up."""
 
-import dataclasses
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -247,9 +245,3 @@ def test_a_seed_keeps_the_score_its_file_gave_it_and_else_gets_one():
     assert judging.seed(page(seed=True, score=5.0))[0].score == 5.0
     scored, _ = judging.seed(page(seed=True, depth=0))
     assert scored.score == pytest.approx(120.0)
-
-
-def test_settings_are_left_alone():
-    before = Settings()
-    LinkJudge(before, Scope(before.scope)).found(page(), document("/x"))
-    assert before == dataclasses.replace(Settings())

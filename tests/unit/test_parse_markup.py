@@ -37,6 +37,8 @@ def shape(source: str) -> list[str]:
         ("<style>open <b>", ["<style>", "open <b>"]),
         ("<scripts><b>", ["<scripts>", "<b>"]),
         ("a<b", ["a"]),
+        ("a<script x", ["a"]),
+        ("a<!-- <script>b</script> --><c>", ["a", "<c>"]),
         ('a<b c="d>e', ["a"]),
     ],
 )

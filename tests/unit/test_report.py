@@ -67,7 +67,6 @@ def test_people_get_every_number():
         "200 1,001",
         "404 44",
         "Visits lost and redone 3",
-        "links: hits 12,000, misses 3",
     ):
         assert expected in lines
     assert "example.org 1,000 1,100 0 77 1.0 MiB 1.0s" in lines

@@ -42,7 +42,7 @@ async def _show(arguments: argparse.Namespace, source: Source) -> Exit:
     counts = await source.frontier.counts()
     every = [host async for host in source.frontier.hosts()]
     hosts = nlargest(max(0, arguments.hosts), every, key=lambda host: (host.pages, host.requests))
-    caches = source.frontier.statistics()
+    caches = source.directory.read_statistics()
     if arguments.json:
         print(json.dumps(as_fields(str(source.directory.path), counts, hosts, caches)))
     else:

@@ -6,7 +6,7 @@ from typing import Protocol
 from skitter.directory import CrawlDirectory
 from skitter.export.cdxj import Record
 from skitter.model import Place
-from skitter.ports import Frontier
+from skitter.ports import Records
 from skitter.settings import Settings
 
 
@@ -36,7 +36,7 @@ class Source(Protocol):
         ...
 
     @property
-    def frontier(self) -> Frontier:
+    def frontier(self) -> Records:
         """The read side of its state."""
         ...
 

@@ -1,7 +1,7 @@
 """Markup as a stream of tags, without a tree: linear in its input, whatever the input.
 
-The tokenizer of the HTML Standard (13.2.5) in one regular expression. Every repetition in it is possessive, so that no
-byte is looked at twice, and every alternative ends by itself at the end of the input. It differs from the standard in
+The tokenizer of the HTML Standard (13.2.5) in one regular expression. Every repetition in it is possessive, so that
+nothing is gone back on, and every alternative ends by itself at the end of the input. It differs from the standard in
 two places that only matter to scripts: the escaped states of <script>, and CDATA sections, which are read as comments.
 """
 

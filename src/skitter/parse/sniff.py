@@ -14,6 +14,7 @@ from msgspec import Struct
 from skitter.parse import charset, markup
 
 _RESOURCE_HEADER = 1445  # bytes; MIME Sniffing Standard, 5.2
+_MAX_FIELD = 1000  # characters of a Content-Type that are looked at, and remembered
 
 # Header fields that any of the parsers reads. Names are lower-case, as the fetcher leaves them.
 _READ = markup.names(
@@ -92,7 +93,7 @@ def body(url: str, headers: Sequence[tuple[str, str]], content: bytes) -> Body:
         if name in _READ:
             read.setdefault(name, []).append(value)
     labels = read.get("content-type")
-    supplied, encoding = content_type(labels[-1]) if labels else ("", "")
+    supplied, encoding = content_type(labels[-1][:_MAX_FIELD]) if labels else ("", "")
     return Body(url, media_type(supplied, encoding, content), encoding, read, content)
 
 
