@@ -174,7 +174,7 @@ class Document(Struct, frozen=True):
     directives: Directives = Directives()
     links: Sequence[str] = ()
     nofollow: Sequence[str] = ()
-    ignored: str = ""  # why a body that could be parsed is not content (markers missing); links stay valid
+    ignored: str = ""  # why a body that could be parsed is not content: its markers are missing
 
 
 class Place(Struct, frozen=True, array_like=True):

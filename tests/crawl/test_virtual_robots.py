@@ -205,6 +205,16 @@ def test_retry_after_at_renewal_stops_the_pages_too_though_there_are_old_rules(
     assert len(result.pages) == 21
 
 
+def test_429_at_renewal_without_a_time_stops_the_pages_for_a_minute(tmp_path, store):
+    pages = site(A, 60)
+    pages[ROBOTS_A] = lambda asked: Answer(429) if asked.number == 2 else crawl_delay(1)
+    result = crawl(tmp_path, [f"{A}/"], pages, store=store, robots__cache="30s")
+    at = next(index for index, request in enumerate(result.log) if request.status == 429)
+    assert result.log[at + 1].url == ROBOTS_A
+    assert gaps(result.log)[at] == EXACT(MINUTE, abs=0.01)
+    assert len(result.pages) == 61
+
+
 def test_retry_after_of_a_host_to_which_a_robots_txt_moved_holds_that_host(tmp_path, store):
     pages = site(B, 20) | {ROBOTS_A: moved(f"{B}/rules.txt"), f"{A}/": html()}
     pages[f"{B}/rules.txt"] = lambda asked: (

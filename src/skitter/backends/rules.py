@@ -181,5 +181,8 @@ def indexed(page: Page) -> tuple[bool, bool]:
 
 
 def same_lease(held: Visit | None, visit: Visit) -> bool:
-    """Whether a visit is settled under the lease that is open."""
-    return held is not None and held.leased_at == visit.leased_at and held.attempt == visit.attempt
+    """Whether a visit is settled under the lease that is open. A redirect to the same key may be leased in the same
+    instant and as the same attempt, but in another form."""
+    if held is None or held.leased_at != visit.leased_at or held.attempt != visit.attempt:
+        return False
+    return held.link.url == visit.link.url and held.link.hops == visit.link.hops
