@@ -234,7 +234,7 @@ async def _fetch_robots(visit: Visit, at: Stations) -> Finished:
         due=await _hop_expected(meaning.follow, at, now) if meaning.follow else None,
         host_free=schedule.host_free(visit, exchange, owed, at.settings, asked),
         host_delay=owed,
-        host_aside=meaning.aside
+        host_aside=await _given_up(meaning.aside, link.origin, outcome, at)
         or politeness.too_late(asked, at.settings.politeness)
         or politeness.too_slow(rules, at.settings.politeness),
     )
@@ -254,6 +254,17 @@ def _asked_to_wait(outcome: Outcome, now: float) -> float | None:
     if isinstance(outcome, Fetched) and schedule.unwilling(outcome.status):
         return politeness.retry_after(outcome.headers, now)
     return None
+
+
+async def _given_up(aside: Reason | None, origin: str, outcome: Outcome, at: Stations) -> Reason | None:
+    """A host is given up together with its origin, unless it serves others (a stray link to https, or to a mail port).
+
+    Then nothing of this origin is allowed, and its pages are refused one by one.
+    """
+    if aside is None or (isinstance(outcome, Refused) and not outcome.reason.code.startswith("address")):
+        return None
+    host = await at.frontier.host(urls.host(origin))
+    return None if host is not None and host.pages else aside
 
 
 async def _hop_expected(target: str, at: Stations, now: float) -> float:

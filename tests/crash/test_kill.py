@@ -1,9 +1,11 @@
 """`kill -9` at any moment loses nothing, stores nothing twice, and blames no innocent page."""
 
 import asyncio
+import itertools
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -98,19 +100,35 @@ def check_after_kills(server, path, kills):
     return repeated
 
 
-def deaths(count, seed):
-    """A seeded mix: a third at least inside a commit, at each of its points in turn, the rest at any time."""
+def deaths(seed):
+    """A seeded mix without end: every other one inside a commit, at each of its points in turn, the rest at any time."""
     dice = random.Random(seed)
-    for number in range(count):
+    for number in itertools.count():
         if number % 2:
-            yield {"commit": dice.randint(1, 40), "point": POINTS[(number // 2) % len(POINTS)]}
+            yield {"commit": dice.randint(1, 25), "point": POINTS[(number // 2) % len(POINTS)]}
         else:
-            yield dice.uniform(0.0, 1.0)
+            yield dice.uniform(0.0, 0.6)
 
 
-def rounds(tmp_path, crawls, kills, seed):
-    inside = total = 0
-    for number in range(crawls):
+def crawl_killed_again_and_again(server, path, seed, kills):
+    """Kill a crawl so often, or until it ends before its killer comes; then let it end. (kills, inside a commit)"""
+    killed = inside = 0
+    for death in itertools.islice(deaths(seed), kills):
+        plan = plan_for(server, path)
+        at_a_time = isinstance(death, float)
+        code = kill_after(plan, death) if at_a_time else run_until_it_ends(plan | {"die_at": death})
+        if code == 0:
+            break
+        killed += 1
+        inside += not at_a_time
+    assert run_until_it_ends(plan_for(server, path)) == 0
+    return killed, inside
+
+
+def rounds(tmp_path, kills, seed):
+    """Crawls of 2,000 pages and more on 40 hosts, killed up to eight times each, until there were so many kills."""
+    total = inside = 0
+    for number in range(kills):
         web = SyntheticWeb(
             seed=seed + number,
             hosts=40,
@@ -118,34 +136,28 @@ def rounds(tmp_path, crawls, kills, seed):
             features=Features(page_bytes=2000, foreign_share=0.2),
         )
         path = tmp_path / f"crawl{number}"
-        killed = 0
         with serve_process(web) as server:
             assert len(server.truth("any").pages) >= 2000
-            for death in deaths(kills, seed=seed + number):
-                plan = plan_for(server, path)
-                if isinstance(death, float):
-                    died = kill_after(plan, death) == -signal.SIGKILL
-                else:
-                    died = run_until_it_ends(plan | {"die_at": death}) == -signal.SIGKILL
-                    inside += died
-                killed += died
-            assert run_until_it_ends(plan_for(server, path)) == 0
+            killed, within = crawl_killed_again_and_again(server, path, seed + number, min(8, kills - total))
             repeated = check_after_kills(server, path, killed)
-        total += killed
-        print(f"crawl {number}: {killed} kills, {repeated} requests repeated")
+        shutil.rmtree(path)
+        total, inside = total + killed, inside + within
+        print(f"crawl {number}: {killed} kills, {within} inside a commit; {repeated} requests repeated")
+        if total >= kills:
+            break
     return total, inside
 
 
 def test_twenty_kills_lose_nothing(tmp_path):
-    total, inside = rounds(tmp_path, crawls=4, kills=7, seed=100)
-    assert total >= 20
+    total, inside = rounds(tmp_path, kills=20, seed=100)
+    assert total == 20
     assert inside >= 6
 
 
 @pytest.mark.soak
 def test_a_hundred_kills_lose_nothing(tmp_path):
-    total, inside = rounds(tmp_path, crawls=12, kills=11, seed=1000)
-    assert total >= 100
+    total, inside = rounds(tmp_path, kills=100, seed=1000)
+    assert total == 100
     assert inside >= 30
 
 

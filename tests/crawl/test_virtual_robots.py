@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from skitter.events import SetAside
-from skitter.model import Fault, Purpose, State
+from skitter.model import Fault, Purpose, Reason, State
 from skitter.shard import Stop
 from skitter.testing.clock import EPOCH
 from tests.crawl.virtual import (
@@ -105,6 +105,45 @@ def test_links_found_after_a_host_was_given_up_are_refused_with_its_reason(tmp_p
     assert result.records[f"{A}/late"].state is State.REFUSED
     assert result.records[f"{A}/late"].reason.code == "robots.unreachable"
     assert result.counts.refused == {"robots.unreachable": 2}
+
+
+def crawl_with_a_stray_link(path, store):
+    """A site that is served by http alone has a link to https."""
+    pages = {f"{A}/{number}": html(f"/{number + 1}") for number in range(30)} | {f"{A}/30": html()}
+    pages |= {f"{A}/": html("https://a.test/stray", "/0"), "https://a.test/robots.txt": TROUBLES["connect"]}
+    return crawl(path, [f"{A}/"], pages, store=store)
+
+
+def test_an_origin_that_fails_costs_its_own_pages_only(tmp_path, store):
+    result = crawl_with_a_stray_link(tmp_path, store)
+    assert result.records["https://a.test/stray"].state is State.REFUSED
+    assert result.records["https://a.test/stray"].reason.code == "robots.unreachable"
+    assert waits(result, "https://a.test/robots.txt") == EXACT(list(WAITS), abs=0.01)
+    assert len(result.pages) == 32
+    assert result.hosts["a.test"].aside is None
+
+
+def test_an_origin_to_which_nothing_is_sent_is_refused_at_once_and_costs_its_own_pages_only(tmp_path, store):
+    pages = site(A, 3) | {
+        f"{A}:25/robots.txt": Answer(refusal=Reason("port", "port 25 does not serve the web"))
+    }
+    result = crawl(tmp_path, [f"{A}:25/", f"{A}/"], pages, store=store)
+    assert result.records[f"{A}:25/"].reason.code == "robots.unreachable"
+    assert len(result.pages) == 4
+    assert result.took < 10
+
+
+def test_a_host_at_an_address_that_we_may_not_visit_is_given_up_at_once(tmp_path, store):
+    pages = {ROBOTS_A: Answer(refusal=Reason("address", "10.0.0.1 is not public"))}
+    result = crawl(tmp_path, [f"{A}/", f"{A}/2"], pages, store=store)
+    assert (result.log, result.took) == ([], 0.0)
+    assert "10.0.0.1" in result.records[f"{A}/2"].reason.detail
+
+
+@pytest.mark.xfail(strict=True, reason="frontiers hold the whole host while they wait for one of its origins")
+def test_an_origin_that_fails_does_not_hold_up_the_others_of_its_host(tmp_path, store):
+    result = crawl_with_a_stray_link(tmp_path, store)
+    assert max(request.end for request in result.log if request.purpose is Purpose.PAGE) < 2 * MINUTE
 
 
 def test_a_name_that_does_not_exist_is_not_asked_for_twice(tmp_path, store):

@@ -31,6 +31,8 @@ from skitter.model import (
     Outcome,
     Page,
     Purpose,
+    Reason,
+    Refused,
     UrlRecord,
     Visit,
 )
@@ -61,13 +63,14 @@ STILL: dict[str, object] = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server does: a status with a body, or a fault; and how long it takes."""
+    """What comes of a request: a status with a body, a fault, or a refusal; and how long it takes."""
 
     status: int = 200
     body: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     takes: float = 0.25
     fault: Fault | None = None
+    refusal: Reason | None = None  # ours: nothing is sent
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,9 @@ class ScriptedFetcher:
         entry = Request(url, urls.host(url), visit.link.purpose, visit.attempt, began)
         self.log.append(entry)
         answer = self._script(Asked(url, entry.host, began, self._asked[url]))
+        if answer.refusal is not None:
+            self.log.remove(entry)
+            return Refused(answer.refusal)
         await asyncio.sleep(answer.takes)
         entry.end, entry.status = self._clock.monotonic(), 0 if answer.fault else answer.status
         if answer.fault in (Fault.DNS, Fault.NXDOMAIN):

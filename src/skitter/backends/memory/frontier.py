@@ -315,6 +315,7 @@ class MemoryFrontier(MemoryLedger):
             entry.link = replace(
                 entry.link, url=again.url, host=again.host, requested=again.requested, hops=again.hops
             )
+            entry.attempts = 0  # a redirect is an answer
             self._enqueue(entry)
         elif verdict.state is State.QUEUED and verdict.due is not None:
             self._wait(entry, verdict.due)

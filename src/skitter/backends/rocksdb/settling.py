@@ -64,6 +64,7 @@ def _settle_page(shard: Shard, id16: bytes, entry: Entry, settlement: Settlement
             again.hops,
         )
         entry.key = settlement.visit.link.key
+        entry.attempts = 0  # a redirect is an answer
         shard.enqueue(id16, entry)
     elif verdict.state is State.QUEUED and verdict.due is not None:
         shard.wait(id16, entry, verdict.due)

@@ -102,6 +102,8 @@ class SettlingContract:
             5.0,
         )
         assert (again.link.requested, again.link.hops) == (A + "1", 1)
+        assert again.attempt == 1  # a redirect is an answer
+        assert not await owner.settle(visit, Verdict(state=State.FAILED, reason=Reason("late")))
         assert await owner.store(again)
         assert (await owner.url(A + "1")).url == A + "1#slash"
         assert await owner.crawl() == [A + "2"]
