@@ -128,7 +128,8 @@ def _failed(
     )
     if not given_up:
         return RobotsVerdict(copy=copy)
-    detail = f"{answer.origin}/robots.txt could not be had in {tries} tries, so nothing is allowed; last: {problem}"
+    times = "at the first try" if tries == 1 else f"in {tries} tries"
+    detail = f"{answer.origin}/robots.txt could not be had {times}, so nothing is allowed; last: {problem}"
     return RobotsVerdict(copy=copy, aside=Reason("robots.unreachable", detail))
 
 
