@@ -179,7 +179,10 @@ class FrontierModel(RuleBasedStateMachine):
     @rule(data=st.data())
     def settle_too_late(self, data: st.DataObject) -> None:
         visit = data.draw(st.sampled_from(self._past))
-        if visit in self._open:  # handed out again in the same instant, to the same end
+        again = (_lease(other) for other in self._open)
+        if (
+            _lease(visit) in again
+        ):  # handed out once more in the same instant; a clock that runs tells them apart
             return
         settlement = Settlement(visit=visit, verdict=Verdict(state=State.FAILED, reason=Reason("late")))
         told = self._both(lambda frontier: frontier.settle([settlement], self._mark, self._now))
@@ -237,6 +240,10 @@ async def _records(frontier: Frontier) -> list[list[Any]]:
         sorted(pages, key=lambda stored: stored.key),
         sorted(links),
     ]
+
+
+def _lease(visit: Visit) -> tuple[str, str, int, float]:
+    return visit.link.url, visit.link.origin, visit.attempt, visit.leased_at
 
 
 def _urls(visits: Sequence[Visit]) -> list[str]:
