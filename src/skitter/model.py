@@ -240,6 +240,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     state: State  # QUEUED together with `due` is a retry
     reason: Reason | None = None
     due: float | None = None
+    attempted: bool = True  # False: nothing was tried, the visit is only put off
     host_free: float | None = None  # None: nothing was sent, the clock stays
     host_delay: float | None = (
         None  # what the host is owed after every response, kept for a start after a crash
@@ -256,7 +257,7 @@ class RobotsCopy(Struct, frozen=True, array_like=True, kw_only=True):
     access: str = "rules"  # rules | all | none: how the body, or its absence, is to be read
     fetched_at: float = 0.0
     expires: float = 0.0  # from then on it has to be asked again before a page is
-    held: float = 0.0  # nothing at all is wanted from the origin's host before then
+    held: float = 0.0  # its pages wait until then, when it is asked for again
     tries: int = 0  # failed requests in a row
     problem: str = ""  # what went wrong last, for `why`
 

@@ -1,5 +1,7 @@
 """May we fetch this URL? The robots.txt rules in force, per origin, parsed once and kept for a while."""
 
+from msgspec.structs import replace
+
 from skitter import urls
 from skitter.model import Reason, RobotsCopy
 from skitter.ports import Cache, Clock, Frontier
@@ -17,26 +19,30 @@ class Permissions:
 
     async def rules(self, origin: str) -> RobotsRules | None:
         """What the origin's robots.txt says; None when we have never had an answer."""
-        return await self._cache.get_or_fetch(origin, lambda: self._load(origin))
+        rules, _copy = await self._in_force(origin)
+        return rules
+
+    async def held_until(self, origin: str) -> float:
+        """Before then nothing is wanted from an origin: its robots.txt could not be had, and will be asked for again."""
+        _rules, copy = await self._in_force(origin)
+        return copy.held if copy else 0.0
 
     async def refusal(self, url: str) -> Reason | None:
         """Why the URL may not be fetched; None when it may."""
-        rules = await self.rules(urls.origin(url))
-        if rules is None:
+        rules, copy = await self._in_force(urls.origin(url))
+        if rules is None or copy is None:
             return Reason("robots.unknown", "the robots.txt of its origin has not been read")
         if rules.allows(url):
             return None
         if not rules.reachable:
-            return Reason("robots.unreachable", "robots.txt could not be read, so nothing is allowed")
+            return Reason(
+                "robots.unreachable", f"robots.txt could not be had ({copy.problem}), so nothing is allowed"
+            )
         line = rules.line(url)
-        where = (
-            f"line {line.number}: {line.text}"
-            if line and line.number
-            else line.text
-            if line
-            else "it is too long to match"
-        )
-        return Reason("robots", f"robots.txt {where}")
+        if line is None:
+            return Reason("robots", "robots.txt has too many rules to match this long a URL")
+        where = f"line {line.number}: " if line.number else ""
+        return Reason("robots", f"robots.txt {where}{line.text}")
 
     async def renew(self, copy: RobotsCopy) -> RobotsRules:
         """There is a new copy: what it says from now on."""
@@ -47,8 +53,12 @@ class Permissions:
         """The cache of parsed rules in numbers."""
         return self._cache.statistics()
 
-    async def _load(self, origin: str) -> tuple[RobotsRules | None, float]:
+    async def _in_force(self, origin: str) -> tuple[RobotsRules | None, RobotsCopy | None]:
+        return await self._cache.get_or_fetch(origin, lambda: self._load(origin))
+
+    async def _load(self, origin: str) -> tuple[tuple[RobotsRules | None, RobotsCopy | None], float]:
         copy = await self._frontier.robots(origin)
         if copy is None:
-            return None, 0.0
-        return rules_in_force(copy, self._agent), max(0.0, copy.expires - self._clock.now())
+            return (None, None), 0.0
+        kept = replace(copy, body=b"")  # the rules hold what they need of it
+        return (rules_in_force(copy, self._agent), kept), max(0.0, copy.expires - self._clock.now())

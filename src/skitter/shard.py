@@ -228,9 +228,10 @@ class Shard:
 
     def _tell(self, settlement: Settlement) -> None:
         verdict, link = settlement.verdict, settlement.visit.link
-        if verdict.host_aside is not None:
-            host = link.origin if link.purpose is Purpose.ROBOTS else link.host
-            self._events.emit(SetAside(host, verdict.host_aside))
+        if link.purpose is Purpose.ROBOTS and (reason := verdict.host_aside or verdict.reason):
+            self._events.emit(SetAside(link.origin, reason))
+        elif verdict.host_aside is not None:
+            self._events.emit(SetAside(link.host, verdict.host_aside))
         self._events.emit(Settled(settlement.visit, settlement.page, settlement.status, verdict.reason))
 
     # -- taking care -----------------------------------------------------------------------------------------

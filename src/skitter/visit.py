@@ -82,10 +82,14 @@ async def make(visit: Visit, at: Stations) -> Finished:
     if visit.link.purpose is Purpose.ROBOTS:
         return await _fetch_robots(visit, at)
 
+    origin = urls.origin(visit.link.url)
+    held = await at.permissions.held_until(origin)
+    if held > at.clock.now():
+        return _postponed(visit, held)
     refusal = await at.permissions.refusal(visit.link.url) or at.scope.budget_refusal(visit.host_pages)
     outcome: Outcome = Refused(refusal) if refusal else await at.fetcher.fetch(visit)
 
-    rules = await at.permissions.rules(urls.origin(visit.link.url))
+    rules = await at.permissions.rules(origin)
     owed = politeness.owed(rules, at.settings.politeness)
     verdict = schedule.verdict(visit, outcome, owed, at.settings, at.clock.now(), at.jitter())
     at.links.visited(visit.link)
@@ -99,6 +103,16 @@ async def make(visit: Visit, at: Stations) -> Finished:
                 visit=visit, verdict=verdict, exchange=exchange_of(outcome), status=status_of(outcome)
             )
             return Finished(settlement)
+
+
+def _postponed(visit: Visit, until: float) -> Finished:
+    """Its robots.txt could not be had: the page waits for the next try. Other origins of its host go on."""
+    reason = Reason("robots.wait", "waits for the robots.txt of its origin, which could not be had")
+    return Finished(
+        Settlement(
+            visit=visit, verdict=Verdict(state=State.QUEUED, due=until, reason=reason, attempted=False)
+        )
+    )
 
 
 # ------------------------------------------------------------------------------------------------ a page
@@ -232,6 +246,7 @@ async def _fetch_robots(visit: Visit, at: Stations) -> Finished:
     verdict = Verdict(
         state=State.CRAWLED,
         due=await _hop_expected(meaning.follow, at, now) if meaning.follow else None,
+        reason=meaning.aside,
         host_free=schedule.host_free(visit, exchange, owed, at.settings, asked),
         host_delay=owed,
         host_aside=await _given_up(meaning.aside, link.origin, outcome, at)

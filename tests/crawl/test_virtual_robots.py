@@ -140,7 +140,6 @@ def test_a_host_at_an_address_that_we_may_not_visit_is_given_up_at_once(tmp_path
     assert "10.0.0.1" in result.records[f"{A}/2"].reason.detail
 
 
-@pytest.mark.xfail(strict=True, reason="frontiers hold the whole host while they wait for one of its origins")
 def test_an_origin_that_fails_does_not_hold_up_the_others_of_its_host(tmp_path, store):
     result = crawl_with_a_stray_link(tmp_path, store)
     assert max(request.end for request in result.log if request.purpose is Purpose.PAGE) < 2 * MINUTE

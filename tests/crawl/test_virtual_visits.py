@@ -89,9 +89,6 @@ def test_a_redirect_to_its_own_key_keeps_its_record_and_is_fetched_in_the_new_fo
     assert (stored.url, stored.requested_url) == (f"{A}/page?sid=42", f"{A}/page")
 
 
-@pytest.mark.xfail(
-    strict=True, reason="both frontiers count the redirect itself as an attempt of the new form"
-)
 def test_a_redirect_to_its_own_key_is_an_answer_and_costs_no_retry(tmp_path, store):
     pages = {f"{A}/": html("/page"), f"{A}/page": moved("/page?sid=42")}
     pages[f"{A}/page?sid=42"] = lambda asked: html() if asked.number == 4 else Answer(503)

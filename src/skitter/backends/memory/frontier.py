@@ -305,7 +305,7 @@ class MemoryFrontier(MemoryLedger):
         verdict, page, again = settlement.verdict, settlement.page, settlement.again
         name = name_of(entry.link)
         entry.status = settlement.status or (page.status if page else entry.status)
-        entry.attempts = settlement.visit.attempt
+        entry.attempts = settlement.visit.attempt - (not verdict.attempted)
         if page is not None:
             self._keep_page(name, page)
             targets = chain(settlement.links, (link for link, _ in settlement.refused))

@@ -62,14 +62,14 @@ class MemoryLedger(MemoryReader):
         return self._shards > 1 and urls.shard(urls.registrable_domain(host), self._shards) != self._shard
 
     def _keep_robots(self, copy: RobotsCopy) -> None:
-        """The rules of an origin are here: its host need not wait for them any more, unless they say so."""
+        """The rules of an origin are here: its host need not wait for them any more."""
         home = urls.host(copy.origin)
         if self._is_foreign(home):
             self._send(rules.carry(copy, home))
             return
         self.store.robots[copy.origin] = copy
         if home in self.store.hosts:
-            self.store.hosts[home].held = copy.held
+            self.store.hosts[home].held = 0.0
 
     def _set_aside(self, host: Host, reason: Reason) -> None:
         if host.aside is not None:

@@ -54,7 +54,7 @@ def _settle_page(shard: Shard, id16: bytes, entry: Entry, settlement: Settlement
             id16, replace(page, text=""), replaces=bool(entry.attempts or entry.crawl_count or entry.status)
         )
     entry.status = settlement.status or (page.status if page else entry.status)
-    entry.attempts = settlement.visit.attempt
+    entry.attempts = settlement.visit.attempt - (not verdict.attempted)
     entry.reason = verdict.reason
     if again is not None:
         entry.url, entry.host, entry.requested, entry.hops = (

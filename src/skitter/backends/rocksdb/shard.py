@@ -259,7 +259,7 @@ class Shard:
         return until
 
     def keep_robots(self, copy: RobotsCopy) -> None:
-        """The rules of an origin are here: its host need not wait for them any more, unless they say so."""
+        """The rules of an origin are here: its host need not wait for them any more."""
         home = urls.host(copy.origin)
         named = self.hosts.named(home)
         if named.foreign:
@@ -269,7 +269,7 @@ class Shard:
         self.rules_until[copy.origin] = copy.expires
         state = self.hosts.get(named.host8)
         if state is not None:
-            state.held = copy.held
+            state.held = 0.0
             self.hosts.touch(named.host8, state)
 
     def hold(self, origin: str, until: float) -> None:
