@@ -157,17 +157,15 @@ class PolitenessContract:
         assert visit.link.purpose is Purpose.ROBOTS
 
     @asynchronous
-    async def test_a_copy_may_hold_its_host(self, ground: Ground) -> None:
+    async def test_a_visit_that_is_only_put_off_counts_as_no_attempt(self, ground: Ground) -> None:
         owner = await Owner.of(ground)
         await owner.add(A + "1")
-        none_yet = replace(allowed(ORIGIN, owner.now), status=0, access="none", held=owner.now + 60, tries=1)
-        await owner.settle((await owner.lease())[0], robots=none_yet)
-        assert await owner.frontier.next_due(owner.now) == owner.now + 60
-        owner.now += 59
+        visit = await owner.lease_page()
+        put_off = Verdict(state=State.QUEUED, due=owner.now + 60, attempted=False)
+        await owner.settle(visit, put_off)
         assert await owner.lease() == []
-        owner.now += 1
-        (visit,) = await owner.lease()
-        assert (visit.link.purpose, visit.attempt) == (Purpose.ROBOTS, 2)
+        owner.now += 60
+        assert (await owner.lease())[0].attempt == visit.attempt
 
     @asynchronous
     async def test_a_copy_is_kept_and_survives_a_kill(self, ground: Ground) -> None:
