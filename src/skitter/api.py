@@ -2,17 +2,19 @@
 
 import asyncio
 import dataclasses
+import difflib
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Self
 
 from skitter import seeds
 from skitter.compose import Crawl, opened
 from skitter.events import Event, Events, Settled
 from skitter.model import Page
 from skitter.report import Report
-from skitter.settings import Settings
+from skitter.settings import Settings, SettingsError
 from skitter.settings.file import load
 
 _AHEAD = 100  # pages that may wait for the caller before leasing pauses
@@ -31,14 +33,30 @@ def crawl(
     by the names of the command line (`max_pages=100`, `scope="domain"`, `delay="2s"`) or dotted, as in
     `**{"fetch.deadline": "10s"}`.
     """
-    values = {
+    if not urls and directory is None:
+        raise ValueError("there is nothing to crawl: name a URL, or the directory of a crawl to go on with")
+    keywords = {_dotted(name): name for name in overrides}
+    values: dict[str, object] = {
         f"{section}.{name}": value
         for section, fields in dataclasses.asdict(settings or Settings()).items()
         for name, value in fields.items()
         if value is not None
     }
-    values |= {_FLAGS.get(name, name): value for name, value in overrides.items()}
-    return Run(urls, directory, load(None, {}, values))
+    values |= {_dotted(name): value for name, value in overrides.items()}
+    return Run(urls, directory, load(None, {}, values, flags=keywords))
+
+
+def _dotted(name: str) -> str:
+    """The setting that a keyword stands for."""
+    if name in _FLAGS or "." in name:
+        return _FLAGS.get(name, name)
+    near = difflib.get_close_matches(name, _FLAGS, 1)
+    hint = (
+        f"did you mean {near[0]}?"
+        if near
+        else f"keywords are {', '.join(_FLAGS)}; other settings are written dotted"
+    )
+    raise SettingsError(f"unknown keyword {name}; {hint}")
 
 
 # The names of the command line, and the settings they stand for.
@@ -62,14 +80,20 @@ _FLAGS = {
 
 
 class Run:
-    """One run of a crawl. Iterate over it once; leaving the loop early drains what is in flight and saves it."""
+    """One run of a crawl. Iterate over it once; leaving the loop early stops the crawl, which drains and saves.
+
+    The crawl itself is a task of its own. `aclose`, or the end of an `async with` block, waits for it.
+    """
 
     def __init__(self, urls: Iterable[str], directory: str | Path | None, settings: Settings) -> None:
         self._urls = tuple(urls)
         self._path = None if directory is None else Path(directory)
         self.settings = settings
         self._report: Report | None = None
-        self._pages: AsyncGenerator[Page, None] | None = None
+        self._work: asyncio.Task[Report] | None = None
+        self._crawl: Crawl | None = None
+        self._pages: asyncio.Queue[Page | None] = asyncio.Queue()
+        self._left = False
 
     @property
     def report(self) -> Report:
@@ -81,49 +105,72 @@ class Run:
         return self._report
 
     def __aiter__(self) -> AsyncIterator[Page]:
-        if self._pages is None:
-            self._pages = self._crawl()
-        return self._pages
+        if self._work is None:
+            self._work = asyncio.ensure_future(self._run())
+            self._work.add_done_callback(lambda _: self._pages.put_nowait(None))
+        return _Loop(self)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
     async def aclose(self) -> None:
-        """Stop, drain and save. Needed only when the loop was left early and the report is wanted at once."""
-        if self._pages is not None:
-            await self._pages.aclose()
+        """Stop, and wait until everything in flight is saved."""
+        self.leave()
+        if self._work is not None:
+            await self._work
 
-    async def _crawl(self) -> AsyncGenerator[Page, None]:
-        events, pages = Events(), _Pages()
-        events.subscribe(pages)
+    def leave(self) -> None:
+        """Nobody reads on: lease nothing more; what is in flight is finished and saved."""
+        self._left = True
+        if self._crawl is not None:
+            self._crawl.stop()
+            self._crawl.shard.resume_leasing()
+
+    async def next_page(self) -> Page | None:
+        """The next page that has become durable; None at the end. What broke the crawl is raised here."""
+        page = await self._pages.get()
+        if page is None and self._work is not None:
+            await self._work
+        if self._crawl is not None and self._crawl.shard.paused and self._pages.qsize() < _AHEAD // 2:
+            self._crawl.shard.resume_leasing()
+        return page
+
+    async def _run(self) -> Report:
         async with AsyncExitStack() as stack:
             path = self._path or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skitter-")))
-            running = await stack.enter_async_context(opened(path, self.settings, events))
-            await running.seed(seeds.named(self._urls, self.settings.urls))
-            pages.crawl = running
-            work = asyncio.ensure_future(running.run())
-            work.add_done_callback(lambda _: pages.queue.put_nowait(None))
-            try:
-                while (page := await pages.next()) is not None:
-                    yield page
-            finally:
-                running.stop()
-                running.shard.resume_leasing()
-                self._report = await work
+            crawl = await stack.enter_async_context(opened(path, self.settings, Events(self._hear)))
+            await crawl.seed(seeds.named(self._urls, self.settings.urls))
+            self._crawl = crawl
+            if self._left:
+                crawl.stop()
+            self._report = await crawl.run()
+        return self._report
+
+    def _hear(self, event: Event) -> None:
+        """Keep pages for the caller. One who is slow makes the crawl wait, not memory grow."""
+        if isinstance(event, Settled) and event.page is not None and not self._left:
+            self._pages.put_nowait(event.page)
+            if self._crawl is not None and self._pages.qsize() >= _AHEAD:
+                self._crawl.shard.paused = True
 
 
-class _Pages:
-    """Pages between the crawl and its caller. A caller who is slow makes the crawl wait, not memory grow."""
+class _Loop:
+    """What an `async for` holds. When the loop is left the object goes, and with it the wish for more pages."""
 
-    def __init__(self) -> None:
-        self.queue: asyncio.Queue[Page | None] = asyncio.Queue()
-        self.crawl: Crawl | None = None
+    def __init__(self, run: Run) -> None:
+        self._run = run
 
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, Settled) and event.page is not None:
-            self.queue.put_nowait(event.page)
-            if self.crawl is not None and self.queue.qsize() >= _AHEAD:
-                self.crawl.shard.paused = True
+    def __aiter__(self) -> "_Loop":
+        return self
 
-    async def next(self) -> Page | None:
-        page = await self.queue.get()
-        if self.crawl is not None and self.crawl.shard.paused and self.queue.qsize() < _AHEAD // 2:
-            self.crawl.shard.resume_leasing()
+    async def __anext__(self) -> Page:
+        page = await self._run.next_page()
+        if page is None:
+            raise StopAsyncIteration
         return page
+
+    def __del__(self) -> None:
+        self._run.leave()

@@ -18,6 +18,8 @@ from skitter.ports import StateError
 from skitter.settings import Settings
 from skitter.settings.file import dump, load
 
+# What a crawl directory can hold before its settings are written.
+_OURS = frozenset({"archive", "crawl.toml.new", "lock", "log", "state"})
 # What may not change once a crawl is made: keys would no longer find their records.
 FIXED = ("urls",)
 
@@ -46,7 +48,12 @@ class CrawlDirectory:
         return self.path / "log" / f"requests-{shard:02d}.jsonl"
 
     def prepare(self) -> None:
-        """Make what is missing. An archive whose state is gone is refused: opening it anew would begin by cutting it."""
+        """Make what is missing. Nothing is mixed with files that are not ours, and no archive without state is opened."""
+        strangers = {entry.name for entry in self.path.iterdir()} - _OURS if self.path.is_dir() else set()
+        if strangers and not self.exists:
+            raise StateError(
+                f"{self.path} is not empty and holds no crawl (there is {min(strangers)} in it); name another directory with -o"
+            )
         if not self.state(0).exists() and any(self.archive.glob("*.warc.gz")):
             raise StateError(
                 f"{self.archive} holds an archive, but its state in {self.state(0)} is gone; move the archive away, "

@@ -12,6 +12,11 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with its noun: 1 host, 2 hosts; `many` where the plural is not one with an s."""
+    return f"{count(number)} {one if number == 1 else many or one + 's'}"
+
+
 def amount(size: float) -> str:
     """Bytes with a binary unit: 1536 -> 1.5 KiB."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):

@@ -38,6 +38,15 @@ class Lost(Struct, frozen=True, tag=True):
     leased_at: float
 
 
+class Deferred(Struct, frozen=True, tag=True):
+    """The robots.txt of an origin could not be had; nothing is fetched from it before it is asked again."""
+
+    origin: str
+    until: float
+    wait: float
+    problem: str
+
+
 class SetAside(Struct, frozen=True, tag=True):
     """A page or a whole host is given up."""
 
@@ -74,7 +83,7 @@ class Stopped(Struct, frozen=True, tag=True):
     counts: Counts
 
 
-Event = Opened | Requested | Lost | SetAside | ScopeWidened | Settled | Warned | Stopped
+Event = Opened | Requested | Lost | Deferred | SetAside | ScopeWidened | Settled | Warned | Stopped
 Reader = Callable[[Event], None]
 
 

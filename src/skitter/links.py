@@ -67,7 +67,7 @@ class LinkJudge:
             key=key,
             host=urls.host(url),
             depth=link.depth,
-            parent=link.parent,
+            parent=link.url,
             level=link.level,
             score=link.score,
             requested=link.requested or link.url,

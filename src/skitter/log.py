@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from skitter.events import Event, Lost, Opened, Requested, ScopeWidened, SetAside, Warned
+from skitter.events import Deferred, Event, Lost, Opened, Requested, ScopeWidened, SetAside, Warned
 
 log = logging.getLogger("skitter")
 
@@ -59,6 +59,8 @@ def say(event: Event) -> None:
                 log.warning("repaired: %s", repaired)
             if lost:
                 log.warning("%d visits were open when the crawl stopped; they are tried again", lost)
+        case Deferred(origin, _, wait, problem):
+            log.warning("no robots.txt from %s (%s); trying again in %.0f s", origin, problem, wait)
         case SetAside(what, reason):
             log.warning("set aside %s: %s", what, reason.detail or reason.code)
         case ScopeWidened(seed, target):

@@ -68,7 +68,7 @@ class Visit(Struct, frozen=True, array_like=True):
     attempt: int  # 1 for the first request since the link was added
     leased_at: float
     alone: bool = False  # it is suspected of killing the process: nothing else is in flight
-    host_pages: int = 0  # pages stored from this host so far, for budgets
+    host_pages: int = 0  # pages stored from this host so far, and visits in flight, for budgets
     host_free: float = 0.0  # what the host's clock said when the visit was leased
 
 

@@ -45,16 +45,34 @@ def to_json(report: Report) -> str:
     return msgspec.json.encode(fields).decode()
 
 
+def headline(report: Report) -> str:
+    """What the run came to, in a few words."""
+    if report.outcome == "done" and report.exit_code:
+        return "finished: not one page could be fetched"
+    return OUTCOMES.get(report.outcome, report.outcome)
+
+
+def advice(report: Report) -> str:
+    """What to do next; empty when nothing is left to do."""
+    where = printable(report.directory)
+    if not where:
+        return ""
+    if report.outcome == "done":
+        look = f"Find out why with: skitter why {where} URL (or: skitter status {where})"
+        return look if report.exit_code else ""
+    limit = " (and a larger limit)" if report.outcome == "limit" else ""
+    return f"Go on with: skitter resume {where}{limit}"
+
+
 def render(report: Report) -> str:
     """The report for people."""
-    first = f"Crawl {OUTCOMES.get(report.outcome, report.outcome)}"
+    first = f"Crawl {headline(report)}"
     rate = f"{duration(report.elapsed)}, {report.pages_per_second:.1f} pages/s"
     lines = [f"{first} ({rate})", *numbers(report.counts), *host_table(report.hosts)]
     if report.warnings:
         lines += ["", "Warnings", *(f"  {printable(warning)}" for warning in report.warnings)]
-    if report.directory and report.outcome != "done":
-        limit = " (and a larger limit)" if report.outcome == "limit" else ""
-        lines += ["", f"Go on with: skitter resume {printable(report.directory)}{limit}"]
+    if next_step := advice(report):
+        lines += ["", next_step]
     return "\n".join(lines) + "\n"
 
 

@@ -98,7 +98,7 @@ def verdict(
     """What the outcome of a page visit means for its URL and its host. `owed` is the host's delay in seconds."""
     match outcome:
         case Refused(reason):
-            return Verdict(state=State.REFUSED, reason=reason)
+            return Verdict(state=State.REFUSED, reason=reason, attempted=False)
         case Failed(fault, detail, exchange):
             free = host_free(visit, exchange, owed, settings)
             again = fault in TRANSIENT

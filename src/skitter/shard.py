@@ -16,7 +16,18 @@ from itertools import islice
 from msgspec.structs import replace
 
 from skitter.directory import CrawlDirectory
-from skitter.events import Events, Lost, Opened, Requested, ScopeWidened, SetAside, Settled, Stopped, Warned
+from skitter.events import (
+    Deferred,
+    Events,
+    Lost,
+    Opened,
+    Requested,
+    ScopeWidened,
+    SetAside,
+    Settled,
+    Stopped,
+    Warned,
+)
 from skitter.model import Counts, Link, Place, Purpose, Reason, Settlement, Visit
 from skitter.ports import Mark
 from skitter.seeds import BadSeed
@@ -199,12 +210,13 @@ class Shard:
 
     def _take_into_scope(self, links: Sequence[Link], seed: Link | None = None) -> None:
         """Seeds widen the scope; a seed's redirect takes it along, and says so."""
-        if not links:
+        roots = [link.url for link in links if self._at.links.widen(link.url)]
+        if not roots:
             return
-        self._directory.add_roots(link.url for link in links)
-        for link in links:
-            if self._at.links.widen(link.url) and seed is not None:
-                self._events.emit(ScopeWidened(seed.url, link.url))
+        self._directory.add_roots(roots)
+        if seed is not None:
+            for root in roots:
+                self._events.emit(ScopeWidened(seed.url, root))
 
     def _log_request(self, settlement: Settlement) -> None:
         exchange, visit = settlement.exchange, settlement.visit
@@ -232,6 +244,9 @@ class Shard:
             self._events.emit(SetAside(link.origin, reason))
         elif verdict.host_aside is not None:
             self._events.emit(SetAside(link.host, verdict.host_aside))
+        elif settlement.robots is not None and settlement.robots.held:
+            copy, now = settlement.robots, self._at.clock.now()
+            self._events.emit(Deferred(copy.origin, copy.held, max(0.0, copy.held - now), copy.problem))
         self._events.emit(Settled(settlement.visit, settlement.page, settlement.status, verdict.reason))
 
     # -- taking care -----------------------------------------------------------------------------------------

@@ -31,9 +31,8 @@ class RocksGround:
         self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
     ) -> RocksFrontier:
         politeness = dataclasses.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
-        crawl = dataclasses.replace(self.settings.crawl, shards=shards)
-        settings = dataclasses.replace(self.settings, politeness=politeness, crawl=crawl)
-        return RocksFrontier(self.path, settings, shard=shard)
+        settings = dataclasses.replace(self.settings, politeness=politeness)
+        return RocksFrontier(self.path, settings, shard=shard, shards=shards)
 
     def kill(self, frontier: Frontier) -> None:
         assert isinstance(frontier, RocksFrontier)

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 import skitter
+from skitter.ports import StateError
 from skitter.settings import SettingsError
 from skitter.testing.web import Features, SyntheticWeb, serve
 from tests.crawl.harness import HASTY, keys, read_back
@@ -70,6 +71,70 @@ def test_leaving_the_loop_early_drains_and_the_crawl_can_go_on(server, tmp_path)
     left = asyncio.run(second())
     assert left.keys == keys(server.truth().pages)
     assert left.report.counts.lost == 0
+
+
+def test_leaving_the_loop_stops_the_crawl_by_itself(server):
+    async def main():
+        run = skitter.crawl(server.seeds()[0], delay="100ms", **(overrides(server) | {"per_host": 1}))
+        async for _page in run:
+            break
+        asked = len(server.log())
+        await asyncio.sleep(1.0)
+        return len(server.log()) - asked
+
+    assert asyncio.run(main()) <= 1  # what was in flight
+
+
+def test_a_program_may_end_right_after_leaving_the_loop(server, tmp_path, capfd):
+    async def main():
+        async for _page in skitter.crawl(server.seeds()[0], directory=tmp_path / "c", **overrides(server)):
+            return
+
+    asyncio.run(main())
+    assert "Traceback" not in capfd.readouterr().err
+
+    async def rest():
+        run = skitter.crawl(directory=tmp_path / "c", **overrides(server))
+        async for _page in run:
+            pass
+        return await read_back(tmp_path / "c", run.report, [])
+
+    left = asyncio.run(rest())
+    assert left.keys == keys(server.truth().pages)
+    assert left.report.counts.lost == 0
+
+
+def test_async_with_waits_until_everything_is_saved(server):
+    async def main():
+        async with skitter.crawl(server.seeds()[0], **overrides(server)) as run:
+            async for _page in run:
+                break
+        return run.report
+
+    assert asyncio.run(main()).counts.leased == 0
+
+
+def test_what_breaks_the_crawl_is_raised_in_the_loop(server, tmp_path):
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "somebody.elses").touch()
+
+    async def main():
+        async for _page in skitter.crawl(server.seeds()[0], directory=tmp_path / "c", **overrides(server)):
+            pass
+
+    with pytest.raises(StateError, match="not empty"):
+        asyncio.run(main())
+
+
+@pytest.mark.parametrize(("wrong", "hint"), [("max_page", "max_pages"), ("frobnicate", "keywords are")])
+def test_an_unknown_keyword_is_an_error_that_names_the_right_one(wrong, hint):
+    with pytest.raises(SettingsError, match=hint):
+        skitter.crawl("https://example.org", **{wrong: 3})
+
+
+def test_nothing_to_crawl_is_an_error():
+    with pytest.raises(ValueError, match="nothing to crawl"):
+        skitter.crawl()
 
 
 def test_a_slow_caller_makes_the_crawl_wait_and_loses_nothing(server, monkeypatch):

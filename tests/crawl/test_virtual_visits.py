@@ -37,7 +37,7 @@ def test_every_hop_of_a_redirect_meets_robots_and_politeness_and_the_page_rememb
     on_a = result.requests("a.test")
     assert all(after.start - before.end >= 1 - 1e-6 for before, after in pairwise(on_a))
     (arrived,) = [page for page in result.pages if page.url == f"{B}/"]
-    assert (arrived.requested_url, arrived.depth, arrived.parent) == (f"{A}/old", 1, f"{A}/")
+    assert (arrived.requested_url, arrived.depth, arrived.parent) == (f"{A}/old", 1, f"{A}/new")
     old = result.records[f"{A}/old"]
     assert (old.state, old.status) == (State.CRAWLED, 301)
     assert old.reason.detail == f"redirects (301) to {A}/new"

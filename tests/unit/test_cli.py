@@ -11,12 +11,14 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from msgspec.structs import replace
 
 import skitter
 from skitter.cli import COMMANDS, main
+from skitter.cli.pages import _line
 from skitter.cli.usage import Exit, Parser
 from skitter.ports import StateError
-from tests.unit.crawled import ABOUT, COPY, ROOT, CrawledSource, crawled
+from tests.unit.crawled import ABOUT, COPY, ROOT, CrawledSource, crawled, page
 
 HEAVY = ("numpy", "rocksdict", "pycurl", "selectolax", "uvloop", "asyncio")
 
@@ -86,6 +88,13 @@ def test_without_a_command_the_help_goes_to_standard_error(capsys):
         (["crawl", "a.example", "--config", "none.toml"], "none.toml: cannot be read"),
         (["crawl", "--seeds", "none.txt"], "--seeds: none.txt: No such file or directory; name an existing file"),
         (["robots", "f", "--agent", "(", "/"], "has no product token"),
+        (["robots", os.devnull, "private/x"], "'private/x' is no URL; write for example https://example.org/a, or the path /a"),
+        (["robots", os.devnull, "/", "notaurl"], "'notaurl' is no URL"),
+        (["robots", "no-such-file", "/"], "skitter: no-such-file: No such file or directory; name an existing file, or -"),
+        (["crawl", "--seeds", os.devnull], "there is nothing to crawl"),
+        (["crawl", "--seeds", os.devnull, "-o", "d"], "there is nothing to crawl; the seeds are empty"),
+        (["crawl", "ftp://a.example", "--seeds", os.devnull, "-o", "d"], "there is nothing to crawl: argument 1: ftp://a.example: "),
+        (["help", "crwl"], "'crwl' is not a command; did you mean crawl?"),
     ],
 )  # fmt: skip
 def test_wrong_usage_is_exit_code_2_and_one_line(words, said, capsys, tmp_path, monkeypatch):
@@ -120,9 +129,24 @@ def test_reading_where_no_crawl_is_is_exit_code_4(words, capsys, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_missing_file_is_one_line(capsys):
-    assert main(["robots", "no-such-file", "/"]) == 4
-    assert capsys.readouterr().err == "skitter: no-such-file: No such file or directory\n"
+def test_a_file_is_no_place_for_a_crawl(capsys, tmp_path):
+    file = tmp_path / "notes.txt"
+    file.write_text("mine")
+    assert main(["crawl", "a.example", "-o", str(file)]) == 2
+    assert (
+        capsys.readouterr().err
+        == f"skitter: {file} is a file; name another place for the crawl directory with -o\n"
+    )
+    assert file.read_text() == "mine"
+
+
+def test_help_of_a_command_is_its_help(capsys):
+    assert main(["help", "crawl"]) == 0
+    asked = capsys.readouterr().out
+    assert main(["crawl", "--help"]) == 0
+    assert asked == capsys.readouterr().out
+    assert main(["help"]) == 0
+    assert "usage: skitter COMMAND" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -274,6 +298,12 @@ def test_pages_for_people_have_a_line_each(skitter_example_org, capsys):
     assert len(lines) == 3
 
 
+def test_near_and_exact_repetitions_are_told_apart():
+    near = page(COPY, duplicate_of=ABOUT, title="Copy")
+    assert _line(near) == f"200  {COPY}  Copy  (is nearly {ABOUT})"
+    assert _line(replace(near, identical=True)) == f"200  {COPY}  Copy  (repeats {ABOUT})"
+
+
 def test_why_says_no_with_exit_code_1(skitter_example_org, capsys):
     assert main(["why", "skitter-example.org", ABOUT]) == Exit.DONE
     assert main(["why", "skitter-example.org", "https://example.org/unheard"]) == Exit.NO
@@ -307,6 +337,11 @@ def test_an_export_that_fails_leaves_the_old_file_and_nothing_else(skitter_examp
         main(["export", "skitter-example.org", "--format", "urls", "-o", "urls.jsonl"])
     assert Path("urls.jsonl").read_text() == "old"
     assert sorted(path.name for path in Path().iterdir()) == ["skitter-example.org", "urls.jsonl"]
+
+
+def test_an_export_that_cannot_be_written_names_the_file_that_was_asked_for(skitter_example_org, capsys):
+    assert main(["export", "skitter-example.org", "--format", "csv", "-o", "nodir/x.csv"]) == 4
+    assert capsys.readouterr().err == "skitter: nodir/x.csv: No such file or directory\n"
 
 
 def test_an_export_may_go_to_a_device(skitter_example_org, capsys):

@@ -157,6 +157,24 @@ def test_not_one_page_is_exit_code_1_and_why_knows_the_reason(server, tmp_path):
     why = skitter(tmp_path, [sys.executable, "-m", "skitter", "why", "d", url])
     assert why.returncode == 0
     assert "not a public address: loopback" in why.stdout
+    assert run.stdout.startswith("Crawl finished: not one page could be fetched")
+    quiet = skitter(tmp_path, [sys.executable, "-m", "skitter", "resume", "d", "-q"])
+    assert (quiet.returncode, quiet.stdout) == (1, "")
+    assert quiet.stderr.startswith(
+        "skitter: finished: not one page could be fetched\nFind out why with: skitter why d URL"
+    )
+
+
+def test_bad_lines_before_the_first_good_seed_are_still_told(server, tmp_path):
+    (tmp_path / "seeds.txt").write_text(f"ftp://bad.example/\n{server.seeds()[0]}\nftp://worse.example/\n")
+    command = words(
+        server, "crawl", "--seeds", "seeds.txt", "--scope", "page", "--delay", "0", "-o", "d", "--json"
+    )
+    run = skitter(tmp_path, command)
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["counts"]["pages"] == 1
+    assert "ftp://bad.example/" in run.stderr
+    assert "ftp://worse.example/" in run.stderr
 
 
 # ---------------------------------------------------------------------------------------------- stopping
@@ -196,7 +214,9 @@ def test_a_second_interrupt_stops_at_once_and_loses_nothing(tmp_path):
             process.send_signal(signal.SIGINT)
             assert "interrupt again" in process.stderr.readline()
             process.send_signal(signal.SIGINT)
+            rest = process.stderr.read()
             assert process.wait(PATIENCE) == 130
+    assert rest.endswith("skitter: interrupted; the state is safe\nGo on with: skitter resume d\n")
     records = skitter(
         tmp_path, [sys.executable, "-m", "skitter", "export", "d", "--format", "urls"]
     ).stdout.splitlines()

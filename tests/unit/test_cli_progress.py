@@ -41,6 +41,15 @@ def test_the_block_shows_rate_pages_queue_hosts_errors_bytes_time_and_urls():
     ]
 
 
+def test_one_of_a_kind_is_not_many():
+    one = Progress(counts=Counts(pages=1, hosts=1, failed=1))
+    block = "\n".join(render(one, 80))
+    assert "1 page ·" in block
+    assert "1 host ·" in block
+    assert block.endswith("1 error")
+    assert "1 page (" in line(one)
+
+
 @pytest.mark.parametrize("width", [0, 1, 7, 20, 79])
 def test_no_line_is_wider_than_the_terminal(width):
     assert all(len(text) <= width for text in render(with_limits(max_pages=5000), width))

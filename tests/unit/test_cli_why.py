@@ -9,7 +9,7 @@ import pytest
 from skitter.cli.usage import UsageError
 from skitter.cli.why import Findings, as_fields, find, story
 from skitter.model import Level, Reason, State, UrlRecord
-from tests.unit.crawled import ABOUT, COPY, NOW, ROOT, CrawledSource, crawled
+from tests.unit.crawled import ABOUT, COPY, NOW, ROOT, CrawledSource, crawled, link
 
 
 @pytest.fixture
@@ -40,6 +40,25 @@ def test_a_page_tells_where_it_was_found(source):
 def test_any_spelling_finds_the_record(source):
     text = told(source, "HTTPS://Example.org:443/x/../about?utm_source=mail#top")
     assert text.startswith(f"{ABOUT}\n  was fetched")
+
+
+def test_without_a_scheme_https_is_looked_up_and_then_http(source):
+    plain = "http://example.org:8765/a"
+    asyncio.run(source.frontier.add([link(plain)], [], NOW))
+    assert told(source, "example.org:8765/a").startswith(f"{plain}\n  is waiting")
+    assert told(source, "//example.org:8765/a").startswith(f"{plain}\n  is waiting")
+    assert told(source, "example.org/about").startswith(f"{ABOUT}\n  was fetched")
+    assert told(source, "example.org/unheard").startswith("https://example.org/unheard\n  was never offered")
+    assert told(source, "https://example.org:8765/a").startswith("https://example.org:8765/a\n  was never")
+
+
+def test_a_robots_file_that_was_read_is_no_stranger(source):
+    text = told(source, "example.org/robots.txt")
+    assert "was fetched as the robots.txt of its origin" in text
+    assert "robots.txt of https://example.org: status 200, read 2023-11-14T22:13:20.000Z, used until" in text
+    assert "never offered" not in text
+    assert as_fields(asyncio.run(find("https://example.org/robots.txt", source)))["known"] is True
+    assert "was never offered" in told(source, "https://foreign.example/robots.txt")
 
 
 def test_an_exact_copy_names_its_twin(source):
@@ -105,7 +124,8 @@ def test_a_retry_is_told_with_its_reason_and_time():
 
 
 def test_crashes_are_told():
-    assert "was open in 2 crashes" in "\n".join(story(waiting(crashes=2), NOW))
+    assert "was open in 2 crashes of" in "\n".join(story(waiting(crashes=2), NOW))
+    assert "was open in 1 crash of" in "\n".join(story(waiting(crashes=1), NOW))
 
 
 def test_programs_get_everything_as_one_object(source):

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skitter.display import amount, count, duration, moment, printable, shortened, table
+from skitter.display import amount, count, counted, duration, moment, printable, shortened, table
+
+
+def test_numbers_and_nouns_agree():
+    assert counted(1, "host") == "1 host"
+    assert counted(0, "host") == "0 hosts"
+    assert counted(1200, "crash", "crashes") == "1,200 crashes"
+    assert counted(1, "crash", "crashes") == "1 crash"
 
 
 @pytest.mark.parametrize(

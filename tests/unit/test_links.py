@@ -205,14 +205,14 @@ def test_the_number_of_counted_urls_is_bounded(monkeypatch):
 # ------------------------------------------------------------------------------------------------ redirects, seeds
 
 
-def test_a_redirect_carries_what_was_asked_for_and_its_hops_and_keeps_its_place():
+def test_a_redirect_carries_what_was_asked_for_and_its_hops_and_where_it_was_redirected():
     asked = page(depth=3, parent="http://a.test/", level=Level.HIGH, score=7.0, meta={"n": 1})
     hop, reason = judge().redirected(asked, "http://b.test/new?utm_source=x")
     assert reason is None
     assert (hop.url, hop.host, hop.requested, hop.hops) == ("http://b.test/new", "b.test", BASE, 1)
     assert (hop.depth, hop.parent, hop.level, hop.score, hop.meta) == (
         3,
-        "http://a.test/",
+        BASE,
         Level.HIGH,
         7.0,
         {"n": 1},

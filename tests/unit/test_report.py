@@ -89,6 +89,13 @@ def test_a_finished_crawl_is_not_told_to_be_resumed():
     assert "resume" not in render(done)
 
 
+def test_a_crawl_without_a_page_does_not_pass_for_a_success():
+    nothing = Report(outcome="done", exit_code=1, started=0, ended=1, elapsed=1, pages_per_second=0, counts=Counts(), directory="d")  # fmt: skip
+    text = render(nothing)
+    assert text.startswith("Crawl finished: not one page could be fetched (")
+    assert text.endswith("\nFind out why with: skitter why d URL (or: skitter status d)\n")
+
+
 def test_every_outcome_has_a_sentence():
     assert set(OUTCOMES) >= {"done", "limit", "interrupted", "disk"}
 

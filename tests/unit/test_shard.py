@@ -69,7 +69,7 @@ def test_seeds_are_counted_once_and_measured_into_the_scope(ground):
 
 def test_a_seed_that_is_refused_has_a_record_a_reason_and_a_warning_and_is_no_root(ground):
     async def main():
-        crawl = ground.crawl(scope__exclude=("/private",))
+        crawl = ground.crawl(scope__exclude=("/private",), scope__kind="host")
         await crawl.shard.open()
         new = await crawl.shard.add_seeds(seeds.named([f"{A}/private/x", "no url at all", f"{B}/"]))
         records = {record.url: record async for record in crawl.stations.frontier.urls()}

@@ -65,12 +65,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as problem:
         where = f"{problem.filename}: " if problem.filename else ""
         return _complain(f"{where}{problem.strerror or problem}", Exit.STATE)
-    except KeyboardInterrupt:
-        return _complain("interrupted", Exit.INTERRUPTED)
+    except KeyboardInterrupt as stopped:  # a crawl says how to go on
+        return _complain(str(stopped) or "interrupted", Exit.INTERRUPTED)
     return code
 
 
 def _run(words: Sequence[str]) -> int:
+    if len(words) > 1 and words[0] == "help":
+        words = [words[1], "--help"]
     if not words or words[0] in {"-h", "--help", "help"}:
         listed = "\n".join(f"  {name:<8} {summary}" for name, summary in COMMANDS.items())
         print(_HELP.format(commands=listed), end="", file=sys.stdout if words else sys.stderr)

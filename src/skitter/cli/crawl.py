@@ -3,7 +3,8 @@
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from io import BufferedReader, BytesIO
 from itertools import chain
 from pathlib import Path
@@ -53,9 +54,16 @@ def parser() -> Parser:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Open the seed files for as long as it takes."""
+    with ExitStack() as closing:
+        return _run(arguments, [closing.enter_context(_opened(name)) for name in arguments.seeds])
+
+
+def _run(arguments: argparse.Namespace, files: Sequence[BufferedReader]) -> int:
     """Find out what is wanted, and crawl."""
-    files = [_opened(name) for name in arguments.seeds]
     path = arguments.output or default_directory(arguments.url, files)
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{path} is a file; name another place for the crawl directory with -o")
     directory = CrawlDirectory(path)
     if not arguments.url and not files and not directory.exists:
         raise UsageError("there is nothing to crawl; name a URL, or a file of URLs with --seeds")
@@ -65,12 +73,28 @@ def run(arguments: argparse.Namespace) -> int:
     if bad and len(bad) == len(named) and not files:
         raise UsageError(f"{bad[0].text}: {bad[0].reason.detail}")
 
-    from skitter.cli.running import crawl  # noqa: PLC0415  the engine is large; complaints come without it
-
     from_files = (
         seeds.read(file, name, settings.urls) for name, file in zip(arguments.seeds, files, strict=True)
     )
-    return crawl(arguments, settings, path, chain(named, *from_files))
+    every: Iterator[Link | BadSeed] = chain(named, chain.from_iterable(from_files))
+    if not directory.exists:
+        every = _with_a_link(every)
+
+    from skitter.cli.running import crawl  # noqa: PLC0415  the engine is large; complaints come without it
+
+    return crawl(arguments, settings, path, every)
+
+
+def _with_a_link(every: Iterator[Link | BadSeed]) -> Iterator[Link | BadSeed]:
+    """The same seeds, looked at up to the first that can be used: a new directory is made only if there is one."""
+    looked_at: list[Link | BadSeed] = []
+    for seed in every:
+        looked_at.append(seed)
+        if isinstance(seed, Link):
+            return chain(looked_at, every)
+    first = next((seed for seed in looked_at if isinstance(seed, BadSeed)), None)
+    because = f": {first.where}: {first.text}: {first.reason.detail}" if first else "; the seeds are empty"
+    raise UsageError(f"there is nothing to crawl{because}")
 
 
 def _opened(name: str) -> BufferedReader:
@@ -90,9 +114,9 @@ def default_directory(texts: Sequence[str], files: Sequence[BufferedReader]) -> 
     for seed in chain(seeds.named(texts), *beginnings):
         if isinstance(seed, Link):
             return Path(directory_name(seed.host))
-    if texts or files:
+    if texts or any(file.peek() for file in files):
         raise UsageError(
-            "no seed has a host to name the crawl directory after; write https://…, or name a directory with -o"
+            "there is nothing to crawl: no seed has a host to name the crawl directory after; write https://…, or name a directory with -o"
         )
     raise UsageError("there is nothing to crawl; name a URL, or a file of URLs with --seeds")
 

@@ -16,7 +16,7 @@ from typing import TextIO
 from skitter.cli.progress import LINES_EVERY
 from skitter.cli.reading import add_directory, ask
 from skitter.cli.usage import Exit, Parser
-from skitter.display import count, printable
+from skitter.display import counted, printable
 from skitter.export.source import Source
 
 FORMATS = ("jsonl", "csv", "urls", "links", "cdxj")
@@ -81,6 +81,10 @@ def destination(name: str) -> Iterator[TextIO]:
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(path)
+        except OSError as problem:
+            if problem.filename != str(draft):
+                raise
+            raise OSError(problem.errno, problem.strerror, name) from None  # nobody asked for the draft
         finally:
             draft.unlink(missing_ok=True)
 
@@ -104,13 +108,15 @@ class _Remarks:
         # The clock is looked at now and then: most lines cost less than a look.
         if self._lines % 256 == 0 and time.monotonic() >= self._next:
             self._next = time.monotonic() + LINES_EVERY
-            self._say(f"{count(self._lines)} lines")
+            self._say(counted(self._lines, "line"))
 
     def end(self, name: str) -> Exit:
         if self._remarks > SHOWN_REMARKS:
-            self._say(f"… and {count(self._remarks - SHOWN_REMARKS)} more pages whose text could not be read")
+            self._say(
+                f"… and {counted(self._remarks - SHOWN_REMARKS, 'more page')} whose text could not be read"
+            )
         if name != "-":
-            self._say(f"{count(self._lines)} lines written to {name}")
+            self._say(f"{counted(self._lines, 'line')} written to {name}")
         return Exit.NO if self._remarks else Exit.DONE
 
     def _say(self, text: str) -> None:

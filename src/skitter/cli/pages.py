@@ -38,7 +38,9 @@ def parser() -> Parser:
     )
     made.add_argument("--host", metavar="HOST", help="pages of this host; * and ? match, as in *.example.org")
     made.add_argument("--contains", metavar="TEXT", help="pages with this in their title or URL, in any case")
-    made.add_argument("--duplicates", action="store_true", help="only pages that repeat another one")
+    made.add_argument(
+        "--duplicates", action="store_true", help="only pages that repeat another one, exactly or nearly"
+    )
     made.add_argument("--limit", type=int, metavar="N", help="stop after N pages")
     made.add_argument(
         "--json", action="store_true", help="one JSON object a line: the page record without its text"
@@ -89,7 +91,8 @@ def matches(
 
 
 def _line(page: Page) -> str:
-    repeats = f"  (repeats {printable(page.duplicate_of)})" if page.duplicate_of else ""
+    how = "repeats" if page.identical else "is nearly"
+    repeats = f"  ({how} {printable(page.duplicate_of)})" if page.duplicate_of else ""
     return f"{page.status}  {printable(page.url)}  {printable(page.title)}".rstrip() + repeats
 
 

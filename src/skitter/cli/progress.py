@@ -10,7 +10,7 @@ from typing import Protocol, TextIO
 
 from msgspec import Struct
 
-from skitter.display import amount, count, duration, printable, shortened
+from skitter.display import amount, count, counted, duration, printable, shortened
 from skitter.model import Counts
 
 REDRAW = 0.25  # seconds: faster than anybody reads
@@ -54,15 +54,15 @@ def remaining(snapshot: Progress) -> float | None:
 def render(snapshot: Progress, width: int) -> list[str]:
     """The block for a terminal, no line longer than `width`."""
     counts = snapshot.counts
-    pages = count(counts.pages) + (
-        f" of {count(snapshot.max_pages)}" if snapshot.max_pages is not None else ""
-    )
+    pages = counted(counts.pages, "page")
+    if snapshot.max_pages is not None:
+        pages = f"{count(counts.pages)} of {counted(snapshot.max_pages, 'page')}"
     left = remaining(snapshot)
-    first = f"{pages} pages · {snapshot.rate:.1f}/s · {amount(counts.bytes)} · {duration(snapshot.elapsed)}"
+    first = f"{pages} · {snapshot.rate:.1f}/s · {amount(counts.bytes)} · {duration(snapshot.elapsed)}"
     ready = "" if snapshot.hosts_ready is None else f", {count(snapshot.hosts_ready)} ready"
     second = (
         f"{count(counts.queued)} waiting · {count(snapshot.in_flight)} in flight · "
-        f"{count(counts.hosts)} hosts{ready} · {count(errors(counts))} errors"
+        f"{counted(counts.hosts, 'host')}{ready} · {counted(errors(counts), 'error')}"
     )
     if left is not None:
         first += f" · {duration(left)} left"
@@ -74,8 +74,8 @@ def line(snapshot: Progress) -> str:
     """The same for a log, in one line."""
     counts = snapshot.counts
     return (
-        f"{duration(snapshot.elapsed)}: {count(counts.pages)} pages ({snapshot.rate:.1f}/s), {count(counts.queued)} waiting, "
-        f"{count(snapshot.in_flight)} in flight, {count(errors(counts))} errors, {amount(counts.bytes)}"
+        f"{duration(snapshot.elapsed)}: {counted(counts.pages, 'page')} ({snapshot.rate:.1f}/s), {count(counts.queued)} waiting, "
+        f"{count(snapshot.in_flight)} in flight, {counted(errors(counts), 'error')}, {amount(counts.bytes)}"
     )
 
 

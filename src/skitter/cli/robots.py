@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from skitter import urls
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.display import printable
 from skitter.robots import RobotsRules, product_token, robots_rules
@@ -24,7 +25,7 @@ def parser() -> Parser:
     )
     made.add_argument("file", metavar="FILE", help="the robots.txt, or - for standard input")
     made.add_argument(
-        "url", nargs="+", metavar="URL", help="URLs of the origin the file belongs to, or paths"
+        "url", nargs="+", metavar="URL", help="URLs of the origin the file belongs to, or paths from /"
     )
     made.add_argument(
         "--agent", default="skitter", metavar="TOKEN", help="product token or User-Agent (default: skitter)"
@@ -40,14 +41,27 @@ def run(arguments: argparse.Namespace) -> Exit:
         raise UsageError(
             f"--agent: {arguments.agent!r} has no product token; write for example --agent mybot"
         )
-    body = sys.stdin.buffer.read() if arguments.file == "-" else Path(arguments.file).read_bytes()
-    rules = robots_rules(body, token)
+    for url in arguments.url:
+        if not url.startswith("/") and urls.fetched_form(url) is None:
+            raise UsageError(f"{url!r} is no URL; write for example https://example.org/a, or the path /a")
+    rules = robots_rules(_body(arguments.file), token)
     answers = [answer(rules, url) for url in arguments.url]
     if arguments.json:
         print(json.dumps(_summary(rules, token) | {"urls": answers}, ensure_ascii=False))
     else:
         _print(rules, token, answers)
     return Exit.DONE if all(found["allowed"] for found in answers) else Exit.NO
+
+
+def _body(name: str) -> bytes:
+    if name == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(name).read_bytes()
+    except OSError as problem:
+        raise UsageError(
+            f"{name}: {problem.strerror}; name an existing file, or - for standard input"
+        ) from None
 
 
 def answer(rules: RobotsRules, url: str) -> dict[str, Any]:

@@ -13,7 +13,9 @@ from pathlib import Path
 
 from skitter import report as reports
 from skitter.cli.progress import REDRAW, Progress, Screen, screen
+from skitter.cli.usage import Exit
 from skitter.compose import Crawl, opened
+from skitter.display import printable
 from skitter.events import Event, Events, Requested, Warned
 from skitter.log import say
 from skitter.model import Link
@@ -32,11 +34,18 @@ def crawl(
     """Crawl until it is done, at a limit or interrupted. Returns the exit code."""
     shown = screen(sys.stderr, quiet=arguments.quiet)
     _log_to(shown, verbose=arguments.verbose, quiet=arguments.quiet)
-    report = run(_work(settings, directory, seeds, shown))
+    try:
+        report = run(_work(settings, directory, seeds, shown))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"interrupted; the state is safe\nGo on with: skitter resume {printable(str(directory))}"
+        ) from None
     if arguments.json:
         print(reports.to_json(report))
     elif not arguments.quiet:
         print(reports.render(report), end="")
+    if arguments.quiet and report.exit_code in {Exit.NO, Exit.STATE}:
+        print(f"skitter: {reports.headline(report)}\n{reports.advice(report)}", file=sys.stderr)
     return report.exit_code
 
 

@@ -6,6 +6,7 @@ never offered, scope and robots are asked what they would say now, by the same c
 
 import argparse
 import json
+import re
 import time
 from functools import partial
 from typing import Any
@@ -15,13 +16,14 @@ from msgspec import Struct
 from skitter import urls
 from skitter.cli.reading import add_directory, ask
 from skitter.cli.usage import Exit, Parser, UsageError
-from skitter.display import amount, count, duration, moment, printable
+from skitter.display import amount, count, counted, duration, moment, printable
 from skitter.export.records import host_record, page_record, reason, robots_record, url_record
 from skitter.export.source import Source
 from skitter.model import HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
 from skitter.robots import RobotsLine, product_token, rules_in_force
 from skitter.scope import Scope
 
+_SCHEME = re.compile(r"\s*https?:", re.IGNORECASE)
 MAX_CHAIN = 100  # parents told; a crawl can be deeper than a source's patience
 
 
@@ -39,6 +41,17 @@ class Findings(Struct, frozen=True, kw_only=True):
     robots_allow: bool | None  # None: there is no copy
     robots_line: RobotsLine | None
     scope: Reason | None  # why the scope would refuse it now; only asked for a URL that was never offered
+
+    @property
+    def read_as_robots(self) -> bool:
+        """Is this a robots.txt that was read for its rules? Such a file is in no queue and has no record."""
+        copy = self.robots
+        return self.record is None and copy is not None and self.url == f"{copy.origin}/robots.txt"
+
+    @property
+    def known(self) -> bool:
+        """Has the crawl had to do with it?"""
+        return self.record is not None or self.read_as_robots
 
 
 def parser() -> Parser:
@@ -69,14 +82,22 @@ async def _tell(arguments: argparse.Namespace, source: Source) -> Exit:
         print(json.dumps(as_fields(found), ensure_ascii=False))
     else:
         print("\n".join(story(found, time.time())))
-    return Exit.DONE if found.record is not None else Exit.NO
+    return Exit.DONE if found.known else Exit.NO
 
 
 # ------------------------------------------------------------------------------------------------ gathering
 
 
 async def find(text: str, source: Source) -> Findings:
-    """Look a URL up, in whatever spelling."""
+    """Look a URL up, in whatever spelling. Without a scheme it is https, unless only http is known."""
+    found = await _look_up(text, source)
+    if not found.known and not _SCHEME.match(text):
+        plain = await _look_up(f"http://{text.strip().removeprefix('//')}", source)
+        return plain if plain.known else found
+    return found
+
+
+async def _look_up(text: str, source: Source) -> Findings:
     from skitter.fetch.request import user_agent  # noqa: PLC0415  `why --help` needs no fetcher
 
     rules, frontier = source.settings.urls, source.frontier
@@ -142,7 +163,9 @@ def story(found: Findings, now: float) -> list[str]:
     lines = [printable(found.url)]
     if found.key != found.url:
         lines.append(f"  is known by the key {printable(found.key)}")
-    if found.record is None:
+    if found.read_as_robots:
+        lines.append("  was fetched as the robots.txt of its origin, which is read before any page")
+    elif found.record is None:
         lines += ["  was never offered to this crawl: no page it read links to it, and no seed names it"]
         lines += _would(found)
     else:
@@ -180,7 +203,7 @@ def _record(record: UrlRecord, now: float) -> list[str]:
     if record.next_crawl is not None and record.state is State.QUEUED:
         lines.append(f"  due {_relative(record.next_crawl, now)}")
     if record.crashes:
-        lines.append(f"  was open in {record.crashes} crashes of the process")
+        lines.append(f"  was open in {counted(record.crashes, 'crash', 'crashes')} of the process")
     if record.state is State.QUEUED:
         lines.append(f"  waits at level {record.level.name.lower()} with score {record.score:g}")
     return lines
@@ -206,7 +229,7 @@ def _would(found: Findings) -> list[str]:
 def _page(page: Page) -> list[str]:
     kind = ", ".join(word for word in (page.content_type, page.charset, amount(page.size)) if word)
     lines = [
-        f"  its page: {printable(kind)}, {count(page.links_count)} links, title {printable(page.title)!r}"
+        f"  its page: {printable(kind)}, {counted(page.links_count, 'link')}, title {printable(page.title)!r}"
     ]
     if page.requested_url and page.requested_url != page.url:
         lines.append(f"    was reached by redirects from {printable(page.requested_url)}")
@@ -222,7 +245,9 @@ def _page(page: Page) -> list[str]:
         lines.append(f"    asks for {' and '.join(asks)}")
     if page.archive is not None:
         where = page.archive
-        lines.append(f"    lies in {printable(where.file)} at {where.offset}, {count(where.length)} bytes")
+        lines.append(
+            f"    lies in {printable(where.file)} at {where.offset}, {counted(where.length, 'byte')}"
+        )
     return lines
 
 
@@ -236,8 +261,11 @@ def _robots(found: Findings, now: float) -> list[str]:
     ]
     if copy.problem:
         lines.append(
-            f"    remark: {printable(copy.problem)}" + (f" ({copy.tries} tries)" if copy.tries else "")
+            f"    remark: {printable(copy.problem)}"
+            + (f" ({counted(copy.tries, 'try', 'tries')})" if copy.tries else "")
         )
+    if found.read_as_robots:
+        return lines
     verdict = "allows it" if found.robots_allow else "forbids it"
     if found.robots_line is not None:
         verdict += f", line {found.robots_line.number}: {printable(found.robots_line.text)}"
@@ -252,7 +280,7 @@ def _host(host: HostRecord, now: float) -> list[str]:
     free = "now" if host.free_at <= now else _relative(host.free_at, now)
     clock = f"free {free}, {duration(host.delay)} between requests"
     work = f"{count(host.queued)} waiting, {count(host.in_flight)} in flight"
-    done = f"{count(host.pages)} pages, {count(host.errors)} errors"
+    done = f"{counted(host.pages, 'page')}, {counted(host.errors, 'error')}"
     lines = [f"  its host {printable(host.host)}: {clock}, {work}, {done}"]
     if host.aside is not None:
         lines.append(f"    is set aside ({printable(host.aside.code)}): {printable(host.aside.detail)}")
@@ -285,7 +313,7 @@ def as_fields(found: Findings) -> dict[str, Any]:
         "url": found.url,
         "key": found.key,
         "host": found.host,
-        "known": record is not None,
+        "known": found.known,
         "record": None if record is None else url_record(record) | {
             "attempts": record.attempts,
             "crashes": record.crashes,

@@ -81,7 +81,8 @@ def target(url: str) -> Target | Reason:
 def user_agent(settings: FetchSettings) -> str:
     """The User-Agent we send: as set, or the program with its version and the contact.
 
-    A site owner who reads a log line should learn what this is and whom to write to, or that nobody is named.
+    A site owner who reads a log line should learn what this is and whom to write to, or that nobody is named. Whatever name
+    an operator chooses for their crawler, ours stands behind it: Skitter does not hide.
     """
     if settings.user_agent:
         agent = settings.user_agent
@@ -96,7 +97,7 @@ def user_agent(settings: FetchSettings) -> str:
             f"fetch.user_agent or fetch.contact: {agent!r} cannot be a User-Agent; begin with a name such as "
             "ExampleBot/1.0 and use printable ASCII"
         )
-    return agent
+    return agent if "skitter" in agent.lower() else f"{agent} Skitter/{skitter.__version__}"
 
 
 def identity(settings: FetchSettings) -> tuple[str, ...]:

@@ -256,7 +256,6 @@ class CrawlSettings:
     max_time: Seconds | None = setting(None, "stop after this time")
     max_bytes: Bytes | None = setting(None, "stop after this much was received")
     concurrency: int = setting(100, "requests in flight in all")
-    shards: int = setting(1, "parts the hosts are divided into; fixed when a crawl is made")
     min_free_disk: Bytes = setting(Bytes(500 * 2**20), "stop, with the state safe, when less is free")
     commit_visits: int = setting(64, "visits that are made durable together, at most")
     sync_interval: Seconds = setting(Seconds(1.0), "between two syncs to the disk itself")

@@ -45,7 +45,6 @@ RANGES: Mapping[str, Range] = {
             "crawl.max_pages",
             "crawl.max_bytes",
             "crawl.concurrency",
-            "crawl.shards",
             "crawl.commit_visits",
         ),
         _POSITIVE,
@@ -126,12 +125,33 @@ def _field_value(value: str) -> None:
         )
 
 
+# What browsers and the large crawlers call themselves. To pose as one of them would be to hide.
+_NOT_US = frozenset(
+    {
+        "mozilla",
+        "opera",
+        "googlebot",
+        "bingbot",
+        "duckduckbot",
+        "applebot",
+        "yandexbot",
+        "baiduspider",
+        "slurp",
+    }
+)
+
+
 def _user_agent(value: str) -> None:
     _field_value(value)
     # RFC 9309 2.2.1: the product token is what robots.txt files address, and it has letters, "_" and "-" only.
     if value and not re.match(r"[A-Za-z_-]+(?:[/ ]|\Z)", value):
         raise SettingsError(
             f"{value!r} does not begin with a product token of letters, - or _; write for example mybot/1.0 (+https://example.org/bot)"
+        )
+    token = re.split(r"[/ ]", value.lower())[0]
+    if token in _NOT_US:
+        raise SettingsError(
+            f"{token} is somebody else's name; a crawler says who it is: write for example mybot/1.0 (+https://example.org/bot)"
         )
 
 

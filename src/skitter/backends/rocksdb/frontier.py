@@ -25,10 +25,12 @@ from skitter.settings import Settings
 class RocksFrontier(RocksReader):
     """`skitter.ports.Frontier` in a directory of its own."""
 
-    def __init__(self, path: Path, settings: Settings | None = None, *, shard: int = 0) -> None:
+    def __init__(
+        self, path: Path, settings: Settings | None = None, *, shard: int = 0, shards: int = 1
+    ) -> None:
         self._path = path
         self._settings = settings or Settings()
-        self._number = shard
+        self._number, self._shards = shard, shards
         self._shard: Shard | None = None
         self._hand: Hand | None = None
         self._clock = 0.0
@@ -45,7 +47,7 @@ class RocksFrontier(RocksReader):
         """Take the directory, and recover what the last owner left open."""
         store = Store(self._path, self._settings.frontier.block_cache)
         super().__init__(store)
-        shard = Shard(store, self._settings, self._number, self._settings.crawl.shards)
+        shard = Shard(store, self._settings, self._number, self._shards)
         self._hand = Hand(self._path / "hand")
         opened = recovery.recover(shard, self._hand.read(), now)
         shard.commit(now)
