@@ -1,7 +1,14 @@
-"""`make bench`: whole crawls first, then the blocks they are made of."""
+"""`make bench`: whole crawls first, then the blocks they are made of, each in a process of its own."""
 
+import subprocess
 import sys
 
 from benchmarks import crawls
 
-sys.exit(crawls.main())
+BLOCKS = ("fetch", "parse", "archive", "frontier")
+
+if __name__ == "__main__":
+    crawls.main()
+    for block in BLOCKS:
+        print(f"\n== {block}", flush=True)
+        subprocess.run([sys.executable, "-m", f"benchmarks.{block}"], check=True)

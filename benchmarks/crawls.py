@@ -91,7 +91,7 @@ def summary(runs: list[dict[str, float]]) -> dict[str, float]:
     }
 
 
-def main() -> int:
+def main() -> None:
     """One table and one JSON file."""
     web = SyntheticWeb(seed=1, hosts=1, pages_per_host=3000, features=Features.plain(foreign_share=0.0))
     runs: dict[str, list[dict[str, float]]] = {
@@ -125,4 +125,3 @@ def main() -> int:
     print(
         f"\n{machine['system']}, Python {machine['python']}, {machine['cores']} cores; details in {OUT / 'crawls.json'}"
     )
-    return 0

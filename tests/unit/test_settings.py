@@ -306,3 +306,9 @@ def test_any_number_survives_the_dump(tmp_path_factory, delay, body, depth, flag
 )
 def test_values_are_written_the_way_people_write_them(kind, value, expected):
     assert show(kind, value) == expected
+
+
+@pytest.mark.parametrize("name", ["Mozilla/5.0 (X11; Linux)", "Googlebot/2.1", "mozilla"])
+def test_nobody_poses_as_a_browser_or_another_crawler(name):
+    with pytest.raises(SettingsError, match="says who it is"):
+        load(None, {}, {"fetch.user_agent": name})
