@@ -34,6 +34,7 @@ from skitter.seeds import BadSeed
 from skitter.visit import Finished, Stations, make
 
 _SEED_BATCH = 1000
+_SHORTEST_NAP = 0.001  # seconds: whatever the frontier says is due, never spin
 
 
 class Stop(StrEnum):
@@ -55,7 +56,6 @@ class Shard:
         self._limits = at.settings.crawl
         self.in_flight = 0  # visits that are leased and not settled
         self._finished: deque[Finished] = deque()
-        self._work_left = True
         self._stop: Stop | None = None
         self._lease_again = asyncio.Event()
         self._commit_now = asyncio.Event()
@@ -161,11 +161,9 @@ class Shard:
 
     async def _sleep_until(self, due: float | None) -> None:
         """Until something was committed, somebody calls, or the time has come."""
-        wait = None if due is None else max(0.0, due - self._at.clock.now())
-        if wait == 0.0 and self._room() > 0:
-            wait = 0.001  # a host is due that could not be leased: never spin
-        elif wait == 0.0:
-            wait = None
+        wait = None  # without room, time alone changes nothing
+        if due is not None and self._room() > 0:
+            wait = max(due - self._at.clock.now(), _SHORTEST_NAP)
         try:
             async with asyncio.timeout(wait):
                 await self._lease_again.wait()

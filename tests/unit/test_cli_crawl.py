@@ -161,7 +161,7 @@ def test_not_one_page_is_exit_code_1_and_why_knows_the_reason(server, tmp_path):
     quiet = skitter(tmp_path, [sys.executable, "-m", "skitter", "resume", "d", "-q"])
     assert (quiet.returncode, quiet.stdout) == (1, "")
     assert quiet.stderr.startswith(
-        "skitter: finished: not one page could be fetched\nFind out why with: skitter why d URL"
+        "skitter: finished: not one page could be fetched. Find out why with: skitter why d URL"
     )
 
 

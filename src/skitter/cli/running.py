@@ -45,7 +45,7 @@ def crawl(
     elif not arguments.quiet:
         print(reports.render(report), end="")
     if arguments.quiet and report.exit_code in {Exit.NO, Exit.STATE}:
-        print(f"skitter: {reports.headline(report)}\n{reports.advice(report)}", file=sys.stderr)
+        print(f"skitter: {reports.headline(report)}. {reports.advice(report)}", file=sys.stderr)
     return report.exit_code
 
 
