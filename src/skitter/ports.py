@@ -129,6 +129,9 @@ class Frontier(Records, Protocol):
 
     1. A URL is accepted once, however often it is added, also after it was settled. Adding a waiting URL again with a
        better level or score moves it forward, never back.
+       A seed that is named again gets another chance: refused or failed, it waits again as if it were new, and a host
+       that was set aside because it could not or would not answer for a while (no robots.txt, Retry-After,
+       Crawl-delay) is taken back with all that waits there. Its clock still holds.
     2. A host has at most `per_host` visits in flight, and none before the time its last verdict named (`host_free`).
        Where several may be in flight, they begin a delay apart (`host_delay`).
        The robots.txt of an origin comes before any page of it: while no copy is valid at `now`, the visit handed out is

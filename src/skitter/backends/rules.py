@@ -61,6 +61,30 @@ def crash_reason(in_hand: int) -> Reason:
     return Reason("crash", f"the process died {in_hand} times while it worked on this answer")
 
 
+# ------------------------------------------------------------------------------------------------ another chance
+
+# Why a host may be set aside that is worth another look when somebody names it: what these say of it can change.
+_PASSING = ("robots.unreachable", "retry-after", "crawl-delay")
+
+
+def names_seed(link: Link) -> bool:
+    """Whether somebody asks for this very URL. Where a seed's redirect leads was named by a server."""
+    return link.seed and not link.hops
+
+
+def passing(aside: Reason | None) -> bool:
+    """Whether a host is set aside for a reason that a named seed overrules."""
+    return aside is not None and aside.code.startswith(_PASSING)
+
+
+def may_enter(state: State, *, visited: bool, named: bool) -> bool:
+    """Whether a URL with a record is accepted as if it were new. What was refused when it was offered, and never
+    visited, may be wanted by the next one who offers it; what a visit ended is only for a seed to bring back."""
+    if state is State.REFUSED:
+        return named or not visited
+    return named and state is State.FAILED
+
+
 # ------------------------------------------------------------------------------------------------ robots.txt
 
 # How long a host waits for the next hop of its robots.txt, which may be on a host with a clock of its own, before the
@@ -123,6 +147,11 @@ def count_state(counts: Counts, state: State, reason: Reason | None, by: int) ->
         _bump(counts.refused, reason.code if reason else "unknown", by)
 
 
+def count_waiting(counts: Counts, aside: Reason | None, by: int) -> None:
+    """A number of URLs waits on a host, or waits no more. On a host that is set aside they count as refused."""
+    count_state(counts, State.QUEUED if aside is None else State.REFUSED, aside, by)
+
+
 def count_answer(counts: Counts, host: Tally, settlement: Settlement) -> None:
     """What a settled visit cost, whatever it gave."""
     exchange = settlement.exchange
@@ -133,7 +162,8 @@ def count_answer(counts: Counts, host: Tally, settlement: Settlement) -> None:
         host.requests += 1
         host.bytes += received
     verdict = settlement.verdict
-    if verdict.state is State.FAILED or (verdict.state is State.QUEUED and verdict.due is not None):
+    failed = verdict.state is State.FAILED or (verdict.state is State.QUEUED and verdict.due is not None)
+    if failed and verdict.attempted:  # what was only put off is no error of the host
         host.errors += 1
     if settlement.status and settlement.visit.link.purpose is Purpose.PAGE:
         _bump(counts.statuses, settlement.status, 1)

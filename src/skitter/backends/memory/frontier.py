@@ -110,9 +110,12 @@ class MemoryFrontier(MemoryLedger):
             self._add_robots(link, now)
             return False
         name, counts = name_of(link), self.store.counts
-        entry = self.store.entries.get(name)
-        known = entry is not None and entry.state is not State.REFUSED
-        if self._is_foreign(link.host) and not known and name not in self.store.foreign:
+        entry, foreign = self.store.entries.get(name), self._is_foreign(link.host)
+        named = rules.names_seed(link) and not foreign
+        if named:
+            self._take_back_named(link)
+        known = entry is not None and not self._may_enter(entry, link, named=named)
+        if foreign and not known and name not in self.store.foreign:
             if entry is not None:
                 self._leave(self.store.entries.pop(name))
             self.store.foreign[name] = link
@@ -124,16 +127,37 @@ class MemoryFrontier(MemoryLedger):
             if entry is not None:
                 self._move_forward(name, entry, link)
             return False
-        if entry is not None:
-            self._leave(entry)
-        host = self._host(link.host)
-        new = Entry(link, State.QUEUED, seq=self._next_seq(), first_seen=now)
-        if entry is not None:
-            new.first_seen, new.status, new.crawl_count = entry.first_seen, entry.status, entry.crawl_count
-        self.store.entries[name] = new
+        return self._accept(name, entry, link, now)
+
+    def _take_back_named(self, seed: Link) -> None:
+        host = self.store.hosts.get(seed.host)
+        if host is not None and rules.passing(host.aside):
+            self._take_back(host)
+            self._forget_ban(urls.origin(seed.url))
+
+    def _may_enter(self, entry: Entry, link: Link, *, named: bool) -> bool:
+        host = self.store.hosts.get(link.host)
+        if host is not None and host.aside is not None:
+            return False
+        return rules.may_enter(entry.state, visited=entry.seq > 0, named=named)
+
+    def _accept(self, name: Name, known: Entry | None, link: Link, now: float) -> bool:
+        """True for a URL that was never accepted before, and is now."""
+        aside = self._host(link.host).aside
+        new = self.store.entries[name] = Entry(link, State.QUEUED, first_seen=now)
+        if aside is not None:
+            self._enter(new, State.REFUSED, aside)
+            return False
+        if known is not None:
+            self._leave(known)
+            self._forget_ban(urls.origin(link.url))
+            new.first_seen, new.status, new.crashes = known.first_seen, known.status, known.crashes
+            new.crawl_count, new.last_crawl = known.crawl_count, known.last_crawl
+        new.seq = self._next_seq()
         self._enqueue(new)
-        counts.added += host.aside is None
-        return host.aside is None
+        accepted = known is None or not known.seq
+        self.store.counts.added += accepted
+        return accepted
 
     def _refuse(self, link: Link, reason: Reason, now: float) -> None:
         name = name_of(link)
@@ -213,7 +237,7 @@ class MemoryFrontier(MemoryLedger):
             host.turn = host_turn
             host.hops -= link.purpose is Purpose.ROBOTS
             self.store.counts.queued -= 1
-        visit = Visit(link, self._attempt(link), now, suspect, host.pages, host.free_at)
+        visit = Visit(link, self._attempt(link), now, suspect, host.pages + host.in_flight, host.free_at)
         if self._per_host > 1:  # the answer is not awaited, so the clock runs from the request
             host.free_at = max(host.free_at, now + host.delay)
         self._begin(visit)

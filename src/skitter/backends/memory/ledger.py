@@ -74,10 +74,22 @@ class MemoryLedger(MemoryReader):
     def _set_aside(self, host: Host, reason: Reason) -> None:
         if host.aside is not None:
             return
-        rules.count_state(self.store.counts, State.QUEUED, None, -host.queued())
-        rules.count_state(self.store.counts, State.REFUSED, reason, host.queued() - host.hops)
+        rules.count_waiting(self.store.counts, None, -host.queued())
+        rules.count_waiting(self.store.counts, reason, host.queued() - host.hops)
         host.aside = reason
         self.store.counts.hosts_aside += 1
+
+    def _take_back(self, host: Host) -> None:
+        rules.count_waiting(self.store.counts, host.aside, host.hops - host.queued())
+        rules.count_waiting(self.store.counts, None, host.queued())
+        host.aside = None
+        self.store.counts.hosts_aside -= 1
+
+    def _forget_ban(self, origin: str) -> None:
+        """Where everything was disallowed for want of a robots.txt, it is asked for again."""
+        copy = self.store.robots.get(origin)
+        if copy is not None and copy.access == "none":
+            del self.store.robots[origin]
 
     # -- small steps -------------------------------------------------------------------------------------------
 
@@ -114,22 +126,18 @@ class MemoryLedger(MemoryReader):
 
     def _enqueue(self, entry: Entry) -> None:
         host, robots = self._host(entry.link.host), entry.link.purpose is Purpose.ROBOTS
-        if host.aside is not None:
-            if robots:
-                del self.store.entries[name_of(entry.link)]
-            else:
-                self._enter(entry, State.REFUSED, host.aside)
+        if robots and host.aside is not None:
+            del self.store.entries[name_of(entry.link)]
             return
-        self._enter(entry, State.QUEUED, entry.reason)
+        entry.state = State.QUEUED
+        rules.count_waiting(self.store.counts, host.aside, 1)
         insort(host.queue[entry.link.level], entry.spot())
         host.hops += robots
 
     def _wait(self, entry: Entry, due: float) -> None:
         host = self._host(entry.link.host)
-        if host.aside is not None:
-            self._enter(entry, State.REFUSED, host.aside)
-            return
-        self._enter(entry, State.QUEUED, entry.reason)
+        entry.state = State.QUEUED
+        rules.count_waiting(self.store.counts, host.aside, 1)
         self._set_due(entry, due)
         host.waiting += 1
 

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from skitter import urls
 from skitter.backends import rules
 from skitter.backends.rocksdb.hosts import Named
 from skitter.backends.rocksdb.layout import fp8, spot24
-from skitter.backends.rocksdb.records import FOREIGN, QUEUED, REFUSED, Entry, entry_of
-from skitter.backends.rocksdb.seen import ALWAYS, NEVER, rank
+from skitter.backends.rocksdb.records import FAILED, FOREIGN, QUEUED, REFUSED, STATES, Entry, entry_of
+from skitter.backends.rocksdb.seen import ALWAYS, NEVER, Rank, rank
 from skitter.backends.rocksdb.shard import Shard
 from skitter.model import Level, Link, Purpose, Reason
 
@@ -27,7 +28,7 @@ def add(
         id16 = host.dom8 + fp8(link.key, secret)
         ids.append(id16)
         known = recent.get(id16)
-        if known is not None and rank(link.level, link.score) >= known:
+        if known is not None and not link.seed and rank(link.level, link.score) >= known:
             counts.seen += 1
             counts.known += 1
         else:
@@ -37,10 +38,13 @@ def add(
 
 
 def _look_up(shard: Shard, id16: bytes, host: Named, link: Link, now: float) -> None:
-    """A link that was not offered lately, or not as urgently."""
+    """A link that was not offered lately, or not as urgently, or a seed."""
     seen = shard.seen
     entry = shard.entry(id16) if id16 in seen.recent or seen.perhaps(id16) else None
-    if entry is not None and entry.state != REFUSED:
+    named = link.seed and rules.names_seed(link) and not host.foreign
+    if named:
+        _take_back(shard, host, link)
+    if entry is not None and not _may_enter(shard, entry, host, named=named):
         shard.counts.seen += 1
         shard.counts.known += 1
         _move_forward(shard, id16, entry, link)
@@ -50,19 +54,49 @@ def _look_up(shard: Shard, id16: bytes, host: Named, link: Link, now: float) -> 
         _accept(shard, id16, entry, host, link, now)
 
 
+def _take_back(shard: Shard, host: Named, seed: Link) -> None:
+    """A host that was set aside for a while is wanted again by name."""
+    state = shard.hosts.get(host.host8)
+    if state is not None and rules.passing(state.aside):
+        shard.take_back(host.host8, state)
+        shard.forget_ban(urls.origin(seed.url))
+
+
+def _may_enter(shard: Shard, entry: Entry, host: Named, *, named: bool) -> bool:
+    if entry.state not in (REFUSED, FAILED):
+        return False
+    state = shard.hosts.get(host.host8)
+    if state is not None and state.aside is not None:
+        return False
+    return rules.may_enter(STATES[entry.state], visited=entry.seq > 0, named=named)
+
+
 def _accept(shard: Shard, id16: bytes, known: Entry | None, host: Named, link: Link, now: float) -> None:
-    """A link that is new, or was refused for a reason that does not hold for the one who offers it now."""
+    """A link that is new, or one that was refused or has failed and may try again."""
     shard.counts.seen += 1
+    _, state = shard.host(link.host, host)
+    entry = entry_of(link, 0, now)
     if known is None:
         shard.seen.add(id16)
+        if state.aside is not None:
+            _keep_refused(shard, id16, entry, state.aside)
+            return
     else:
         shard.leave(known)
-    entry = entry_of(link, shard.next_seq(), now)
-    if known is not None:
-        entry.first_seen, entry.status, entry.crawl_count = known.first_seen, known.status, known.crawl_count
-    accepted = shard.enqueue(id16, entry, host)
-    shard.counts.added += accepted
-    shard.seen.recent[id16] = rank(link.level, link.score) if accepted else ALWAYS
+        shard.forget_ban(urls.origin(link.url))
+        entry.first_seen, entry.status, entry.crashes = known.first_seen, known.status, known.crashes
+        entry.crawl_count, entry.last_crawl = known.crawl_count, known.last_crawl
+    entry.seq = shard.next_seq()
+    shard.enqueue(id16, entry, host)
+    shard.counts.added += known is None or not known.seq
+    shard.seen.recent[id16] = rank(link.level, link.score)
+
+
+def _keep_refused(shard: Shard, id16: bytes, entry: Entry, reason: Reason) -> None:
+    """Its sequence number stays 0: it was never accepted, and may be by the next one who offers it."""
+    shard.enter(entry, REFUSED, reason)
+    shard.keep(id16, entry)
+    shard.seen.recent[id16] = ALWAYS
 
 
 def _forward(shard: Shard, id16: bytes, known: Entry | None, link: Link, now: float) -> None:
@@ -81,7 +115,7 @@ def _forward(shard: Shard, id16: bytes, known: Entry | None, link: Link, now: fl
 def _move_forward(shard: Shard, id16: bytes, entry: Entry, link: Link) -> None:
     """A link that still waits is wanted more urgently by somebody else. It keeps its age."""
     if entry.state != QUEUED or id16 in shard.leases:
-        shard.seen.recent[id16] = rank(entry.level, entry.score) if entry.state == QUEUED else NEVER
+        shard.seen.recent[id16] = _rank_of(entry)
         return
     if rules.better(link.level, link.score, entry.level, entry.score):
         old = entry.level, spot24(entry.score, entry.seq, id16)
@@ -94,12 +128,18 @@ def _move_forward(shard: Shard, id16: bytes, entry: Entry, link: Link) -> None:
     shard.seen.recent[id16] = rank(entry.level, entry.score)
 
 
+def _rank_of(entry: Entry) -> Rank:
+    """What a link must be better than to be worth a look at this record."""
+    if entry.state == QUEUED:
+        return rank(entry.level, entry.score)
+    return ALWAYS if entry.state == REFUSED and not entry.seq else NEVER
+
+
 def _move(shard: Shard, id16: bytes, entry: Entry, level: int, spot: bytes) -> None:
     host8, state = shard.host(entry.host)
-    if state.aside is None:
-        shard.queue.remove(host8, state, level, spot)
-        shard.queue.push(host8, state, entry.level, spot24(entry.score, entry.seq, id16))
-        shard.hosts.touch(host8, state)
+    shard.queue.remove(host8, state, level, spot)
+    shard.queue.push(host8, state, entry.level, spot24(entry.score, entry.seq, id16))
+    shard.hosts.touch(host8, state)
 
 
 def _refuse(shard: Shard, link: Link, reason: Reason, now: float) -> bytes:
@@ -112,10 +152,7 @@ def _refuse(shard: Shard, link: Link, reason: Reason, now: float) -> bytes:
         shard.counts.known += 1
         return id16
     shard.seen.add(id16)
-    entry = entry_of(link, 0, now)
-    shard.enter(entry, REFUSED, reason)
-    shard.keep(id16, entry)
-    shard.seen.recent[id16] = ALWAYS
+    _keep_refused(shard, id16, entry_of(link, 0, now), reason)
     return id16
 
 

@@ -8,7 +8,8 @@ spot24   score, larger first + sequence number, older first + the second half of
 family   key                                                  value
 urls     id16                                                 Entry
 queue    host8 + level + spot24                               (nothing)
-due      "t" (retry) or "v" (recrawl) + time + id16           (nothing)
+due      "t" (retry) or "v" (recrawl) + time + id16
+         "a" + host8 + such a key: its host is set aside      (nothing)
 hosts    host8                                                HostState
 agenda   level + spot24 of its head + host8: a host that is free now
          0xff + time + host8: a host that is free later       (nothing)
@@ -43,7 +44,7 @@ FAMILIES = (
     "outbox",
 )
 
-RETRY, RECRAWL = b"t", b"v"
+RETRY, RECRAWL, PARKED = b"t", b"v", b"a"
 LATER = b"\xff"
 SPOT = 24  # bytes
 

@@ -2,10 +2,10 @@
 
 from skitter import urls
 from skitter.backends import rules
-from skitter.backends.rocksdb.layout import time_of
+from skitter.backends.rocksdb.layout import PARKED, time_of
 from skitter.backends.rocksdb.queue import drawn
 from skitter.backends.rocksdb.records import QUEUED, Entry, HostState, Suspicion, link_of
-from skitter.backends.rocksdb.shard import Shard
+from skitter.backends.rocksdb.shard import IDLE, Shard
 from skitter.backends.rocksdb.window import Window
 from skitter.model import Link, Visit
 
@@ -41,7 +41,7 @@ def _bring_back(shard: Shard, id16: bytes, key: bytes, window: Window) -> None:
         raise AssertionError(f"{id16.hex()} is due and has no record")
     host8, state = shard.host(entry.host)
     if state.aside is not None:
-        drop_due(shard, key, window)
+        _park(shard, host8, key, window)
         return
     shard.leave(entry)
     if entry.state == QUEUED:
@@ -51,9 +51,10 @@ def _bring_back(shard: Shard, id16: bytes, key: bytes, window: Window) -> None:
     shard.enqueue(id16, entry)
 
 
-def drop_due(shard: Shard, key: bytes, window: Window) -> None:
-    """Nobody waits for this time any more."""
+def _park(shard: Shard, host8: bytes, key: bytes, window: Window) -> None:
+    """Nobody waits for this time any more, unless its host is taken back."""
     shard.batch.delete("due", key)
+    shard.batch.put("due", PARKED + host8 + key)
     window.discard(key)
 
 
@@ -101,7 +102,8 @@ def _pick(shard: Shard, now: float) -> Visit | None:
         state.turn = host_turn
         state.hops -= bool(entry.origin)
         shard.leased[id16] = entry
-    visit = Visit(link, attempt, now, suspect, state.pages, state.free_at)
+    host_pages = state.pages + shard.flights.get(host8, IDLE).visits  # no robots.txt is in flight here now
+    visit = Visit(link, attempt, now, suspect, host_pages, state.free_at)
     shard.begin(id16, host8, visit)
     if shard.per_host > 1:  # the answer is not awaited, so the clock runs from the request
         state.free_at = max(state.free_at, now + state.delay)
@@ -166,7 +168,10 @@ def _first_wanted(shard: Shard, window: Window) -> float | None:
     """The earliest time in a window that is not of a host that was set aside meanwhile."""
     while (key := window.first(shard.batch)) is not None:
         entry = shard.entry(key[-16:])
-        if entry is not None and shard.host(entry.host)[1].aside is None:
+        if entry is None:
+            raise AssertionError(f"{key[-16:].hex()} is due and has no record")
+        host8, state = shard.host(entry.host)
+        if state.aside is None:
             return time_of(key)
-        drop_due(shard, key, window)
+        _park(shard, host8, key, window)
     return None

@@ -5,6 +5,7 @@ what a verb did durable in one write. If that fails, memory is ahead of the disk
 the truth is on the disk, and whoever opens it next finds all that was acknowledged.
 """
 
+import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -14,11 +15,10 @@ from skitter.backends.rocksdb import twins
 from skitter.backends.rocksdb.agenda import Agenda
 from skitter.backends.rocksdb.bounded import Bounded
 from skitter.backends.rocksdb.hosts import Hosts, Named
-from skitter.backends.rocksdb.layout import RECRAWL, RETRY, after, fp8, number8, spot24, time8
+from skitter.backends.rocksdb.layout import PARKED, RECRAWL, RETRY, after, fp8, number8, spot24, time8
 from skitter.backends.rocksdb.queue import Queue
 from skitter.backends.rocksdb.records import (
     QUEUED,
-    REFUSED,
     STATES,
     Entry,
     HostState,
@@ -134,49 +134,45 @@ class Shard:
         """A URL goes out of its state."""
         rules.count_state(self.counts, STATES[entry.state], entry.reason, -1)
 
-    def enqueue(self, id16: bytes, entry: Entry, named: Named | None = None) -> bool:
-        """A URL waits for its visit; on a host that is set aside it does not."""
+    def enqueue(self, id16: bytes, entry: Entry, named: Named | None = None) -> None:
+        """A URL waits for its visit; a hop of a robots.txt does not wait on a host that is set aside."""
         host8, state = self.host(entry.host, named)
-        if state.aside is not None:
-            if entry.origin:
-                self.batch.delete("urls", id16)
-            else:
-                self.enter(entry, REFUSED, state.aside)
-                self.keep(id16, entry)
-            return False
+        if entry.origin and state.aside is not None:
+            self.batch.delete("urls", id16)
+            return
         entry.state = QUEUED
-        self.counts.queued += 1
+        rules.count_waiting(self.counts, state.aside, 1)
         self.queue.push(host8, state, entry.level, spot24(entry.score, entry.seq, id16))
         if entry.origin:
             state.hops += 1
         self.hosts.touched[host8] = state
         self.batch.changes["urls"][id16] = encode(entry)
-        return True
 
     def wait(self, id16: bytes, entry: Entry, due: float) -> None:
         """A URL waits for a later time."""
         host8, state = self.host(entry.host)
-        if state.aside is not None:
-            self.enter(entry, REFUSED, state.aside)
-        else:
-            self.enter(entry, QUEUED, entry.reason)
-            self.set_due(id16, entry, due)
-            state.waiting += 1
-            self.hosts.touch(host8, state)
+        entry.state = QUEUED
+        rules.count_waiting(self.counts, state.aside, 1)
+        self.set_due(id16, entry, due)
+        state.waiting += 1
+        self.hosts.touch(host8, state)
         self.keep(id16, entry)
 
     def set_due(self, id16: bytes, entry: Entry, due: float | None) -> None:
         """Say when a URL that is not in the queue comes back, or that it does not wait any more."""
-        prefix, window = (RETRY, self.retries) if entry.state == QUEUED else (RECRAWL, self.recrawls)
+        window = self._due_window(entry)
         if entry.due is not None:
-            key = prefix + time8(entry.due) + id16
+            key = _due_key(id16, entry, entry.due)
             self.batch.delete("due", key)
             window.discard(key)
         if due is not None:
-            key = prefix + time8(due) + id16
+            key = _due_key(id16, entry, due)
             self.batch.put("due", key)
             window.push(key)
         entry.due = due
+
+    def _due_window(self, entry: Entry) -> Window:
+        return self.retries if entry.state == QUEUED else self.recrawls
 
     # -- hosts -------------------------------------------------------------------------------------------------
 
@@ -199,11 +195,28 @@ class Shard:
         host8, state = self.host(name)
         if state.aside is not None:
             return
-        rules.count_state(self.counts, STATES[QUEUED], None, -state.queued())
-        rules.count_state(self.counts, STATES[REFUSED], reason, state.queued() - state.hops)
+        rules.count_waiting(self.counts, None, -state.queued())
+        rules.count_waiting(self.counts, reason, state.queued() - state.hops)
         state.aside = reason
         self.counts.hosts_aside += 1
         self.hosts.touch(host8, state)
+
+    def take_back(self, host8: bytes, state: HostState) -> None:
+        """A host is wanted again, with all that waits there."""
+        rules.count_waiting(self.counts, state.aside, state.hops - state.queued())
+        rules.count_waiting(self.counts, None, state.queued())
+        state.aside = None
+        self.counts.hosts_aside -= 1
+        self.hosts.touch(host8, state)
+        prefix = PARKED + host8
+        for parked in self.batch.keys_after("due", prefix, after(prefix), sys.maxsize):
+            self.batch.delete("due", parked)
+            key = parked[len(prefix) :]
+            entry = self.entry(key[-16:])
+            if entry is None or entry.due is None or _due_key(key[-16:], entry, entry.due) != key:
+                continue  # it was made pending meanwhile
+            self.batch.put("due", key)
+            self._due_window(entry).push(key)
 
     # -- leases ------------------------------------------------------------------------------------------------
 
@@ -272,6 +285,13 @@ class Shard:
             state.held = 0.0
             self.hosts.touch(named.host8, state)
 
+    def forget_ban(self, origin: str) -> None:
+        """Where everything was disallowed for want of a robots.txt, it is asked for again."""
+        copy = self.robots(origin)
+        if copy is not None and copy.access == "none":
+            self.batch.delete("robots", origin.encode())
+            self.rules_until.pop(origin, None)
+
     def hold(self, origin: str, until: float) -> None:
         """The pages of an origin wait for its rules."""
         named = self.hosts.named(urls.host(origin))
@@ -314,3 +334,7 @@ class Shard:
         """Every stored page, with its id."""
         for id16, packed in self.store.scan_all("pages"):
             yield id16, decode_page(packed)
+
+
+def _due_key(id16: bytes, entry: Entry, due: float) -> bytes:
+    return (RETRY if entry.state == QUEUED else RECRAWL) + time8(due) + id16

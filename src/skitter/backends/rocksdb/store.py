@@ -45,6 +45,7 @@ class Store:
 
     def __init__(self, path: Path, block_cache: int, *, read_only: bool = False) -> None:
         self.path = path
+        self._failed = False  # a write has failed, and somebody was told
         self._db = _open_to_read(path, block_cache) if read_only else _open(path, block_cache)
         self._families: dict[str, Any] = {name: self._db.get_column_family(name) for name in FAMILIES}
         self._families["default"] = self._db
@@ -74,7 +75,10 @@ class Store:
 
     def get(self, family: str, key: bytes) -> bytes | None:
         """The committed value."""
-        value: bytes | None = self._families[family].get(key)
+        try:
+            value: bytes | None = self._families[family].get(key)
+        except Exception as error:
+            raise _unreadable(error, self.path) from error
         return value
 
     def scan(self, family: str, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -129,6 +133,7 @@ class Store:
             raise self._unwritable(error) from error
 
     def _unwritable(self, error: Exception) -> StateError:
+        self._failed = True
         return StateError(
             f"{self.path} cannot be written: {error}; make room on its disk and open the crawl again, what was settled is safe"
         )
@@ -137,7 +142,11 @@ class Store:
         """Let go of the directory. RocksDB keeps its lock until the last handle is gone."""
         self._families.clear()
         self._handles.clear()
-        self._db.close()
+        try:
+            self._db.close()
+        except Exception as error:
+            if not self._failed:  # else this is the same trouble once more, and must not hide the first word of it
+                raise self._unwritable(error) from error
 
 
 class Batch:
