@@ -11,6 +11,7 @@ from typing import Self
 
 from skitter import seeds
 from skitter.compose import Crawl, opened
+from skitter.directory import CrawlDirectory
 from skitter.events import Event, Events, Settled
 from skitter.model import Page
 from skitter.report import Report
@@ -29,21 +30,29 @@ def crawl(
     """Crawl from these URLs and iterate over the pages as they become durable.
 
     `directory` keeps the crawl: a later call with the same one goes on where this one stopped. Without it the crawl lives
-    in a temporary directory and is gone at the end. `settings` is the whole tree; `overrides` are single settings, either
+    in a temporary directory and is gone at the end. `settings` is the whole tree; without it, a directory goes on with its own; `overrides` are single settings, either
     by the names of the command line (`max_pages=100`, `scope="domain"`, `delay="2s"`) or dotted, as in
     `**{"fetch.deadline": "10s"}`.
     """
     if not urls and directory is None:
         raise ValueError("there is nothing to crawl: name a URL, or the directory of a crawl to go on with")
     keywords = {_dotted(name): name for name in overrides}
-    values: dict[str, object] = {
+    values = {_dotted(name): value for name, value in overrides.items()}
+    kept = None if directory is None else CrawlDirectory(Path(directory)).settings_file
+    if settings is not None:
+        values = _flat(settings) | values
+    elif kept is not None and kept.is_file():
+        return Run(urls, directory, load(kept, {}, values, flags=keywords))
+    return Run(urls, directory, load(None, {}, values, flags=keywords))
+
+
+def _flat(settings: Settings) -> dict[str, object]:
+    return {
         f"{section}.{name}": value
-        for section, fields in dataclasses.asdict(settings or Settings()).items()
+        for section, fields in dataclasses.asdict(settings).items()
         for name, value in fields.items()
         if value is not None
     }
-    values |= {_dotted(name): value for name, value in overrides.items()}
-    return Run(urls, directory, load(None, {}, values, flags=keywords))
 
 
 def _dotted(name: str) -> str:
@@ -131,6 +140,9 @@ class Run:
 
     async def next_page(self) -> Page | None:
         """The next page that has become durable; None at the end. What broke the crawl is raised here."""
+        if self._work is not None and self._work.done() and self._pages.empty():
+            await self._work
+            return None
         page = await self._pages.get()
         if page is None and self._work is not None:
             await self._work

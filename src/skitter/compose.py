@@ -5,7 +5,7 @@ import random
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from heapq import nlargest
+from heapq import heappush, heappushpop
 from pathlib import Path
 
 from skitter import __version__
@@ -35,6 +35,7 @@ from skitter.shard import Shard, Stop
 from skitter.visit import Stations
 
 _TOP_HOSTS = 20
+_WARNINGS = 100  # repeated in the report; all of them are in the log
 _RULES_CACHED = 10_000  # parsed robots.txt files
 _FILES_BESIDES_SOCKETS = 256  # the store's tables, the archive, logs
 _EXIT_CODES = {Stop.DONE: 0, Stop.LIMIT: 3, Stop.DISK: 4, Stop.INTERRUPTED: 130}
@@ -83,7 +84,7 @@ class Crawl:
         self.shard.stop(why)
 
     def _remember(self, event: Event) -> None:
-        if isinstance(event, Warned):
+        if isinstance(event, Warned) and len(self._warnings) < _WARNINGS:
             self._warnings.append(event.text)
 
 
@@ -98,8 +99,8 @@ async def opened(path: Path, settings: Settings, events: Events) -> AsyncIterato
         )
     directory.prepare()
     with directory.locked():
-        settings = _fitted(settings, events)
         directory.write_settings(settings)
+        settings = _fitted(settings, events)
         request_log = RequestLog(directory.request_log(0))
         events.subscribe(request_log)
         try:
@@ -108,8 +109,8 @@ async def opened(path: Path, settings: Settings, events: Events) -> AsyncIterato
             stations = wire(directory, settings, SystemClock())
             shard = Shard(stations, events, directory)
             crawl = Crawl(shard, stations, events, directory)
-            await shard.open()
             try:
+                await shard.open()
                 yield crawl
             finally:
                 await shard.close()
@@ -170,8 +171,12 @@ def _fitted(settings: Settings, events: Events) -> Settings:
 
 async def top_hosts(frontier: Records) -> list[HostRecord]:
     """The hosts with the most pages."""
-    hosts = [host async for host in frontier.hosts()]
-    return nlargest(_TOP_HOSTS, hosts, key=lambda host: (host.pages, host.requests))
+    top: list[tuple[int, int, str, HostRecord]] = []
+    async for host in frontier.hosts():
+        (heappush if len(top) < _TOP_HOSTS else heappushpop)(
+            top, (host.pages, host.requests, host.host, host)
+        )
+    return [host for *_, host in sorted(top, reverse=True)]
 
 
 # ------------------------------------------------------------------------------------------------ reading

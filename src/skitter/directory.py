@@ -19,7 +19,7 @@ from skitter.settings import Settings
 from skitter.settings.file import dump, load
 
 # What a crawl directory can hold before its settings are written.
-_OURS = frozenset({"archive", "crawl.toml.new", "lock", "log", "state"})
+_OURS = frozenset({"archive", "crawl.toml.new", "lock", "log", "roots.txt", "state"})
 # What may not change once a crawl is made: keys would no longer find their records.
 FIXED = ("urls",)
 

@@ -18,6 +18,9 @@ from skitter.settings import Settings
 Judged = tuple[Link, Reason | None]
 
 _REMEMBERED = 50_000  # judgements; about 30 MB when full
+_LONGEST_HREF = (
+    16_384  # characters: nobody fetches what is longer, and it is worth neither a record nor memory
+)
 _COUNTED = 1_000_000  # URLs whose in-links are counted
 
 
@@ -105,6 +108,8 @@ class LinkJudge:
     # -- one href --------------------------------------------------------------------------------------------
 
     def _judge(self, href: str, base: str, page: Link) -> Judged | None:
+        if len(href) > _LONGEST_HREF:
+            return None
         if self._in_links is not None:
             return self._judge_anew(href, base, page)  # the score changes with every link
         depth = page.depth + 1 if self._settings.scope.max_depth is not None else 0

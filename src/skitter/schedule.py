@@ -80,6 +80,7 @@ def strategy(settings: ScheduleSettings) -> Strategy:
 
 # ------------------------------------------------------------------------------------------------ again
 
+_LONGEST_WAIT = 1e9  # seconds, three decades: a finite time for "never"
 # What may go better next time. Size, bombs and oversized headers will not; a parser's failure is ours and repeats.
 TRANSIENT = frozenset(
     {Fault.DNS, Fault.CONNECT, Fault.TLS, Fault.TIMEOUT, Fault.RESET, Fault.PROTOCOL, Fault.BUSY}
@@ -123,16 +124,14 @@ def host_free(
 ) -> float | None:
     """When the host may be touched again: its delay after the end of the response, or later if it asked for that.
 
-    None when nothing was sent. Who asks for more than `politeness.max_retry_after` is set aside, not waited for.
+    None when nothing was sent.
     """
     if exchange is None:
         return None
     # While a host works for us it is not left alone: what a burst allows grows with its rest, not with its slowness.
     rested_from = visit.host_free + (exchange.ended - exchange.started)
     free = politeness.TokenBucket(owed, settings.politeness.burst).take(rested_from, exchange.ended)
-    if asked is None or politeness.too_late(asked, settings.politeness):
-        return free
-    return max(free, exchange.ended + asked)
+    return free if asked is None else max(free, exchange.ended + min(asked, _LONGEST_WAIT))
 
 
 def _retry_or_fail(

@@ -33,7 +33,7 @@ class Scope:
         self._year = year or datetime.now(UTC).year
         self._hosts: set[str] = set()
         self._domains: set[str] = set()
-        self._prefixes: list[str] = []
+        self._prefixes: tuple[str, ...] = ()
         self._include = _any_of(settings.include)
         self._exclude = _any_of(settings.exclude)
         self._host_patterns = re.compile("|".join(map(translate, settings.hosts))) if settings.hosts else None
@@ -49,8 +49,13 @@ class Scope:
         if self._settings.kind == "domain":
             self._domains.add(urls.registrable_domain(host))
         if self._settings.kind == "prefix":
-            path_end = root.find("?") if "?" in root else len(root)
-            self._prefixes.append(root[: root.rfind("/", 0, path_end) + 1])
+            self._prefixes = tuple({*self._prefixes, _directory(root)})
+
+    def has_root(self, root: str) -> bool:
+        """Whether a root would change nothing."""
+        return urls.host(root) in self._hosts and (
+            self._settings.kind != "prefix" or _directory(root) in self._prefixes
+        )
 
     def refusal(self, url: str, depth: int) -> Reason | None:
         """Why a link found on a page is not wanted; None when it is."""
@@ -91,7 +96,7 @@ class Scope:
         return Reason("scope.page", "only the seeds themselves are wanted (scope.kind = page)")
 
     def _prefix(self, url: str) -> Reason | None:
-        if url.startswith(tuple(self._prefixes)):
+        if url.startswith(self._prefixes):
             return None
         return Reason("scope.prefix", "outside the directories of the seeds (scope.kind = prefix)")
 
@@ -180,6 +185,12 @@ def _calendar_trap(url: str, settings: ScopeSettings, year: int) -> Reason | Non
         if match and not year - _PAST_YEARS <= int(match[1][:5]) <= year + settings.calendar_years:
             return Reason("trap.calendar", f"the year {match[1][:5]} is too far away (scope.calendar_years)")
     return None
+
+
+def _directory(url: str) -> str:
+    """A URL up to the last slash of its path."""
+    path_end = url.find("?") if "?" in url else len(url)
+    return url[: url.rfind("/", 0, path_end) + 1]
 
 
 def _path(url: str) -> str:

@@ -32,7 +32,7 @@ class _Line(Struct, frozen=True):
     url: str
     priority: str | int | None = None
     score: float = 0.0
-    depth: Annotated[int, Meta(ge=0)] = 0
+    depth: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     meta: dict[str, Any] | None = None
 
 
@@ -79,7 +79,8 @@ def _plain(line: bytes, where: str, rules: urls.UrlRules) -> Link | BadSeed:
 def _json(line: bytes, where: str, rules: urls.UrlRules) -> Link | BadSeed:
     try:
         parsed = _decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        msgspec.msgpack.encode(parsed.meta)  # it is stored as such, and that has no numbers beyond 64 bits
+    except (msgspec.DecodeError, UnicodeDecodeError, OverflowError) as problem:
         return _bad(where, line, f'{problem}; write for example {{"url": "https://example.org/"}}')
     return _seed(parsed, where, rules)
 

@@ -10,6 +10,7 @@ import asyncio
 import shutil
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack, suppress
 from enum import StrEnum
 from itertools import islice
 
@@ -54,7 +55,9 @@ class Shard:
         self._events = events
         self._directory = directory
         self._limits = at.settings.crawl
-        self.in_flight = 0  # visits that are leased and not settled
+        self._open: dict[
+            int, Visit
+        ] = {}  # visits that are leased and not settled, by the identity of the permission
         self._finished: deque[Finished] = deque()
         self._stop: Stop | None = None
         self._lease_again = asyncio.Event()
@@ -79,9 +82,12 @@ class Shard:
         self.counts = await at.frontier.counts()
 
     async def add_seeds(self, seeds: Iterable[Link | BadSeed]) -> int:
-        """Offer seeds; the scope is measured from those that are wanted. Says how many were new."""
+        """Offer seeds; the scope is measured from those that are wanted. Says how many were new.
+
+        They may come from a pipe that is slow or a file that is large: the loop stays free, and `stop` is heard.
+        """
         waiting, new = iter(seeds), 0
-        while batch := list(islice(waiting, _SEED_BATCH)):
+        while not self._stop and (batch := await asyncio.to_thread(list, islice(waiting, _SEED_BATCH))):
             judged = [
                 _unusable(seed) if isinstance(seed, BadSeed) else self._at.links.seed(seed) for seed in batch
             ]
@@ -97,12 +103,18 @@ class Shard:
     async def run(self) -> Stop:
         """Crawl until nothing is left, a limit is reached, or `stop` is called. Cancelling loses nothing either."""
         self._began = self._at.clock.monotonic()
-        async with asyncio.TaskGroup() as tasks:
-            committer = tasks.create_task(self._commit_as_visits_finish())
-            caretaker = tasks.create_task(self._take_care())
-            why = await self._lease_while_there_is_work(tasks)
-            committer.cancel()
-            caretaker.cancel()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                committer = tasks.create_task(self._commit_as_visits_finish())
+                caretaker = tasks.create_task(self._take_care())
+                why = await self._lease_while_there_is_work(tasks)
+                committer.cancel()
+                caretaker.cancel()
+        except asyncio.CancelledError:
+            await self._save_before_leaving()
+            raise
+        except BaseExceptionGroup as group:
+            raise _first(group) from group
         await self._sync()
         self._events.emit(Stopped(why.value, self.counts))
         return why
@@ -119,9 +131,21 @@ class Shard:
 
     async def close(self) -> None:
         """Give everything back. Visits that are still open are pending for the next run, without a mark against them."""
-        await self._at.fetcher.close()
-        await self._at.archive.close()
-        await self._at.frontier.close()
+        async with AsyncExitStack() as stack:  # each is closed, whatever becomes of the others
+            stack.push_async_callback(self._at.frontier.close)
+            stack.push_async_callback(self._at.archive.close)
+            stack.push_async_callback(self._at.fetcher.close)
+
+    async def _save_before_leaving(self) -> None:
+        """Stopped at once: what has finished is saved, and requests that are broken off are in the log as lost."""
+        await self._commit_what_has_finished()
+        for visit in self._open.values():
+            self._events.emit(Lost(visit.link.url, visit.link.host, visit.leased_at))
+
+    @property
+    def in_flight(self) -> int:
+        """Visits that are leased and not settled."""
+        return len(self._open)
 
     # -- leasing ---------------------------------------------------------------------------------------------
 
@@ -131,7 +155,7 @@ class Shard:
             self._lease_again.clear()
             room = self._room()
             for visit in await frontier.lease(room, clock.now()) if room > 0 else []:
-                self.in_flight += 1
+                self._open[id(visit)] = visit
                 tasks.create_task(self._visit(visit))
             due = None if self._stop else await frontier.next_due(clock.now())
             if due is None and not self.in_flight:
@@ -181,10 +205,13 @@ class Shard:
         while True:
             await self._commit_now.wait()
             self._commit_now.clear()
-            while self._finished:
-                size = min(len(self._finished), self._limits.commit_visits)
-                await self._commit([self._finished.popleft() for _ in range(size)])
-                self._lease_again.set()
+            await self._commit_what_has_finished()
+
+    async def _commit_what_has_finished(self) -> None:
+        while self._finished:
+            size = min(len(self._finished), self._limits.commit_visits)
+            await self._commit([self._finished.popleft() for _ in range(size)])
+            self._lease_again.set()
 
     async def _commit(self, group: Sequence[Finished]) -> None:
         """One atomic step for a group of visits: archive first, then everything else together with its mark."""
@@ -202,18 +229,17 @@ class Shard:
         at.duplicates.committed([s.page for s in settlements if s.page is not None])
         self.counts = await at.frontier.counts()
         for settlement, open_until_now in zip(settlements, accepted, strict=True):
-            self.in_flight -= 1
+            del self._open[id(settlement.visit)]
             if open_until_now:
                 self._tell(settlement)
 
     def _take_into_scope(self, links: Sequence[Link], seed: Link | None = None) -> None:
         """Seeds widen the scope; a seed's redirect takes it along, and says so."""
-        roots = [link.url for link in links if self._at.links.widen(link.url)]
-        if not roots:
-            return
-        self._directory.add_roots(roots)
-        if seed is not None:
-            for root in roots:
+        roots = [link.url for link in links if not self._at.scope.has_root(link.url)]
+        if roots:
+            self._directory.add_roots(roots)
+        for root in roots:
+            if self._at.links.widen(root) and seed is not None:
                 self._events.emit(ScopeWidened(seed.url, root))
 
     def _log_request(self, settlement: Settlement) -> None:
@@ -252,13 +278,14 @@ class Shard:
     async def _take_care(self) -> None:
         while True:
             await asyncio.sleep(self._limits.sync_interval)
-            await self._sync()
             self._look_at_limits()
+            await self._sync()
 
     async def _sync(self) -> None:
         await self._at.archive.sync()
         await self._at.frontier.sync()
-        self._directory.write_statistics(self._at.statistics())
+        with suppress(OSError):  # a full disk is no reason to fail for the sake of numbers
+            self._directory.write_statistics(self._at.statistics())
 
     def _look_at_limits(self) -> None:
         limits = self._limits
@@ -279,6 +306,12 @@ class Shard:
         return (
             f"the archive ends before its last settled record (power loss?); {again} pages are fetched again"
         )
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What went wrong first: tasks fail in groups, but people and exit codes know single errors."""
+    inner = group.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
 
 
 def _unusable(seed: BadSeed) -> tuple[Link, Reason]:

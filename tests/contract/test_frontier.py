@@ -51,7 +51,7 @@ def compare(examples: int, steps: int) -> None:
 
 
 def test_whatever_happens_the_frontier_on_disk_answers_as_the_reference_does() -> None:
-    compare(examples=10, steps=30)
+    compare(examples=25, steps=30)
 
 
 @pytest.mark.soak

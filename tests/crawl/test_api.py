@@ -162,3 +162,27 @@ def test_the_public_names_are_there():
         _ = skitter.no_such_name
     assert skitter.canonical("HTTP://Example.ORG:80/a/../b?utm_source=x#y") == "http://example.org/b"
     assert skitter.robots_rules(b"User-agent: *\nDisallow: /x", "skitter").allows("http://a.test/x") is False
+
+
+def test_a_run_can_be_iterated_again_and_is_empty(server):
+    async def main():
+        run = skitter.crawl(server.seeds()[0], max_pages=2, **overrides(server))
+        first = [page async for page in run]
+        return first, [page async for page in run]
+
+    first, again = asyncio.run(main())
+    assert (len(first), again) == (2, [])
+
+
+def test_a_directory_goes_on_with_its_own_settings(server, tmp_path):
+    async def main(**more):
+        run = skitter.crawl(*server.seeds(), directory=tmp_path / "c", **more)
+        async for _page in run:
+            pass
+        return run.settings
+
+    made = asyncio.run(main(max_pages=3, scope="domain", **overrides(server)))
+    again = asyncio.run(main(max_pages=4))
+    assert again.scope.kind == "domain"
+    assert again.politeness == made.politeness
+    assert again.crawl.max_pages == 4

@@ -143,6 +143,10 @@ class FullDisk:
     def flush_wal(self, _sync):
         raise Exception("IO error: No space left on device")  # noqa: TRY002  as rocksdict does
 
+    def close(self):
+        self._database.close()
+        raise Exception("IO error: No space left on device")  # noqa: TRY002  as rocksdict does
+
     def __getattr__(self, name):
         return getattr(self._database, name)
 
@@ -166,6 +170,76 @@ def test_after_a_failed_write_nothing_more_is_acknowledged_and_what_was_is_safe(
         assert await owner.crawl() == [A + "1"]
 
     run(fail())
+
+
+def test_closing_after_a_failed_write_does_not_hide_it(ground):
+    async def fail():
+        owner = await Owner.of(ground)
+        store = owner.frontier._open_shard.store
+        store._db = FullDisk(store._db)
+        with pytest.raises(StateError, match="cannot be written"):
+            await owner.add(A + "1")
+        await owner.frontier.close()
+        await (await Owner.of(ground)).frontier.close()
+
+    run(fail())
+
+
+def test_a_disk_that_is_full_when_the_frontier_is_closed_is_reported_and_the_directory_let_go(ground):
+    async def fail():
+        owner = await Owner.of(ground)
+        await owner.add(A + "1")
+        store = owner.frontier._open_shard.store
+        store._db = FullDisk(store._db)
+        with pytest.raises(StateError, match=r"cannot be written.*make room"):
+            await owner.frontier.close()
+        again = await Owner.of(ground)
+        assert await again.crawl() == [A + "1"]
+        await again.frontier.close()
+
+    run(fail())
+
+
+def test_a_store_that_cannot_be_closed_says_so_if_nothing_was_said_before(ground):
+    store = Store(ground.path, 1 << 20)
+    store._db = FullDisk(store._db)
+    with pytest.raises(StateError, match="No space left"):
+        store.close()
+
+
+class Unreadable:
+    def get(self, _key):
+        raise Exception("Corruption: block checksum mismatch")  # noqa: TRY002  as rocksdict does
+
+    def iter(self, _bounds):
+        raise Exception("Corruption: block checksum mismatch")  # noqa: TRY002  as rocksdict does
+
+
+def test_a_disk_that_cannot_be_read_is_reported(ground):
+    store = Store(ground.path, 1 << 20)
+    store._families["urls"] = Unreadable()
+    for read in (
+        lambda: store.get("urls", b"x"),
+        lambda: list(store.scan_all("urls")),
+        lambda: list(store.keys("urls", b"", b"x")),
+    ):
+        with pytest.raises(StateError, match=r"cannot be read.*checksum"):
+            read()
+    store.close()
+
+
+def test_a_frontier_that_cannot_be_opened_lets_the_directory_go(ground):
+    ground.path.mkdir(parents=True)
+    (ground.path / "hand").mkdir()
+    with pytest.raises(OSError, match="hand"):
+        run(ground.frontier().open(START))
+    (ground.path / "hand").rmdir()
+
+    async def take():
+        owner = await Owner.of(ground)
+        await owner.frontier.close()
+
+    run(take())
 
 
 def test_syncing_needs_no_changes_and_keeps_them(ground):
@@ -248,6 +322,7 @@ def test_a_host_with_many_links_is_read_from_where_it_was_left(ground, monkeypat
 def test_a_hand_remembers_across_processes(tmp_path):
     hand = Hand(tmp_path / "hand")
     assert hand.read() == bytes(16)
+    assert (tmp_path / "hand").stat().st_blocks  # no hole, which could not be written to on a full disk
     hand.write(b"0123456789abcdef")
     other = Hand(tmp_path / "hand")
     assert other.read() == b"0123456789abcdef"

@@ -176,6 +176,20 @@ def test_without_a_saved_filter_everything_is_possible_until_it_is_built_again(s
     assert not seen.perhaps(b"never offered 16")
 
 
+def test_a_filter_that_cannot_be_saved_is_built_again(store):
+    batch = Batch(store)
+    seen = Seen(store, batch, expected=100)
+    batch.put("urls", ids(1)[0])
+    seen.add(ids(1)[0])
+    (store.path / "seen-0.bloom").mkdir()
+    seen.save(batch)
+    store.commit(batch)
+    again = Seen(store, batch, expected=100)
+    assert not again.complete
+    again.rebuild()
+    assert again.perhaps(ids(1)[0])
+
+
 def test_a_saved_filter_that_is_cut_short_is_built_again(store):
     batch = Batch(store)
     seen = Seen(store, batch, expected=100)

@@ -130,3 +130,11 @@ def test_repeats_agrees_with_its_definition(segments, times):
         for start in range(count - length * times + 1)
     )
     assert repeats(segments, times) == expected
+
+
+def test_a_root_is_new_when_it_changes_the_scope():
+    scope = Scope(ScopeSettings(kind="prefix"), ("http://a.test/x/1",))
+    assert scope.has_root("http://a.test/x/2?y=/z/")
+    assert not scope.has_root("http://a.test/y/1")
+    assert not scope.has_root("http://b.test/x/1")
+    assert Scope(ScopeSettings(kind="any"), ("http://a.test/1",)).has_root("http://a.test/2")

@@ -92,7 +92,11 @@ class Guard:
         hidden = None if inner is None or _within(inner, self._allowed) else _set_aside(inner)
         why = hidden or _set_aside(parsed)
         # The address itself is not named: whoever sees refusals must not learn what internal names resolve to.
-        return None if why is None else Reason("address", f"not a public address: {why}; --allow-private can allow it")
+        return (
+            None
+            if why is None
+            else Reason("address", f"not a public address: {why}; --allow-private can allow it")
+        )
 
 
 def _network(text: str) -> Network:

@@ -127,6 +127,8 @@ class MemoryFrontier(MemoryLedger):
             if entry is not None:
                 self._move_forward(name, entry, link)
             return False
+        if named and entry is not None:
+            self._forget_ban(urls.origin(link.url))
         return self._accept(name, entry, link, now)
 
     def _take_back_named(self, seed: Link) -> None:
@@ -150,7 +152,6 @@ class MemoryFrontier(MemoryLedger):
             return False
         if known is not None:
             self._leave(known)
-            self._forget_ban(urls.origin(link.url))
             new.first_seen, new.status, new.crashes = known.first_seen, known.status, known.crashes
             new.crawl_count, new.last_crawl = known.crawl_count, known.last_crawl
         new.seq = self._next_seq()

@@ -51,6 +51,8 @@ def _look_up(shard: Shard, id16: bytes, host: Named, link: Link, now: float) -> 
     elif host.foreign:
         _forward(shard, id16, entry, link, now)
     else:
+        if named and entry is not None:
+            shard.forget_ban(urls.origin(link.url))
         _accept(shard, id16, entry, host, link, now)
 
 
@@ -83,7 +85,6 @@ def _accept(shard: Shard, id16: bytes, known: Entry | None, host: Named, link: L
             return
     else:
         shard.leave(known)
-        shard.forget_ban(urls.origin(link.url))
         entry.first_seen, entry.status, entry.crashes = known.first_seen, known.status, known.crashes
         entry.crawl_count, entry.last_crawl = known.crawl_count, known.last_crawl
     entry.seq = shard.next_seq()

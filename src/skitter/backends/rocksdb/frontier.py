@@ -6,6 +6,7 @@ process at a time; anybody may read it meanwhile (see `reading`).
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from itertools import islice
 from pathlib import Path
 
@@ -47,13 +48,16 @@ class RocksFrontier(RocksReader):
         """Take the directory, and recover what the last owner left open."""
         store = Store(self._path, self._settings.frontier.block_cache)
         super().__init__(store)
-        shard = Shard(store, self._settings, self._number, self._shards)
-        self._hand = Hand(self._path / "hand")
-        opened = recovery.recover(shard, self._hand.read(), now)
-        shard.commit(now)
-        self._hand.write(None)
-        remove_saved(self._path)
-        self._shard, self._clock = shard, now
+        with ExitStack() as undo:
+            undo.callback(store.close)
+            shard = Shard(store, self._settings, self._number, self._shards)
+            hand = undo.enter_context(closing(Hand(self._path / "hand")))
+            opened = recovery.recover(shard, hand.read(), now)
+            shard.commit(now)
+            hand.write(None)
+            remove_saved(self._path)
+            undo.pop_all()
+        self._shard, self._hand, self._clock = shard, hand, now
         return opened
 
     async def close(self) -> None:
@@ -61,12 +65,14 @@ class RocksFrontier(RocksReader):
         shard, self._shard = self._shard, None
         if shard is None:
             return
-        if not shard.broken:
-            recovery.give_back(shard)
-            shard.seen.save(shard.batch)
-            shard.commit(self._clock)
-            shard.store.sync()
-        self._let_go(shard)
+        try:
+            if not shard.broken:
+                recovery.give_back(shard)
+                shard.seen.save(shard.batch)
+                shard.commit(self._clock)
+                shard.store.sync()
+        finally:
+            self._let_go(shard)
 
     def abandon(self) -> None:
         """Drop the store as a crash would: what was not committed is gone, open visits stay open."""

@@ -16,7 +16,9 @@ class Hand:
 
     def __init__(self, path: Path) -> None:
         with path.open("a+b") as file:
-            file.truncate(_SIZE)
+            # Written, not only made this long: a hole in a file on a full disk would end the process with SIGBUS.
+            file.write(bytes(max(0, _SIZE - file.tell())))
+            file.flush()
             self._bytes = mmap.mmap(file.fileno(), _SIZE)
 
     def read(self) -> bytes:

@@ -121,7 +121,10 @@ class Seen:
         notes = []
         for number, one in enumerate(self._filters):
             name = f"seen-{number}.bloom"
-            one.bloom.save(str(self._store.path / name))
+            try:
+                one.bloom.save(str(self._store.path / name))
+            except OSError:  # the disk is full: it can be made again
+                return
             notes.append(SavedFilter(name, one.capacity, one.items))
         batch.put("default", _KEY, encode(notes))
 

@@ -141,7 +141,10 @@ class Shard:
             self.batch.delete("urls", id16)
             return
         entry.state = QUEUED
-        rules.count_waiting(self.counts, state.aside, 1)
+        if state.aside is None:
+            self.counts.queued += 1
+        else:
+            rules.count_waiting(self.counts, state.aside, 1)
         self.queue.push(host8, state, entry.level, spot24(entry.score, entry.seq, id16))
         if entry.origin:
             state.hops += 1

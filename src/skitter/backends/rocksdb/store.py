@@ -83,14 +83,14 @@ class Store:
 
     def scan(self, family: str, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Committed keys from `start` (included) to `end` (not), in order."""
-        bounds = rocksdict.ReadOptions()
-        bounds.set_iterate_upper_bound(end)  # so that deleted keys behind the end are not read either
-        rows = self._families[family].iter(bounds)
-        rows.seek(start)
-        while rows.valid():
-            yield rows.key(), rows.value()
-            rows.next()
-        rows.status()
+        try:
+            rows = self._rows(family, start, end)
+            while rows.valid():
+                yield rows.key(), rows.value()
+                rows.next()
+            rows.status()
+        except Exception as error:
+            raise _unreadable(error, self.path) from error
 
     def scan_all(self, family: str) -> Iterator[tuple[bytes, bytes]]:
         """Every committed key of a family."""
@@ -98,14 +98,21 @@ class Store:
 
     def keys(self, family: str, start: bytes, end: bytes) -> Iterator[bytes]:
         """Like `scan`, without the values."""
+        try:
+            rows = self._rows(family, start, end)
+            while rows.valid():
+                yield rows.key()
+                rows.next()
+            rows.status()
+        except Exception as error:
+            raise _unreadable(error, self.path) from error
+
+    def _rows(self, family: str, start: bytes, end: bytes) -> rocksdict.RdictIter:
         bounds = rocksdict.ReadOptions()
-        bounds.set_iterate_upper_bound(end)
-        rows = self._families[family].iter(bounds)
+        bounds.set_iterate_upper_bound(end)  # so that deleted keys behind the end are not read either
+        rows: rocksdict.RdictIter = self._families[family].iter(bounds)
         rows.seek(start)
-        while rows.valid():
-            yield rows.key()
-            rows.next()
-        rows.status()
+        return rows
 
     def commit(self, batch: "Batch") -> None:
         """Make a batch durable, all of it or nothing, and empty it."""
@@ -145,7 +152,9 @@ class Store:
         try:
             self._db.close()
         except Exception as error:
-            if not self._failed:  # else this is the same trouble once more, and must not hide the first word of it
+            if (
+                not self._failed
+            ):  # else this is the same trouble once more, and must not hide the first word of it
                 raise self._unwritable(error) from error
 
 
@@ -215,6 +224,10 @@ def _explained(error: Exception, path: Path) -> StateError:
     return StateError(
         f"{path} cannot be opened: {error}; is the disk full, or the directory damaged or not ours?"
     )
+
+
+def _unreadable(error: Exception, path: Path) -> StateError:
+    return StateError(f"{path} cannot be read: {error}; is its disk in order?")
 
 
 def _whole_options() -> Options:

@@ -102,6 +102,8 @@ class WarcArchive:
             self._undo(*before)
             raise
         if opening and before[2] >= 0:
+            # The mark moves on to the next file, so nobody would notice a tail of this one that power loss took.
+            os.fsync(before[2])
             self._left.append(before[2])
         self._end = end
         return places

@@ -13,11 +13,14 @@ from skitter.testing.contracts.frontier_crashes import CrashContract
 from skitter.testing.contracts.frontier_politeness import PolitenessContract
 from skitter.testing.contracts.frontier_queue import QueueContract
 from skitter.testing.contracts.frontier_reading import ReadingContract
+from skitter.testing.contracts.frontier_seeds import SeedContract
 from skitter.testing.contracts.frontier_settling import SettlingContract
 from skitter.testing.contracts.owner import Ground, Owner
 
 __all__ = ["FrontierContract", "Ground", "Owner"]
 
 
-class FrontierContract(QueueContract, PolitenessContract, SettlingContract, CrashContract, ReadingContract):
+class FrontierContract(
+    QueueContract, SeedContract, PolitenessContract, SettlingContract, CrashContract, ReadingContract
+):
     """Every numbered invariant of the port. Needs a fixture `ground`."""

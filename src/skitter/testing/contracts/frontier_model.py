@@ -29,19 +29,25 @@ _HOSTS = ("a.example", "b.example", "www.b.example", "c.example")
 _FILE = "00-00001.warc.gz"
 
 _links = st.builds(
-    lambda host, path, level, score, depth: link(
-        f"https://{host}/{path}", level=level, score=score, depth=depth, parent="https://a.example/0"
+    lambda host, path, level, score, depth, seed: link(
+        f"https://{host}/{path}",
+        level=level,
+        score=score,
+        depth=depth,
+        parent="https://a.example/0",
+        seed=seed,
     ),
     st.sampled_from(_HOSTS),
     st.integers(0, 7),
     st.sampled_from(Level),
     st.sampled_from((-2.5, -1.0, 0.0, 1.0, 1e12)),
     st.integers(0, 3),
+    st.sampled_from((False, False, False, True)),
 )
 _refusals = st.tuples(_links, st.sampled_from((Reason("depth", "too deep"), Reason("trap", "a trap"))))
 _waits = st.sampled_from((0.0, 0.5, 1.0, 10.0, 100.0))
 _asides = st.sampled_from(
-    (None, None, None, None, None, None, None, Reason("crawl-delay", "too slow for us"))
+    (None, None, None, None, None, Reason("crawl-delay", "too slow for us"), Reason("gone", "for good"))
 )
 
 
@@ -158,7 +164,7 @@ class FrontierModel(RuleBasedStateMachine):
         return Settlement(visit=visit, verdict=verdict, again=form, status=301)
 
     def _robots(self, data: st.DataObject, visit: Visit, verdict: Verdict) -> Settlement:
-        match data.draw(st.sampled_from(("copy", "copy", "copy", "hop", "nothing", "later"))):
+        match data.draw(st.sampled_from(("copy", "copy", "copy", "ban", "hop", "nothing", "later"))):
             case "hop":
                 host = data.draw(st.sampled_from(_HOSTS))
                 hop = replace(
@@ -171,9 +177,12 @@ class FrontierModel(RuleBasedStateMachine):
                 return Settlement(
                     visit=visit, verdict=replace(verdict, state=State.QUEUED, due=self._now + 30)
                 )
-            case _:
+            case how:
                 until = self._now + data.draw(st.sampled_from((20.0, 100_000.0)))
-                return Settlement(visit=visit, verdict=verdict, robots=allowed(visit.link.origin, until))
+                copy = replace(
+                    allowed(visit.link.origin, until), access="none" if how == "ban" else "all", tries=1
+                )
+                return Settlement(visit=visit, verdict=verdict, robots=copy)
 
     @precondition(lambda self: self._past)
     @rule(data=st.data())
@@ -239,6 +248,7 @@ async def _records(frontier: Frontier) -> list[list[Any]]:
         sorted(hosts, key=lambda record: record.host),
         sorted(pages, key=lambda stored: stored.key),
         sorted(links),
+        [await frontier.robots(f"https://{host}") for host in _HOSTS],
     ]
 
 

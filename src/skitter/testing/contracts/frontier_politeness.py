@@ -115,6 +115,29 @@ class PolitenessContract:
         visit = (await owner.lease())[0]
         assert (visit.host_pages, visit.attempt, visit.leased_at) == (1, 1, owner.now)
 
+    @asynchronous
+    async def test_a_visit_knows_how_many_pages_its_host_may_have_given_before_it(
+        self, ground: Ground
+    ) -> None:
+        owner = await Owner.of(ground, per_host=3)
+        await owner.add(*(f"{A}{number}" for number in range(6)))
+        visits = await owner.lease_pages()
+        assert [visit.host_pages for visit in visits] == [0, 1, 2]  # stored, and in flight
+        await owner.store(visits[0])
+        await owner.settle(visits[1], Verdict(state=State.FAILED, reason=Reason("timeout")))
+        assert [visit.host_pages for visit in await owner.lease()] == [2, 3]
+
+    @asynchronous
+    async def test_a_robots_txt_in_flight_is_no_page_to_come(self, ground: Ground) -> None:
+        owner = await Owner.of(ground, per_host=3)
+        await owner.add(link(A + "1", score=1.0), link("https://a.example:8443/2"))
+        (first,) = await owner.lease_pages(1)
+        (rules,) = await owner.lease()
+        assert rules.link.purpose is Purpose.ROBOTS
+        await owner.store(first)
+        await owner.settle(rules, robots=allowed(rules.link.origin, owner.now + DAY))
+        assert [visit.host_pages for visit in await owner.lease()] == [1]
+
     # -- robots.txt --------------------------------------------------------------------------------------------
 
     @asynchronous
@@ -163,6 +186,9 @@ class PolitenessContract:
         visit = await owner.lease_page()
         put_off = Verdict(state=State.QUEUED, due=owner.now + 60, attempted=False)
         await owner.settle(visit, put_off)
+        record = await owner.frontier.host("a.example")
+        assert record is not None
+        assert record.errors == 0
         assert await owner.lease() == []
         owner.now += 60
         assert (await owner.lease())[0].attempt == visit.attempt

@@ -241,6 +241,21 @@ class SettlingContract:
         assert (record.pages, record.requests, record.errors, record.bytes) == (3, 5, 1, 50)
 
     @asynchronous
+    async def test_what_failed_is_an_error_of_its_host_and_what_was_not_tried_is_none(
+        self, ground: Ground
+    ) -> None:
+        owner = await Owner.of(ground)
+        await owner.add(*(A + name for name in "123"))
+        untried = replace(_REFUSED, attempted=False)
+        for verdict in (_FAILED, replace(_FAILED, attempted=False), untried):
+            await owner.settle(await owner.lease_page(), verdict)
+        record = await owner.frontier.host("a.example")
+        assert record is not None
+        assert record.errors == 1
+        attempts = {record.state: record.attempts async for record in owner.frontier.urls()}
+        assert attempts[State.REFUSED] == 0
+
+    @asynchronous
     async def test_elapsed_time_adds_up_over_owners(self, ground: Ground) -> None:
         owner = await Owner.of(ground)
         await owner.add(A + "1", A + "2")

@@ -56,11 +56,18 @@ def asynchronous(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, No
 
 
 def link(
-    url: str, *, level: Level = Level.NORMAL, score: float = 0.0, depth: int = 0, parent: str = ""
+    url: str,
+    *,
+    level: Level = Level.NORMAL,
+    score: float = 0.0,
+    depth: int = 0,
+    parent: str = "",
+    seed: bool = False,
 ) -> Link:
     """A wanted link. The key is the URL without its fragment, so that two spellings can share one."""
     key = url.partition("#")[0]
-    return Link(url=url, key=key, host=urls.host(url), level=level, score=score, depth=depth, parent=parent)
+    host = urls.host(url)
+    return Link(url=url, key=key, host=host, level=level, score=score, depth=depth, parent=parent, seed=seed)
 
 
 def exchange(url: str, size: int = 10) -> Exchange:
