@@ -192,8 +192,11 @@ class Frontier(Records, Protocol):
         """Make everything acknowledged survive a loss of power."""
         ...
 
-    async def close(self) -> None:
-        """Give the shard back. Open visits are pending for whoever opens it next, without a mark against them."""
+    async def close(self, now: float = 0.0) -> None:
+        """Give the shard back. Open visits are pending for whoever opens it next, without a mark against them.
+
+        Their requests may have been made all the same: those hosts are free a delay after `now`.
+        """
         ...
 
 

@@ -132,7 +132,7 @@ class Shard:
     async def close(self) -> None:
         """Give everything back. Visits that are still open are pending for the next run, without a mark against them."""
         async with AsyncExitStack() as stack:  # each is closed, whatever becomes of the others
-            stack.push_async_callback(self._at.frontier.close)
+            stack.push_async_callback(self._at.frontier.close, self._at.clock.now())
             stack.push_async_callback(self._at.archive.close)
             stack.push_async_callback(self._at.fetcher.close)
 

@@ -5,6 +5,7 @@ pages lie behind an archive's mark are functions of their arguments.
 """
 
 import base64
+import re
 import sys
 from typing import Protocol, TypeVar
 
@@ -26,6 +27,7 @@ from skitter.model import (
 from skitter.ports import Mark
 
 K = TypeVar("K")
+_SERIAL = re.compile(r"(\d+)(?:\.warc\.gz)?\Z")
 
 # ------------------------------------------------------------------------------------------------ levels
 
@@ -197,10 +199,17 @@ def better(level: int, score: float, than_level: int, than_score: float) -> bool
 
 
 def behind(place: Place | None, mark: Mark) -> bool:
-    """Whether a record lies, or ends, behind the mark. File names carry a rising serial number."""
+    """Whether a record lies, or ends, behind the mark. Files are ordered by the number at the end of their names."""
     if place is None:
         return False
-    return place.file > mark.file or (place.file == mark.file and place.offset + place.length > mark.end)
+    if place.file == mark.file:
+        return place.offset + place.length > mark.end
+    return _serial(place.file) > _serial(mark.file)
+
+
+def _serial(file: str) -> tuple[int, str]:
+    digits = _SERIAL.search(file)
+    return (int(digits[1]) if digits else -1), file
 
 
 def indexed(page: Page) -> tuple[bool, bool]:

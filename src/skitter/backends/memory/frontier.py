@@ -54,7 +54,7 @@ class MemoryFrontier(MemoryLedger):
         self._clock = now
         for name, visit in list(self.store.leases.items()):
             host = self._host(visit.link.host)
-            host.free_at = max(host.free_at, now + (host.delay or self._delay))
+            host.free_at = max(host.free_at, now + max(host.delay, self._delay))
             in_hand = visit.alone or self.store.hand == name
             self.store.counts.lost += 1
             given_up = self._recover(name, visit, in_hand=in_hand, now=now)
@@ -81,9 +81,11 @@ class MemoryFrontier(MemoryLedger):
                 self._enqueue(entry)
         return given_up
 
-    async def close(self) -> None:
-        """Put open visits back, without a mark against them."""
-        for name in list(self.store.leases):
+    async def close(self, now: float = 0.0) -> None:
+        """Put open visits back, without a mark against them. Their requests may have been made all the same."""
+        for name, visit in list(self.store.leases.items()):
+            host = self._host(visit.link.host)
+            host.free_at = max(host.free_at, max(now, self._clock) + max(host.delay, self._delay))
             self._end(name)
             if name in self.store.entries:
                 self._enqueue(self.store.entries[name])
@@ -130,18 +132,6 @@ class MemoryFrontier(MemoryLedger):
         if named and entry is not None:
             self._forget_ban(urls.origin(link.url))
         return self._accept(name, entry, link, now)
-
-    def _take_back_named(self, seed: Link) -> None:
-        host = self.store.hosts.get(seed.host)
-        if host is not None and rules.passing(host.aside):
-            self._take_back(host)
-            self._forget_ban(urls.origin(seed.url))
-
-    def _may_enter(self, entry: Entry, link: Link, *, named: bool) -> bool:
-        host = self.store.hosts.get(link.host)
-        if host is not None and host.aside is not None:
-            return False
-        return rules.may_enter(entry.state, visited=entry.seq > 0, named=named)
 
     def _accept(self, name: Name, known: Entry | None, link: Link, now: float) -> bool:
         """True for a URL that was never accepted before, and is now."""

@@ -91,6 +91,18 @@ class MemoryLedger(MemoryReader):
         if copy is not None and copy.access == "none":
             del self.store.robots[origin]
 
+    def _take_back_named(self, seed: Link) -> None:
+        host = self.store.hosts.get(seed.host)
+        if host is not None and rules.passing(host.aside):
+            self._take_back(host)
+            self._forget_ban(urls.origin(seed.url))
+
+    def _may_enter(self, entry: Entry, link: Link, *, named: bool) -> bool:
+        host = self.store.hosts.get(link.host)
+        if host is not None and host.aside is not None:
+            return False
+        return rules.may_enter(entry.state, visited=entry.seq > 0, named=named)
+
     # -- small steps -------------------------------------------------------------------------------------------
 
     def _next_seq(self) -> int:

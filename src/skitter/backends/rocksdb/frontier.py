@@ -52,24 +52,25 @@ class RocksFrontier(RocksReader):
             undo.callback(store.close)
             shard = Shard(store, self._settings, self._number, self._shards)
             hand = undo.enter_context(closing(Hand(self._path / "hand")))
-            opened = recovery.recover(shard, hand.read(), now)
-            shard.commit(now)
+            with shard.step(now):
+                opened = recovery.recover(shard, hand.read(), now)
             hand.write(None)
             remove_saved(self._path)
             undo.pop_all()
         self._shard, self._hand, self._clock = shard, hand, now
         return opened
 
-    async def close(self) -> None:
+    async def close(self, now: float = 0.0) -> None:
         """Put open visits back, keep the filter, and let go of the directory."""
         shard, self._shard = self._shard, None
         if shard is None:
             return
         try:
             if not shard.broken:
-                recovery.give_back(shard)
-                shard.seen.save(shard.batch)
-                shard.commit(self._clock)
+                now = max(now, self._clock)
+                with shard.step(now):
+                    recovery.give_back(shard, now)
+                    shard.seen.save(shard.batch)
                 shard.store.sync()
         finally:
             self._let_go(shard)
@@ -102,28 +103,25 @@ class RocksFrontier(RocksReader):
         shard = self._open_shard
         before = shard.counts.added
         shard.seen.rebuild()
-        adding.add(shard, links, refused, now)
-        shard.commit(now)
+        with shard.step(now):
+            adding.add(shard, links, refused, now)
         return shard.counts.added - before
 
     async def lease(self, limit: int, now: float) -> list[Visit]:
         """Hand out what may be visited now."""
         shard = self._open_shard
         shard.seen.rebuild()
-        visits = leasing.lease(shard, limit, now)
-        if shard.has_changes:
-            shard.commit(now)
-        return visits
+        with shard.step(now, counts_matter=False):
+            return leasing.lease(shard, limit, now)
 
     async def settle(self, settlements: Sequence[Settlement], mark: Mark, now: float) -> list[bool]:
         """Close visits with all that came of them."""
         shard = self._open_shard
-        shard.counts.elapsed += max(0.0, now - self._clock)
-        self._clock = max(now, self._clock)
-        shard.ledger.mark = mark
-        settled = settling.settle(shard, settlements, now)
-        shard.commit(now)
-        return settled
+        with shard.step(now):
+            shard.counts.elapsed += max(0.0, now - self._clock)
+            self._clock = max(now, self._clock)
+            shard.ledger.mark = mark
+            return settling.settle(shard, settlements, now)
 
     async def next_due(self, now: float) -> float | None:
         """The earliest host clock or retry."""
@@ -140,18 +138,17 @@ class RocksFrontier(RocksReader):
     async def forwarded(self, ids: Sequence[int]) -> None:
         """Forget what its owner has."""
         shard = self._open_shard
-        for key in map(number8, ids):
-            if shard.batch.get("outbox", key) is not None:
-                shard.batch.delete("outbox", key)
-                shard.counts.outbox -= 1
-        shard.commit(self._clock)
+        with shard.step(self._clock):
+            for key in map(number8, ids):
+                if shard.batch.get("outbox", key) is not None:
+                    shard.batch.delete("outbox", key)
+                    shard.counts.outbox -= 1
 
     async def reopen(self, mark: Mark, now: float) -> int:
         """Pages that the archive has lost are pending again."""
         shard = self._open_shard
-        gone = recovery.reopen(shard, mark)
-        shard.commit(now)
-        return gone
+        with shard.step(now):
+            return recovery.reopen(shard, mark)
 
     # -- what its owner knows better ---------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ def recover(shard: Shard, hand: bytes, now: float) -> Opened:
     for id16, packed in list(shard.store.scan_all("leases")):
         visit = decode_visit(packed)
         host8, state = shard.host(visit.link.host)
-        state.free_at = max(state.free_at, now + (state.delay or shard.delay))
+        state.free_at = max(state.free_at, now + max(state.delay, shard.delay))
         shard.leases[id16] = visit
         shard.end(id16)
         shard.counts.lost += 1
@@ -47,9 +47,12 @@ def _recover(shard: Shard, id16: bytes, visit: Visit, *, in_hand: bool, now: flo
     return given_up
 
 
-def give_back(shard: Shard) -> None:
-    """Open visits are pending again, without a mark against them."""
-    for id16 in list(shard.leases):
+def give_back(shard: Shard, now: float) -> None:
+    """Open visits are pending again, without a mark against them. Their requests may have been made all the same."""
+    for id16, visit in list(shard.leases.items()):
+        host8, state = shard.host(visit.link.host)
+        state.free_at = max(state.free_at, now + max(state.delay, shard.delay))
+        shard.hosts.touch(host8, state)
         entry = shard.leased.get(id16)
         shard.end(id16)
         if entry is not None:

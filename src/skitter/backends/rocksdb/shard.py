@@ -1,12 +1,13 @@
 """One open shard: its parts, and the small steps that keep entries, hosts, queues and counts in agreement.
 
-The verbs (adding, leasing, settling, recovery) are made of these steps. A step changes memory and the batch; `commit` makes
-what a verb did durable in one write. If that fails, memory is ahead of the disk and the shard refuses further work:
-the truth is on the disk, and whoever opens it next finds all that was acknowledged.
+The verbs (adding, leasing, settling, recovery) change memory and the batch inside one `step`, which makes all of it durable
+in one write. If anything in it fails, memory is ahead of the disk and the shard refuses further work: the truth is on the
+disk, and whoever opens it next finds all that was acknowledged.
 """
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from skitter import urls
@@ -79,19 +80,25 @@ class Shard:
         self.drain = b""  # the host whose suspected visit waits until nothing is in flight
         self.broken = False
 
-    def commit(self, now: float) -> None:
-        """Put the changed hosts where they belong, and make everything since the last commit durable."""
+    @contextmanager
+    def step(self, now: float, *, counts_matter: bool = True) -> Iterator[None]:
+        """All or nothing: what is changed inside becomes durable together at the end, or never if anything raises."""
         if self.broken:
             raise StateError(
-                f"a write to {self.store.path} has failed; open the crawl again, what was settled is safe"
+                f"a change to {self.store.path} has failed; open the crawl again, what was settled is safe"
             )
         self.broken = True
+        yield
+        if counts_matter or self.has_changes:
+            self._commit(now)
+        self.broken = False
+
+    def _commit(self, now: float) -> None:
         for host8, state in self.hosts.touched.items():
             self.agenda.place(host8, state, room=self.has_room(host8), now=now)
         self.hosts.save()
         self.batch.put("default", b"ledger", encode(self.ledger))
         self.store.commit(self.batch)
-        self.broken = False
         self.hosts.saved()
         self.queue.trim()
         self.rules_until.trim()
