@@ -84,7 +84,10 @@ def test_the_user_agent_names_the_program_and_whom_to_reach():
         == f"Skitter/{version} (+https://a.example/bot)"
     )
     assert user_agent(FetchSettings(contact="me@a.example")) == f"Skitter/{version} (me@a.example)"
-    assert user_agent(FetchSettings(user_agent="ExampleBot/1.0 (+x)")) == f"ExampleBot/1.0 (+x) Skitter/{skitter.__version__}"
+    assert (
+        user_agent(FetchSettings(user_agent="ExampleBot/1.0 (+x)"))
+        == f"ExampleBot/1.0 (+x) Skitter/{skitter.__version__}"
+    )
 
 
 def test_without_a_contact_the_user_agent_says_so():
