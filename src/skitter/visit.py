@@ -237,6 +237,8 @@ async def _fetch_robots(visit: Visit, at: Stations) -> Finished:
     answer = robots.RobotsAnswer(origin=link.origin, outcome=outcome, hops=link.hops, retry_after=asked)
     previous = await at.frontier.robots(link.origin)
     meaning = robots.judge(answer, previous, at.settings.robots, now, at.jitter())
+    if status_of(outcome) == 429 and meaning.copy:  # "too many requests" is said of the whole host
+        asked = max(asked or 0.0, meaning.copy.held - now)
 
     # The host that answered may be another than the origin's, with rules of its own, and old ones hold while new are read.
     own = await at.permissions.rules(urls.origin(link.url))
