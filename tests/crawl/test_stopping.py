@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -197,3 +198,39 @@ def test_an_archive_shortened_by_a_loss_of_power_is_fetched_again(server, tmp_pa
     assert left.keys == keys(server.truth("any", 1).pages)
     assert_all_readers_agree(*archives(tmp_path / "c"))
     assert json.loads(output)["counts"]["pages"] == len(left.keys)
+
+
+def test_a_host_that_could_not_be_crawled_is_tried_again_when_its_seed_is_named_again(server, tmp_path):
+    """Whoever forgot --allow-private need not start another crawl."""
+    resolve = [f"--resolve={host}:{address}" for host, address in server.web.resolve_map().items()]
+    first = skitter(
+        "crawl", *server.seeds(1), "-o", tmp_path / "c", "--scope=any", "--delay=0s", "--json", *resolve
+    )
+    output, errors = first.communicate(timeout=60)
+    assert first.returncode == 1, errors
+    assert "--allow-private" in errors
+    again = crawl_command(server, tmp_path / "c", "--json")
+    output, errors = again.communicate(timeout=120)
+    assert again.returncode == 0, errors
+    assert state_of(tmp_path / "c").keys == keys(server.truth("any", 1).pages)
+    assert json.loads(output)["counts"]["hosts_aside"] == 0
+
+
+def test_requests_that_are_broken_off_are_in_the_log_and_owed_their_delay(server, tmp_path):
+    """Stopped at once with a request in flight: the server may be at work on it still."""
+    had = len(server.log())
+    child = crawl_command(server, tmp_path / "c", "--delay=2s")
+    wait_for_requests(server, 2, child)
+    os.kill(child.pid, signal.SIGINT)
+    os.kill(child.pid, signal.SIGINT)
+    child.communicate(timeout=60)
+    resumed = skitter("resume", tmp_path / "c", "--max-time=4s", "--json")
+    resumed.communicate(timeout=60)
+    requests = server.log()[had:]
+    for host in {request.host for request in requests}:
+        starts = [request.start for request in requests if request.host == host]
+        assert all(after - before >= 2.0 - 0.01 for before, after in pairwise(starts)), host
+    lines = [
+        json.loads(line) for line in (tmp_path / "c" / "log" / "requests-00.jsonl").read_text().splitlines()
+    ]
+    assert len(lines) >= len(requests)

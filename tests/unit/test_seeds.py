@@ -140,3 +140,10 @@ def test_no_bytes_make_it_raise(data):
 def test_no_argument_makes_it_raise(text):
     (seed,) = named([text])
     assert isinstance(seed, Link | BadSeed)
+
+
+def test_meta_that_cannot_be_stored_is_a_bad_seed_and_costs_no_other():
+    lines = b'{"url": "http://a.test/", "meta": {"n": 123456789012345678901234567890}}\nhttp://b.test/\n'
+    first, second = read(io.BytesIO(lines), "seeds.jsonl")
+    assert isinstance(first, BadSeed)
+    assert second.url == "http://b.test/"
