@@ -17,7 +17,7 @@ from skitter.settings import Settings
 
 Judged = tuple[Link, Reason | None]
 
-_REMEMBERED = 50_000  # judgements; about 30 MB when full
+_REMEMBERED = 20_000  # judgements; about 12 MB when full
 _LONGEST_HREF = (
     16_384  # characters: nobody fetches what is longer, and it is worth neither a record nor memory
 )
