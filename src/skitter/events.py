@@ -31,7 +31,7 @@ class Requested(Struct, frozen=True, tag=True):
 
 
 class Lost(Struct, frozen=True, tag=True):
-    """A visit was open when the process died; it is pending again."""
+    """A visit was open when the process died or was stopped at once. Its request may have been made; it is pending again."""
 
     url: str
     host: str

@@ -23,6 +23,20 @@ def overrides(server):
     return HASTY | {"fetch.resolve": resolve, "per_host": 8}
 
 
+def assert_the_rest_is_found(server, path):
+    """Go on with a crawl that was left: nothing was lost, and nothing counts as lost."""
+
+    async def go_on():
+        run = skitter.crawl(directory=path, **overrides(server))
+        async for _page in run:
+            pass
+        return await read_back(path, run.report, [])
+
+    left = asyncio.run(go_on())
+    assert left.keys == keys(server.truth().pages)
+    assert left.report.counts.lost == 0
+
+
 def test_every_page_comes_once_with_its_text_and_the_report_at_the_end(server):
     async def main():
         run = skitter.crawl(server.seeds()[0], **overrides(server))
@@ -62,15 +76,7 @@ def test_leaving_the_loop_early_drains_and_the_crawl_can_go_on(server, tmp_path)
     assert report.outcome == "interrupted"
     assert report.counts.leased == 0
 
-    async def second():
-        run = skitter.crawl(directory=tmp_path / "c", **overrides(server))
-        async for _page in run:
-            pass
-        return await read_back(tmp_path / "c", run.report, [])
-
-    left = asyncio.run(second())
-    assert left.keys == keys(server.truth().pages)
-    assert left.report.counts.lost == 0
+    assert_the_rest_is_found(server, tmp_path / "c")
 
 
 def test_leaving_the_loop_stops_the_crawl_by_itself(server):
@@ -93,15 +99,7 @@ def test_a_program_may_end_right_after_leaving_the_loop(server, tmp_path, capfd)
     asyncio.run(main())
     assert "Traceback" not in capfd.readouterr().err
 
-    async def rest():
-        run = skitter.crawl(directory=tmp_path / "c", **overrides(server))
-        async for _page in run:
-            pass
-        return await read_back(tmp_path / "c", run.report, [])
-
-    left = asyncio.run(rest())
-    assert left.keys == keys(server.truth().pages)
-    assert left.report.counts.lost == 0
+    assert_the_rest_is_found(server, tmp_path / "c")
 
 
 def test_async_with_waits_until_everything_is_saved(server):
