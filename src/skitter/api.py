@@ -80,6 +80,7 @@ _FLAGS = {
     "delay": "politeness.delay",
     "per_host": "politeness.per_host",
     "concurrency": "crawl.concurrency",
+    "shards": "crawl.shards",
     "user_agent": "fetch.user_agent",
     "contact": "fetch.contact",
     "allow_private": "fetch.allow_private",
@@ -103,6 +104,7 @@ class Run:
         self._crawl: Crawl | None = None
         self._pages: asyncio.Queue[Page | None] = asyncio.Queue()
         self._left = False
+        self._paused = False
 
     @property
     def report(self) -> Report:
@@ -136,7 +138,7 @@ class Run:
         self._left = True
         if self._crawl is not None:
             self._crawl.stop()
-            self._crawl.shard.resume_leasing()
+            self._crawl.team.go_on()
 
     async def next_page(self) -> Page | None:
         """The next page that has become durable; None at the end. What broke the crawl is raised here."""
@@ -146,8 +148,9 @@ class Run:
         page = await self._pages.get()
         if page is None and self._work is not None:
             await self._work
-        if self._crawl is not None and self._crawl.shard.paused and self._pages.qsize() < _AHEAD // 2:
-            self._crawl.shard.resume_leasing()
+        if self._crawl is not None and self._paused and self._pages.qsize() < _AHEAD // 2:
+            self._paused = False
+            self._crawl.team.go_on()
         return page
 
     async def _run(self) -> Report:
@@ -166,7 +169,8 @@ class Run:
         if isinstance(event, Settled) and event.page is not None and not self._left:
             self._pages.put_nowait(event.page)
             if self._crawl is not None and self._pages.qsize() >= _AHEAD:
-                self._crawl.shard.paused = True
+                self._paused = True
+                self._crawl.team.pause()
 
 
 class _Loop:

@@ -2,8 +2,9 @@
 
 import dataclasses
 import random
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from heapq import heappush, heappushpop
 from pathlib import Path
@@ -22,111 +23,114 @@ from skitter.fetch.http import HttpFetcher
 from skitter.fetch.request import user_agent
 from skitter.links import LinkJudge
 from skitter.log import RequestLog
-from skitter.model import HostRecord, Link
+from skitter.model import HostRecord, Link, Stop
 from skitter.permission import Permissions
 from skitter.ports import Clock, Records
 from skitter.process import raise_open_files
-from skitter.report import Report
+from skitter.report import TOP_HOSTS, WARNINGS, Report, Run
 from skitter.robots import product_token
 from skitter.scope import Scope
 from skitter.seeds import BadSeed
-from skitter.settings import Settings, SettingsError
-from skitter.shard import Shard, Stop
-from skitter.visit import Stations
+from skitter.settings import Settings
+from skitter.shard import Shard
+from skitter.sharded import ShardedRecords
+from skitter.team import Team
+from skitter.visit import Shared, Stations
 
-_TOP_HOSTS = 20
-_WARNINGS = 100  # repeated in the report; all of them are in the log
 _RULES_CACHED = 10_000  # parsed robots.txt files
 _FILES_BESIDES_SOCKETS = 256  # the store's tables, the archive, logs
-_EXIT_CODES = {Stop.DONE: 0, Stop.LIMIT: 3, Stop.DISK: 4, Stop.INTERRUPTED: 130}
 
 
 class Crawl:
-    """A crawl directory at work: offer it seeds, run it, read the report."""
+    """A crawl directory at work in this process: offer it seeds, run it, read the report."""
 
-    def __init__(self, shard: Shard, stations: Stations, events: Events, directory: CrawlDirectory) -> None:
-        self.shard = shard
-        self.settings = stations.settings
+    def __init__(self, team: Team, settings: Settings, events: Events, directory: CrawlDirectory) -> None:
+        self.team = team
+        self.settings = settings
         self.directory = directory
-        self.stations = stations
         self.events = events
         self._warnings: list[str] = []
         events.subscribe(self._remember)
 
     async def seed(self, seeds: Iterable[Link | BadSeed]) -> int:
         """Offer seeds; says how many were new."""
-        return await self.shard.add_seeds(seeds)
+        return await self.team.add_seeds(seeds)
 
     async def run(self) -> Report:
         """Crawl until it is done or told to stop."""
-        clock = self.stations.clock
-        started, began, had = clock.now(), clock.monotonic(), self.shard.counts.pages
-        stop = await self.shard.run()
-        elapsed = clock.monotonic() - began
-        counts = self.shard.counts
-        exit_code = 1 if stop is Stop.DONE and not counts.pages else _EXIT_CODES[stop]
-        return Report(
-            outcome=stop.value,
-            exit_code=exit_code,
-            started=started,
-            ended=clock.now(),
-            elapsed=elapsed,
-            pages_per_second=(counts.pages - had) / elapsed if elapsed else 0.0,
-            counts=counts,
+        run = Run(time.time(), time.monotonic(), self.team.counts.pages)
+        stop = await self.team.run()
+        return run.report(
+            stop,
+            self.team.counts,
+            (time.time(), time.monotonic()),
             directory=str(self.directory.path),
-            hosts=await top_hosts(self.stations.frontier),
+            hosts=await top_hosts(self.team),
             warnings=self._warnings,
-            caches=self.stations.statistics(),
+            caches=self.team.statistics(),
         )
 
     def stop(self, why: Stop = Stop.INTERRUPTED) -> None:
         """Finish what is in flight, save, and let `run` return."""
-        self.shard.stop(why)
+        self.team.stop(why)
 
     def _remember(self, event: Event) -> None:
-        if isinstance(event, Warned) and len(self._warnings) < _WARNINGS:
+        if isinstance(event, Warned) and len(self._warnings) < WARNINGS:
             self._warnings.append(event.text)
 
 
 @asynccontextmanager
 async def opened(path: Path, settings: Settings, events: Events) -> AsyncIterator[Crawl]:
-    """Take a crawl directory, new or old, and give it back at the end, whatever happens."""
+    """Take a crawl directory, new or old, with all its shards, and give it back at the end, whatever happens."""
     directory = CrawlDirectory(path)
-    if directory.exists and (section := directory.changed_for_good(settings)):
-        raise SettingsError(
-            f"the settings in [{section}] differ from those {path} was made with, and would no longer find its URLs; "
-            f"leave them as they are in {directory.settings_file}, or start another crawl with -o"
-        )
+    settings = directory.fitted(settings, workers=1)
     directory.prepare()
     with directory.locked():
         directory.write_settings(settings)
-        settings = _fitted(settings, events)
-        request_log = RequestLog(directory.request_log(0))
-        events.subscribe(request_log)
-        try:
+        shards = range(settings.crawl.shards)
+        async with manned(directory, shards, settings, events) as team:
+            yield Crawl(team, settings, events, directory)
+
+
+@asynccontextmanager
+async def manned(
+    directory: CrawlDirectory, shards: Sequence[int], settings: Settings, events: Events
+) -> AsyncIterator[Team]:
+    """Some shards of a crawl, open and ready to run in this process."""
+    settings = _fitted(settings, events)
+    at = _shared(directory, settings, SystemClock())
+    async with AsyncExitStack() as stack:
+        members = []
+        for number in shards:
+            request_log = RequestLog(directory.request_log(number))
+            stack.callback(request_log.close)
+            own_events = Events(request_log, events.emit)
             if request_log.repaired:
                 events.emit(Warned(request_log.repaired))
-            stations = wire(directory, settings, SystemClock())
-            shard = Shard(stations, events, directory)
-            crawl = Crawl(shard, stations, events, directory)
-            try:
-                await shard.open()
-                yield crawl
-            finally:
-                await shard.close()
-        finally:
-            request_log.close()
+            members.append(Shard(_own(at, directory, number), own_events, directory, number))
+        team = Team(members, at, events, directory)
+        stack.push_async_callback(team.close)
+        await team.open()
+        yield team
 
 
-def wire(directory: CrawlDirectory, settings: Settings, clock: Clock) -> Stations:
-    """The stations of shard 0 of 1."""
-    agent = user_agent(settings.fetch)
-    frontier = RocksFrontier(directory.state(0), settings)
+def _shared(directory: CrawlDirectory, settings: Settings, clock: Clock) -> Shared:
     scope = Scope(settings.scope, directory.roots())
     names = MemoryCache(settings.fetch.dns_cache, clock)
+    fetcher = HttpFetcher(settings.fetch, names, clock)
+    return Shared(
+        settings=settings, fetcher=fetcher, scope=scope, links=LinkJudge(settings, scope), clock=clock
+    )
+
+
+def _own(at: Shared, directory: CrawlDirectory, shard: int) -> Stations:
+    """The stations of one shard."""
+    settings, clock = at.settings, at.clock
+    agent = user_agent(settings.fetch)
+    frontier = RocksFrontier(directory.state(shard), settings, shard=shard, shards=settings.crawl.shards)
     archive = WarcArchive(
         directory.archive,
-        0,
+        shard,
         settings.archive,
         clock,
         software=f"Skitter/{__version__}",
@@ -136,11 +140,11 @@ def wire(directory: CrawlDirectory, settings: Settings, clock: Clock) -> Station
     return Stations(
         settings=settings,
         frontier=frontier,
-        fetcher=HttpFetcher(settings.fetch, names, clock),
+        fetcher=at.fetcher,
         archive=archive,
-        scope=scope,
+        scope=at.scope,
         permissions=Permissions(frontier, MemoryCache(_RULES_CACHED, clock), clock, product_token(agent)),
-        links=LinkJudge(settings, scope),
+        links=at.links,
         duplicates=Duplicates(frontier, settings.dedup),
         clock=clock,
         dice=random.Random(),  # noqa: S311  jitter is no secret
@@ -169,13 +173,14 @@ def _fitted(settings: Settings, events: Events) -> Settings:
     )
 
 
-async def top_hosts(frontier: Records) -> list[HostRecord]:
+async def top_hosts(team: Team) -> list[HostRecord]:
     """The hosts with the most pages."""
     top: list[tuple[int, int, str, HostRecord]] = []
-    async for host in frontier.hosts():
-        (heappush if len(top) < _TOP_HOSTS else heappushpop)(
-            top, (host.pages, host.requests, host.host, host)
-        )
+    for shard in team.shards.values():
+        async for host in shard.frontier.hosts():
+            (heappush if len(top) < TOP_HOSTS else heappushpop)(
+                top, (host.pages, host.requests, host.host, host)
+            )
     return [host for *_, host in sorted(top, reverse=True)]
 
 
@@ -200,4 +205,6 @@ def open_reader(path: Path) -> Reader:
     """Read what a crawl has so far."""
     directory = CrawlDirectory(path)
     settings = directory.read_settings()
-    return Reader(settings, directory, open_state(directory.state(0)), ArchiveReader(directory.archive))
+    shards = [open_state(directory.state(number)) for number in range(max(1, settings.crawl.shards))]
+    records = shards[0] if len(shards) == 1 else ShardedRecords(shards)
+    return Reader(settings, directory, records, ArchiveReader(directory.archive))

@@ -2,11 +2,13 @@
 
     crawl.toml · roots.txt · lock · state/NN/ · archive/NN-*.warc.gz · log/requests-NN.jsonl
 
-Only `crawl` and `resume` take the lock; everything that reads works while a crawl runs.
+Only `crawl` and `resume` take the lock; everything that reads works while a crawl runs. NN is the number of a shard.
 """
 
+import dataclasses
 import fcntl
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,13 +17,14 @@ from typing import BinaryIO
 import msgspec
 
 from skitter.ports import StateError
-from skitter.settings import Settings
+from skitter.settings import Settings, SettingsError
 from skitter.settings.file import dump, load
 
 # What a crawl directory can hold before its settings are written.
 _OURS = frozenset({"archive", "crawl.toml.new", "lock", "log", "roots.txt", "state"})
 # What may not change once a crawl is made: keys would no longer find their records.
 FIXED = ("urls",)
+_ORPHANS = 30.0  # seconds that the workers of a dead parent are waited for
 
 
 class CrawlDirectory:
@@ -54,7 +57,7 @@ class CrawlDirectory:
             raise StateError(
                 f"{self.path} is not empty and holds no crawl (there is {min(strangers)} in it); name another directory with -o"
             )
-        if not self.state(0).exists() and any(self.archive.glob("*.warc.gz")):
+        if not any(self.path.glob("state/*")) and any(self.archive.glob("*.warc.gz")):
             raise StateError(
                 f"{self.archive} holds an archive, but its state in {self.state(0)} is gone; move the archive away, "
                 "bring the state back, or start another crawl with -o"
@@ -63,22 +66,32 @@ class CrawlDirectory:
             folder.mkdir(parents=True, exist_ok=True)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the crawl: one process at a time. The lock goes with the process, however it ends."""
+    def locked(self) -> Iterator[int]:
+        """Hold the crawl: one run at a time. The lock is a file descriptor, and goes with the last process that has it."""
         handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
+            self._lock(handle)
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+            yield handle
+        finally:
+            os.close(handle)
+
+    def _lock(self, handle: int) -> None:
+        patience = time.monotonic() + _ORPHANS
+        while True:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                owner = os.read(handle, 32).decode(errors="replace").strip()
+                owner = os.pread(handle, 32, 0).decode(errors="replace").strip()
+                # Workers whose parent was killed give their shards back and go. That takes a moment.
+                if not _alive(owner) and time.monotonic() < patience:
+                    time.sleep(0.05)
+                    continue
                 raise StateError(
                     f"{self.path} is in use by process {owner or 'unknown'}; wait for it, stop it, or choose another directory with -o"
                 ) from None
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
-            yield
-        finally:
-            os.close(handle)
+            return
 
     def read_settings(self) -> Settings:
         """The settings the crawl was made with."""
@@ -94,10 +107,27 @@ class CrawlDirectory:
         draft.write_text(dump(settings), encoding="utf-8")
         draft.replace(self.settings_file)
 
-    def changed_for_good(self, settings: Settings) -> str:
-        """The section that differs from what the crawl was made with and may not; empty when all is well."""
-        made_with = self.read_settings()
-        return next((name for name in FIXED if getattr(settings, name) != getattr(made_with, name)), "")
+    def fitted(self, settings: Settings, workers: int) -> Settings:
+        """The settings with the number of shards that the crawl has, or is made with: one per worker unless they say so.
+
+        Raises SettingsError where they differ from what the crawl was made with and may not.
+        """
+        shards = settings.crawl.shards or workers
+        if self.exists:
+            made_with = self.read_settings()
+            for section in FIXED:
+                if getattr(settings, section) != getattr(made_with, section):
+                    raise SettingsError(self._fixed(f"the settings in [{section}] differ"))
+            shards = max(1, made_with.crawl.shards)
+            if settings.crawl.shards not in (0, shards):
+                raise SettingsError(self._fixed(f"crawl.shards = {settings.crawl.shards} differs"))
+        return dataclasses.replace(settings, crawl=dataclasses.replace(settings.crawl, shards=shards))
+
+    def _fixed(self, what: str) -> str:
+        return (
+            f"{what} from what {self.path} was made with, and would no longer find its URLs; "
+            f"leave it as it is in {self.settings_file}, or start another crawl with -o"
+        )
 
     def write_statistics(self, statistics: Mapping[str, Mapping[str, float]]) -> None:
         """Leave the numbers of what is only in memory for `status`, which is another process."""
@@ -122,6 +152,7 @@ class CrawlDirectory:
     def add_roots(self, roots: Iterable[str]) -> None:
         """Remember further roots, before anything depends on them."""
         with self.roots_file.open("a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # every worker adds to it
             _cut_torn_line(file)
             file.write("".join(f"{root}\n" for root in roots).encode())
 
@@ -134,3 +165,13 @@ def _cut_torn_line(file: BinaryIO) -> None:
     if file.read(1) != b"\n":
         file.seek(0)
         file.truncate(file.read().rfind(b"\n") + 1)
+
+
+def _alive(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return True

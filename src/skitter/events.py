@@ -1,6 +1,6 @@
 """What happened, as typed events. The log, the request log, progress and reports are readers of this one stream."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -61,6 +61,12 @@ class ScopeWidened(Struct, frozen=True, tag=True):
     target: str
 
 
+class RootsAdded(Struct, frozen=True, tag=True):
+    """Seeds were taken into the scope; whoever judges links elsewhere has to know."""
+
+    roots: Sequence[str]
+
+
 class Settled(Struct, frozen=True, tag=True):
     """A visit is over and durable."""
 
@@ -83,7 +89,9 @@ class Stopped(Struct, frozen=True, tag=True):
     counts: Counts
 
 
-Event = Opened | Requested | Lost | Deferred | SetAside | ScopeWidened | Settled | Warned | Stopped
+Event = (
+    Opened | Requested | Lost | Deferred | SetAside | ScopeWidened | RootsAdded | Settled | Warned | Stopped
+)
 Reader = Callable[[Event], None]
 
 

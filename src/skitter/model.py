@@ -317,6 +317,15 @@ class HostRecord(Struct, frozen=True, kw_only=True):
     aside: Reason | None = None
 
 
+class Stop(StrEnum):
+    """Why a crawl ended."""
+
+    DONE = "done"
+    LIMIT = "limit"
+    INTERRUPTED = "interrupted"
+    DISK = "disk"
+
+
 class Counts(Struct, kw_only=True):
     """The crawl in numbers, kept durable with every commit, so that they are the same whoever asks and whenever."""
 

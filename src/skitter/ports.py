@@ -172,8 +172,8 @@ class Frontier(Records, Protocol):
         """When `lease` may give something that it does not give now; None when nothing waits (in flight aside)."""
         ...
 
-    async def outbox(self, limit: int) -> list[tuple[int, Link]]:
-        """Links for other shards that are not forwarded yet, oldest first."""
+    async def outbox(self, limit: int, after: int = 0) -> list[tuple[int, Link]]:
+        """Links for other shards that are not forwarded yet, oldest first, those behind the id `after`."""
         ...
 
     async def forwarded(self, ids: Sequence[int]) -> None:

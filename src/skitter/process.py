@@ -4,10 +4,8 @@ import asyncio
 import ctypes
 import resource
 import sys
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from typing import Any, TypeVar
-
-import uvloop
 
 T = TypeVar("T")
 
@@ -39,6 +37,21 @@ def raise_open_files(wanted: int) -> int:
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run the program on the fast event loop."""
+    import uvloop  # noqa: PLC0415  a parent of workers does without
+
     tune_allocator()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main)
+
+
+async def unwrapped(work: Awaitable[T]) -> T:
+    """What went wrong first: tasks fail in groups, but people and exit codes know single errors."""
+    try:
+        return await work
+    except BaseExceptionGroup as group:
+        raise _first(group) from group
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    inner = group.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner

@@ -1,4 +1,4 @@
-"""The end of a run in numbers: for people as text, for programs as one JSON object."""
+"""A run in numbers: those of its parts summed up, and its end told to people as text, to programs as one JSON object."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,14 @@ from msgspec import Struct
 
 from skitter.display import amount, count, duration, moment, printable, shortened, table
 from skitter.export.records import host_record
-from skitter.model import Counts, HostRecord
+from skitter.model import Counts, HostRecord, Stop
+
+Statistics = dict[str, dict[str, float]]
+"""Caches, filters and connections in numbers, by name."""
+
+TOP_HOSTS = 20  # shown in a report
+WARNINGS = 100  # repeated in a report; all of them are in the log
+_EXIT_CODES = {Stop.DONE: 0, Stop.LIMIT: 3, Stop.DISK: 4, Stop.INTERRUPTED: 130}
 
 # What a run can come to, and what is said about it.
 OUTCOMES: Mapping[str, str] = {
@@ -34,6 +41,35 @@ class Report(Struct, frozen=True, kw_only=True):
     hosts: Sequence[HostRecord] = ()  # those with the most pages
     warnings: Sequence[str] = ()
     caches: Mapping[str, Mapping[str, float]] = {}  # by name: entries, hits, misses …
+
+
+class Run(Struct, frozen=True):
+    """A run that has begun: when, and with how many pages from earlier ones."""
+
+    started: float
+    began: float  # by the monotonic clock
+    had: int
+
+    def report(
+        self,
+        stop: Stop,
+        counts: Counts,
+        now: tuple[float, float],
+        **more: Any,  # noqa: ANN401  the fields of Report
+    ) -> Report:
+        """What it has come to. `now` is the time by both clocks."""
+        ended, monotonic = now
+        elapsed = monotonic - self.began
+        return Report(
+            outcome=stop.value,
+            exit_code=1 if stop is Stop.DONE and not counts.pages else _EXIT_CODES[stop],
+            started=self.started,
+            ended=ended,
+            elapsed=elapsed,
+            pages_per_second=(counts.pages - self.had) / elapsed if elapsed else 0.0,
+            counts=counts,
+            **more,
+        )
 
 
 def to_json(report: Report) -> str:
@@ -164,3 +200,36 @@ def cache_lines(caches: Mapping[str, Mapping[str, float]]) -> list[str]:
         name: ", ".join(f"{key} {value:,g}" for key, value in caches[name].items()) for name in sorted(caches)
     }
     return ["", "Caches", *(f"  {name}: {values}" for name, values in named.items())]
+
+
+# ------------------------------------------------------------------------------------------------ sums
+
+
+def total(parts: Sequence[Counts]) -> Counts:
+    """The counts of a crawl from those of its shards. Time passes for all of them at once."""
+    if len(parts) == 1:
+        return parts[0]
+    whole = Counts()
+    for part in parts:
+        for name in Counts.__struct_fields__:
+            value = getattr(part, name)
+            if isinstance(value, dict):
+                sums = getattr(whole, name)
+                for key, number in value.items():
+                    sums[key] = sums.get(key, 0) + number
+            elif name == "elapsed":
+                whole.elapsed = max(whole.elapsed, value)
+            else:
+                setattr(whole, name, getattr(whole, name) + value)
+    return whole
+
+
+def added_up(parts: Sequence[Statistics]) -> Statistics:
+    """Statistics of several shards or workers as one."""
+    whole: Statistics = {}
+    for part in parts:
+        for name, numbers in part.items():
+            sums = whole.setdefault(name, {})
+            for key, number in numbers.items():
+                sums[key] = sums.get(key, 0) + number
+    return whole

@@ -1,18 +1,17 @@
-"""One shard at work: lease, visit, commit; pause, drain, stop. The only TaskGroup.
+"""One shard at work: lease, visit, commit; pause, drain, stop.
 
 Three tasks share the shard. The leaser takes out visits as hosts become free and starts a task for each. The committer is
 the only one that writes: it takes what has finished, appends it to the archive, and settles it in one atomic step. The
-caretaker syncs to disk about once a second and looks after the limits. In memory a visit is in flight until it is
-settled, so limits are exact and nothing is finished that is not safe.
+caretaker syncs to disk about once a second. In memory a visit is in flight until it is settled, so limits are exact and
+nothing is finished that is not safe. How much may be in flight, and when there is nothing left to do, is for the whole
+team to say (see `team`): a shard that has nothing to do waits for links from the others.
 """
 
 import asyncio
-import shutil
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
-from enum import StrEnum
-from itertools import islice
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -23,34 +22,40 @@ from skitter.events import (
     Lost,
     Opened,
     Requested,
+    RootsAdded,
     ScopeWidened,
     SetAside,
     Settled,
-    Stopped,
-    Warned,
 )
 from skitter.model import Counts, Link, Place, Purpose, Reason, Settlement, Visit
 from skitter.ports import Mark
-from skitter.seeds import BadSeed
 from skitter.visit import Finished, Stations, make
 
-_SEED_BATCH = 1000
 _SHORTEST_NAP = 0.001  # seconds: whatever the frontier says is due, never spin
 
 
-class Stop(StrEnum):
-    """Why a crawl ended."""
+class Company(Protocol):
+    """The shards that work together, as one of them sees the whole."""
 
-    DONE = "done"
-    LIMIT = "limit"
-    INTERRUPTED = "interrupted"
-    DISK = "disk"
+    def room(self) -> int:
+        """How many visits may be taken out now."""
+        ...
+
+    def idle(self) -> None:
+        """A shard has nothing to do, and nothing in flight."""
+        ...
+
+    def committed(self, shard: "Shard") -> None:
+        """The counts of a shard have changed, and there may be room again."""
+        ...
 
 
 class Shard:
     """Runs one shard from opening to its last commit."""
 
-    def __init__(self, at: Stations, events: Events, directory: CrawlDirectory) -> None:
+    def __init__(self, at: Stations, events: Events, directory: CrawlDirectory, number: int = 0) -> None:
+        self.number = number
+        self.frontier = at.frontier
         self._at = at
         self._events = events
         self._directory = directory
@@ -59,10 +64,11 @@ class Shard:
             int, Visit
         ] = {}  # visits that are leased and not settled, by the identity of the permission
         self._finished: deque[Finished] = deque()
-        self._stop: Stop | None = None
+        self._stopping = False
         self._lease_again = asyncio.Event()
         self._commit_now = asyncio.Event()
-        self._began = at.clock.monotonic()
+        self._sync_now = asyncio.Event()
+        self._unsynced: list[asyncio.Future[None]] = []  # those who wait for the next sync
         self.counts = Counts()
         self.paused = False  # a slow reader of pages sets this; nothing new is leased meanwhile
 
@@ -73,7 +79,7 @@ class Shard:
         at, now = self._at, self._at.clock.now()
         opened = await at.frontier.open(now)
         repaired = await self._mend_archive(opened.mark, now)
-        self._events.emit(Opened(0, len(opened.lost), repaired))
+        self._events.emit(Opened(self.number, len(opened.lost), repaired))
         for visit in opened.lost:
             self._events.emit(Lost(visit.link.url, visit.link.host, visit.leased_at))
         for visit in opened.aside:
@@ -81,64 +87,54 @@ class Shard:
             self._events.emit(SetAside(visit.link.url, reason))
         self.counts = await at.frontier.counts()
 
-    async def add_seeds(self, seeds: Iterable[Link | BadSeed]) -> int:
-        """Offer seeds; the scope is measured from those that are wanted. Says how many were new.
-
-        They may come from a pipe that is slow or a file that is large: the loop stays free, and `stop` is heard.
-        """
-        waiting, new = iter(seeds), 0
-        while not self._stop and (batch := await asyncio.to_thread(list, islice(waiting, _SEED_BATCH))):
-            judged = [
-                _unusable(seed) if isinstance(seed, BadSeed) else self._at.links.seed(seed) for seed in batch
-            ]
-            wanted = [link for link, reason in judged if reason is None]
-            refused = [(link, reason) for link, reason in judged if reason is not None]
-            self._take_into_scope(wanted)
-            for link, reason in refused:
-                self._events.emit(Warned(f"seed {link.url} is not crawled: {reason.detail or reason.code}"))
-            new += await self._at.frontier.add(wanted, refused, self._at.clock.now())
+    async def add(self, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]] = ()) -> int:
+        """Take links in, safe from `kill -9`; says how many were new. Seeds among them are measured into the scope."""
+        self._take_into_scope([link for link in links if link.seed])
+        new = await self._at.frontier.add(links, refused, self._at.clock.now())
         self.counts = await self._at.frontier.counts()
+        self._lease_again.set()
         return new
 
-    async def run(self) -> Stop:
-        """Crawl until nothing is left, a limit is reached, or `stop` is called. Cancelling loses nothing either."""
-        self._began = self._at.clock.monotonic()
+    async def synced(self) -> None:
+        """Return when all that was taken in so far would survive a loss of power. Idle shards do not make one wait."""
+        waiting = asyncio.get_running_loop().create_future()
+        self._unsynced.append(waiting)
+        if not self._open:
+            self._sync_now.set()
+        await waiting
+
+    async def run(self, company: Company) -> None:
+        """Crawl until `stop` is called, and drain. Cancelling loses nothing either."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                committer = tasks.create_task(self._commit_as_visits_finish())
+                committer = tasks.create_task(self._commit_as_visits_finish(company))
                 caretaker = tasks.create_task(self._take_care())
-                why = await self._lease_while_there_is_work(tasks)
+                await self._lease_while_there_is_work(tasks, company)
                 committer.cancel()
                 caretaker.cancel()
         except asyncio.CancelledError:
-            await self._save_before_leaving()
+            await self._save_before_leaving(company)
             raise
-        except BaseExceptionGroup as group:
-            raise _first(group) from group
         await self._sync()
-        self._events.emit(Stopped(why.value, self.counts))
-        return why
 
-    def stop(self, why: Stop) -> None:
+    def stop(self) -> None:
         """Lease nothing more; what is in flight is finished and saved."""
-        self._stop = self._stop or why
+        self._stopping = True
         self._lease_again.set()
 
-    def resume_leasing(self) -> None:
-        """The reader of pages has caught up."""
-        self.paused = False
+    def wake(self) -> None:
+        """There may be room for visits again."""
         self._lease_again.set()
 
     async def close(self) -> None:
         """Give everything back. Visits that are still open are pending for the next run, without a mark against them."""
-        async with AsyncExitStack() as stack:  # each is closed, whatever becomes of the others
+        async with AsyncExitStack() as stack:  # each is closed, whatever becomes of the other
             stack.push_async_callback(self._at.frontier.close, self._at.clock.now())
             stack.push_async_callback(self._at.archive.close)
-            stack.push_async_callback(self._at.fetcher.close)
 
-    async def _save_before_leaving(self) -> None:
+    async def _save_before_leaving(self, company: Company) -> None:
         """Stopped at once: what has finished is saved, and requests that are broken off are in the log as lost."""
-        await self._commit_what_has_finished()
+        await self._commit_what_has_finished(company)
         for visit in self._open.values():
             self._events.emit(Lost(visit.link.url, visit.link.host, visit.leased_at))
 
@@ -147,46 +143,38 @@ class Shard:
         """Visits that are leased and not settled."""
         return len(self._open)
 
+    async def next_due(self) -> float | None:
+        """When there is something to do that is not done yet; None when nothing waits (in flight aside)."""
+        return await self._at.frontier.next_due(self._at.clock.now())
+
+    def statistics(self) -> dict[str, dict[str, float]]:
+        """Caches and filters in numbers, by name."""
+        return self._at.frontier.statistics() | {"rules": self._at.permissions.statistics()}
+
     # -- leasing ---------------------------------------------------------------------------------------------
 
-    async def _lease_while_there_is_work(self, tasks: asyncio.TaskGroup) -> Stop:
+    async def _lease_while_there_is_work(self, tasks: asyncio.TaskGroup, company: Company) -> None:
         frontier, clock = self._at.frontier, self._at.clock
         while True:
             self._lease_again.clear()
-            room = self._room()
+            room = self._room(company)
             for visit in await frontier.lease(room, clock.now()) if room > 0 else []:
                 self._open[id(visit)] = visit
                 tasks.create_task(self._visit(visit))
-            due = None if self._stop else await frontier.next_due(clock.now())
+            due = None if self._stopping else await frontier.next_due(clock.now())
             if due is None and not self.in_flight:
-                return await self._why_it_ends()
-            await self._sleep_until(due)
+                if self._stopping:
+                    return
+                company.idle()
+            await self._sleep_until(due, company)
 
-    async def _why_it_ends(self) -> Stop:
-        """A limit that was reached with the very last page has kept nothing back."""
-        if self._stop is Stop.LIMIT and await self._at.frontier.next_due(self._at.clock.now()) is None:
-            return Stop.DONE
-        return self._stop or Stop.DONE
+    def _room(self, company: Company) -> int:
+        return 0 if self._stopping or self.paused else company.room()
 
-    def _room(self) -> int:
-        """How many visits may be taken out now. Each may become a page, so a page limit counts them as one."""
-        if self._stop is not None or self.paused:
-            return 0
-        room, limits = self._limits.concurrency - self.in_flight, self._limits
-        if limits.max_pages is not None:
-            missing = limits.max_pages - self.counts.pages
-            if missing <= 0:
-                self.stop(Stop.LIMIT)
-            room = min(room, missing - self.in_flight)
-        if limits.max_bytes is not None and self.counts.bytes >= limits.max_bytes:
-            self.stop(Stop.LIMIT)
-            return 0
-        return room
-
-    async def _sleep_until(self, due: float | None) -> None:
+    async def _sleep_until(self, due: float | None, company: Company) -> None:
         """Until something was committed, somebody calls, or the time has come."""
         wait = None  # without room, time alone changes nothing
-        if due is not None and self._room() > 0:
+        if due is not None and self._room(company) > 0:
             wait = max(due - self._at.clock.now(), _SHORTEST_NAP)
         try:
             async with asyncio.timeout(wait):
@@ -200,18 +188,19 @@ class Shard:
 
     # -- committing ------------------------------------------------------------------------------------------
 
-    async def _commit_as_visits_finish(self) -> None:
+    async def _commit_as_visits_finish(self, company: Company) -> None:
         """Whatever has finished by the time the loop comes round is one group: no wait when idle, large when busy."""
         while True:
             await self._commit_now.wait()
             self._commit_now.clear()
-            await self._commit_what_has_finished()
+            await self._commit_what_has_finished(company)
 
-    async def _commit_what_has_finished(self) -> None:
+    async def _commit_what_has_finished(self, company: Company) -> None:
         while self._finished:
             size = min(len(self._finished), self._limits.commit_visits)
             await self._commit([self._finished.popleft() for _ in range(size)])
             self._lease_again.set()
+            company.committed(self)
 
     async def _commit(self, group: Sequence[Finished]) -> None:
         """One atomic step for a group of visits: archive first, then everything else together with its mark."""
@@ -238,6 +227,7 @@ class Shard:
         roots = [link.url for link in links if not self._at.scope.has_root(link.url)]
         if roots:
             self._directory.add_roots(roots)
+            self._events.emit(RootsAdded(roots))
         for root in roots:
             if self._at.links.widen(root) and seed is not None:
                 self._events.emit(ScopeWidened(seed.url, root))
@@ -277,25 +267,19 @@ class Shard:
 
     async def _take_care(self) -> None:
         while True:
-            await asyncio.sleep(self._limits.sync_interval)
-            self._look_at_limits()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._limits.sync_interval):
+                    await self._sync_now.wait()
             await self._sync()
 
     async def _sync(self) -> None:
+        self._sync_now.clear()
+        waiting, self._unsynced = self._unsynced, []
         await self._at.archive.sync()
         await self._at.frontier.sync()
-        with suppress(OSError):  # a full disk is no reason to fail for the sake of numbers
-            self._directory.write_statistics(self._at.statistics())
-
-    def _look_at_limits(self) -> None:
-        limits = self._limits
-        if limits.max_time is not None and self._at.clock.monotonic() - self._began >= limits.max_time:
-            self.stop(Stop.LIMIT)
-        free = shutil.disk_usage(self._directory.path).free
-        if free < limits.min_free_disk and self._stop is None:
-            text = f"only {free >> 20} MiB are free on the disk of {self._directory.path} (crawl.min_free_disk); stopping, all is safe"
-            self._events.emit(Warned(text))
-            self.stop(Stop.DISK)
+        for one in waiting:
+            if not one.done():
+                one.set_result(None)
 
     async def _mend_archive(self, mark: Mark, now: float) -> str:
         """Cut what was appended but never settled; what was settled but never reached the disk is fetched again."""
@@ -306,17 +290,6 @@ class Shard:
         return (
             f"the archive ends before its last settled record (power loss?); {again} pages are fetched again"
         )
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What went wrong first: tasks fail in groups, but people and exit codes know single errors."""
-    inner = group.exceptions[0]
-    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
-
-
-def _unusable(seed: BadSeed) -> tuple[Link, Reason]:
-    """A seed that is no URL has no key and no host, but it has a record, so that `why` can tell."""
-    return Link(url=seed.text, key=seed.text, host="", seed=True), seed.reason
 
 
 def _placed(finished: Finished, place: Place) -> Settlement:

@@ -52,29 +52,30 @@ class Finished(Struct, frozen=True):
     packed: Packed | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Stations:
-    """What a visit passes on its way. Wired once per shard, in compose."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """Stations that all shards of a process have in common."""
 
     settings: Settings
-    frontier: Frontier
     fetcher: Fetcher
-    archive: Archive
     scope: Scope
-    permissions: Permissions
     links: LinkJudge
-    duplicates: Duplicates
     clock: Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stations(Shared):
+    """What a visit passes on its way. Wired once per shard, in compose."""
+
+    frontier: Frontier
+    archive: Archive
+    permissions: Permissions
+    duplicates: Duplicates
     dice: random.Random = field(default_factory=random.Random)
 
     def jitter(self) -> float:
         """A number between -1 and 1."""
         return self.dice.uniform(-1, 1)
-
-    def statistics(self) -> dict[str, dict[str, float]]:
-        """Caches, filters and connections in numbers, by name."""
-        own = {"rules": self.permissions.statistics(), "links": self.links.statistics()}
-        return self.frontier.statistics() | self.fetcher.statistics() | own
 
 
 async def make(visit: Visit, at: Stations) -> Finished:

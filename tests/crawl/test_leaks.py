@@ -15,8 +15,8 @@ import skitter
 from skitter import seeds
 from skitter.compose import opened
 from skitter.events import Event, Events, Settled
+from skitter.model import Stop
 from skitter.process import run
-from skitter.shard import Stop
 from skitter.testing.web import Features, SyntheticWeb, serve_process
 from tests.crawl.harness import HASTY, crawl, keys, read_back, settings_for
 
@@ -166,7 +166,7 @@ def test_after_a_bug_which_is_loud_and_leaves_the_directory_free(warm, tmp_path,
 
     async def main():
         async with opened(tmp_path / "c", settings(warm), Events(middle)) as running:
-            middle.then = partial(monkeypatch.setattr, running.stations.archive, "pack", broken)
+            middle.then = partial(monkeypatch.setattr, running.team.shards[0]._at.archive, "pack", broken)
             await running.seed(seeds.named(warm.seeds(1)))
             await running.run()
 

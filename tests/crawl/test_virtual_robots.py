@@ -6,8 +6,7 @@ from itertools import pairwise
 import pytest
 
 from skitter.events import SetAside
-from skitter.model import Fault, Purpose, Reason, State
-from skitter.shard import Stop
+from skitter.model import Fault, Purpose, Reason, State, Stop
 from skitter.testing.clock import EPOCH
 from tests.crawl.virtual import (
     DAY,

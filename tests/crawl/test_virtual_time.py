@@ -7,8 +7,7 @@ from itertools import pairwise
 import pytest
 
 from skitter import urls
-from skitter.model import Fault, Level, Link, Purpose, State
-from skitter.shard import Stop
+from skitter.model import Fault, Level, Link, Purpose, State, Stop
 from skitter.testing.clock import EPOCH
 from tests.crawl.virtual import (
     DAY,

@@ -7,8 +7,7 @@ import pytest
 
 from skitter import visit
 from skitter.events import Requested, ScopeWidened, Settled
-from skitter.model import Fault, State
-from skitter.shard import Stop
+from skitter.model import Fault, State, Stop
 from tests.crawl.virtual import MEMORY, ROCKSDB, Answer, crawl, html, moved, site
 
 A, B, C = "http://a.test", "http://b.test", "http://c.test"
@@ -225,7 +224,7 @@ def test_stop_finishes_what_is_in_flight_and_takes_out_nothing_more(tmp_path, st
     pages = {url: Answer(answer.status, answer.body, takes=5.0) for url, answer in pages.items()}
 
     def meanwhile(made):
-        asyncio.get_running_loop().call_later(62.0, made.shard.stop, Stop.INTERRUPTED)
+        asyncio.get_running_loop().call_later(62.0, made.team.stop, Stop.INTERRUPTED)
 
     result = crawl(tmp_path, starts, pages, store=store, meanwhile=meanwhile)
     assert result.stop is Stop.INTERRUPTED

@@ -33,6 +33,7 @@ from skitter.model import (
     Purpose,
     Reason,
     Refused,
+    Stop,
     UrlRecord,
     Visit,
 )
@@ -41,7 +42,8 @@ from skitter.ports import Frontier
 from skitter.scope import Scope
 from skitter.settings import Settings
 from skitter.settings.file import load
-from skitter.shard import Shard, Stop
+from skitter.shard import Shard
+from skitter.team import Team
 from skitter.testing.clock import VirtualClock, run_virtual
 from skitter.visit import Stations
 
@@ -237,17 +239,18 @@ class VirtualCrawl:
             dice=random.Random(1),
         )
         self.shard = Shard(self.stations, self.events, self.directory)
+        self.team = Team([self.shard], self.stations, self.events, self.directory)
 
     async def run(self, starts: Iterable[Link | seeds.BadSeed]) -> Result:
         """Crawl to the end and read everything back."""
         frontier = self.stations.frontier
         request_log = RequestLog(self.directory.request_log(0))
         self.events.subscribe(request_log)
-        await self.shard.open()
+        await self.team.open()
         try:
-            await self.shard.add_seeds(starts)
+            await self.team.add_seeds(starts)
             began = self.clock.monotonic()
-            stop = await self.shard.run()
+            stop = await self.team.run()
             return Result(
                 stop,
                 self.clock.monotonic() - began,
@@ -260,7 +263,7 @@ class VirtualCrawl:
                 self.directory,
             )
         finally:
-            await self.shard.close()
+            await self.team.close()
             request_log.close()
 
 

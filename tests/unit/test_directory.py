@@ -94,13 +94,23 @@ def test_a_directory_without_a_crawl_says_how_to_start_one(directory):
         directory.read_settings()
 
 
-def test_only_what_makes_keys_may_not_change(directory):
-    directory.write_settings(Settings())
-    assert directory.changed_for_good(Settings()) == ""
-    for name in {field.name for field in dataclasses.fields(Settings)} - set(FIXED):
-        assert directory.changed_for_good(dataclasses.replace(Settings(), **{name: object()})) == ""
-    folded = dataclasses.replace(Settings(), urls=UrlsSettings(fold_www=True))
-    assert directory.changed_for_good(folded) == "urls"
+def test_only_what_makes_keys_and_shards_may_not_change(directory):
+    directory.write_settings(directory.fitted(Settings(), workers=3))
+    for name in {field.name for field in dataclasses.fields(Settings)} - {*FIXED, "crawl"}:
+        changed = dataclasses.replace(Settings(), **{name: object()})
+        assert getattr(directory.fitted(changed, workers=1), name) is getattr(changed, name)
+    with pytest.raises(SettingsError, match=r"\[urls\] differ"):
+        directory.fitted(dataclasses.replace(Settings(), urls=UrlsSettings(fold_www=True)), workers=1)
+    with pytest.raises(SettingsError, match=r"crawl\.shards = 2 differs"):
+        directory.fitted(load(None, {}, {"crawl.shards": 2}), workers=1)
+
+
+def test_the_number_of_shards_is_that_of_the_first_workers_unless_somebody_says_so(directory):
+    assert directory.fitted(Settings(), workers=3).crawl.shards == 3
+    assert directory.fitted(load(None, {}, {"crawl.shards": 8}), workers=3).crawl.shards == 8
+    directory.write_settings(directory.fitted(Settings(), workers=3))
+    assert directory.fitted(Settings(), workers=5).crawl.shards == 3
+    assert directory.fitted(load(None, {}, {"crawl.shards": 3}), workers=5).crawl.shards == 3
 
 
 def test_a_crawl_whose_keys_would_change_is_refused_and_left_as_it_was(directory):

@@ -20,8 +20,10 @@ LAYERS = (
     ("fetch", "parse", "dedup", "links"),
     ("visit", "export"),
     ("shard", "report"),
+    ("post", "sharded"),
+    ("team", "fleet"),
     ("compose",),
-    ("api",),
+    ("api", "worker"),
     ("cli",),
 )
 # Back ends see only these.

@@ -7,13 +7,12 @@ from itertools import count
 
 import pytest
 
-from skitter import seeds, shard
+from skitter import seeds, team
 from skitter.backends.memory import MemoryFrontier, MemoryStore
 from skitter.directory import CrawlDirectory
 from skitter.events import Lost, Opened, Requested, SetAside, Settled, Stopped, Warned
-from skitter.model import Reason, State
+from skitter.model import Reason, State, Stop
 from skitter.seeds import BadSeed
-from skitter.shard import Stop
 from skitter.testing.clock import VirtualClock, run_virtual
 from tests.crawl.virtual import Answer, VirtualCrawl, html, settings_with, site, web
 
@@ -56,9 +55,9 @@ def told(crawl, kind):
 def test_seeds_are_counted_once_and_measured_into_the_scope(ground):
     async def main():
         crawl = ground.crawl(scope__kind="host")
-        await crawl.shard.open()
-        first = await crawl.shard.add_seeds(seeds.named([f"{A}/", f"{A}/#again", f"{B}/"]))
-        return first, await crawl.shard.add_seeds(seeds.named([f"{A}/"])), crawl
+        await crawl.team.open()
+        first = await crawl.team.add_seeds(seeds.named([f"{A}/", f"{A}/#again", f"{B}/"]))
+        return first, await crawl.team.add_seeds(seeds.named([f"{A}/"])), crawl
 
     first, second, crawl = ground.run(main())
     assert (first, second) == (2, 0)
@@ -70,8 +69,8 @@ def test_seeds_are_counted_once_and_measured_into_the_scope(ground):
 def test_a_seed_that_is_refused_has_a_record_a_reason_and_a_warning_and_is_no_root(ground):
     async def main():
         crawl = ground.crawl(scope__exclude=("/private",), scope__kind="host")
-        await crawl.shard.open()
-        new = await crawl.shard.add_seeds(seeds.named([f"{A}/private/x", "no url at all", f"{B}/"]))
+        await crawl.team.open()
+        new = await crawl.team.add_seeds(seeds.named([f"{A}/private/x", "no url at all", f"{B}/"]))
         records = {record.url: record async for record in crawl.stations.frontier.urls()}
         return crawl, new, records
 
@@ -92,14 +91,14 @@ def test_a_seed_that_is_refused_has_a_record_a_reason_and_a_warning_and_is_no_ro
 
 
 def test_many_seeds_are_taken_in_batches_and_a_bad_one_costs_no_other(ground, monkeypatch):
-    monkeypatch.setattr(shard, "_SEED_BATCH", 7)
+    monkeypatch.setattr(team, "_SEED_BATCH", 7)
     bad = BadSeed("file:3", "?", Reason("seed.unusable", "no"))
     found = [bad if number == 13 else next(seeds.named([f"{A}/{number}"])) for number in range(50)]
 
     async def main():
         crawl = ground.crawl()
-        await crawl.shard.open()
-        return await crawl.shard.add_seeds(iter(found)), crawl.shard.counts
+        await crawl.team.open()
+        return await crawl.team.add_seeds(iter(found)), crawl.shard.counts
 
     new, counts = ground.run(main())
     assert new == counts.queued == 49
@@ -110,9 +109,9 @@ def test_many_seeds_are_taken_in_batches_and_a_bad_one_costs_no_other(ground, mo
 
 async def die_in_flight(crawl, starts):
     """Work until requests are in flight, and stop existing: nothing is closed or given back."""
-    await crawl.shard.open()
-    await crawl.shard.add_seeds(seeds.named(starts))
-    work = asyncio.ensure_future(crawl.shard.run())
+    await crawl.team.open()
+    await crawl.team.add_seeds(seeds.named(starts))
+    work = asyncio.ensure_future(crawl.team.run())
     await asyncio.sleep(0.1)
     work.cancel()
     await asyncio.gather(work, return_exceptions=True)
@@ -140,7 +139,7 @@ def test_closing_leaves_no_mark_on_visits_that_were_open(ground):
     async def main():
         first = ground.crawl()
         await die_in_flight(first, [f"{A}/"])
-        await first.shard.close()
+        await first.team.close()
         again = ground.crawl()
         return again, await again.run([])
 
@@ -285,8 +284,8 @@ def test_nothing_is_leased_while_paused_and_everything_after(ground):
 
     async def main():
         loop = asyncio.get_running_loop()
-        loop.call_later(2.0, setattr, crawl.shard, "paused", True)
-        loop.call_later(100.0, crawl.shard.resume_leasing)
+        loop.call_later(2.0, crawl.team.pause)
+        loop.call_later(100.0, crawl.team.go_on)
         return await crawl.run(seeds.named([f"{A}/"]))
 
     result = ground.run(main())
@@ -299,8 +298,8 @@ def test_the_first_reason_to_stop_counts_and_a_paused_shard_stops_too(ground):
 
     async def main():
         loop = asyncio.get_running_loop()
-        loop.call_later(2.0, setattr, crawl.shard, "paused", True)
-        loop.call_later(5.0, lambda: [crawl.shard.stop(why) for why in (Stop.DISK, Stop.INTERRUPTED)])
+        loop.call_later(2.0, crawl.team.pause)
+        loop.call_later(5.0, lambda: [crawl.team.stop(why) for why in (Stop.DISK, Stop.INTERRUPTED)])
         return await crawl.run(seeds.named([f"{A}/"]))
 
     result = ground.run(main())
@@ -314,7 +313,7 @@ def test_too_little_room_on_the_disk_stops_the_crawl_with_a_warning(ground, monk
     crawl = ground.crawl(crawl__sync_interval="1s", crawl__min_free_disk="1GiB")
     free = count(3 * 2**30, -(2**30))
     usage = shutil.disk_usage(ground.path)
-    monkeypatch.setattr(shard.shutil, "disk_usage", lambda _path: usage._replace(free=next(free)))
+    monkeypatch.setattr(team.shutil, "disk_usage", lambda _path: usage._replace(free=next(free)))
     result = ground.run(crawl.run(seeds.named([f"{A}/"])))
     assert result.stop is Stop.DISK
     assert result.took == pytest.approx(4.0, abs=0.5)

@@ -31,6 +31,8 @@ FLAGS: Mapping[str, Flag] = {
     "--delay": Flag("politeness.delay", "TIME"),
     "--per-host": Flag("politeness.per_host", "N"),
     "--concurrency": Flag("crawl.concurrency", "N"),
+    "--workers": Flag("crawl.workers", "N"),
+    "--shards": Flag("crawl.shards", "N"),
     "--strategy": Flag("schedule.strategy", "NAME"),
     "--user-agent": Flag("fetch.user_agent", "TEXT"),
     "--contact": Flag("fetch.contact", "TEXT"),

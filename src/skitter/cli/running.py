@@ -9,17 +9,17 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
+from itertools import zip_longest
 from pathlib import Path
 
 from skitter import report as reports
 from skitter.cli.progress import REDRAW, Progress, Screen, screen
 from skitter.cli.usage import Exit
-from skitter.compose import Crawl, opened
 from skitter.display import printable
-from skitter.events import Event, Events, Requested, Warned
+from skitter.events import Events, Warned
+from skitter.fleet.parent import Fleet, assembled
 from skitter.log import say
 from skitter.model import Link
-from skitter.process import run
 from skitter.seeds import BadSeed
 from skitter.settings import Settings
 
@@ -34,12 +34,18 @@ def crawl(
     """Crawl until it is done, at a limit or interrupted. Returns the exit code."""
     shown = screen(sys.stderr, quiet=arguments.quiet)
     _log_to(shown, verbose=arguments.verbose, quiet=arguments.quiet)
+    events = Events(say)
     try:
-        report = run(_work(settings, directory, seeds, shown))
+        with assembled(directory, settings, events, tell_requests=arguments.verbose) as fleet:
+            if not settings.fetch.contact and not settings.fetch.user_agent:
+                events.emit(Warned(_NO_CONTACT))
+            report = asyncio.run(_work(fleet, seeds, shown))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"interrupted; the state is safe\nGo on with: skitter resume {printable(str(directory))}"
         ) from None
+    finally:
+        shown.end()
     if arguments.json:
         print(reports.to_json(report))
     elif not arguments.quiet:
@@ -49,50 +55,35 @@ def crawl(
     return report.exit_code
 
 
-async def _work(
-    settings: Settings, directory: Path, seeds: Iterable[Link | BadSeed], shown: Screen
-) -> reports.Report:
-    events, watch = Events(say), Watch()
-    events.subscribe(watch)
-    try:
-        async with opened(directory, settings, events) as work:
-            if not settings.fetch.contact and not settings.fetch.user_agent:
-                events.emit(Warned(_NO_CONTACT))
-            async with _stoppable(work, shown), _watched(work, watch, shown):
-                await work.seed(seeds)
-                return await work.run()
-    finally:
-        shown.end()
+async def _work(fleet: Fleet, seeds: Iterable[Link | BadSeed], shown: Screen) -> reports.Report:
+    async with _stoppable(fleet, shown), _watched(fleet, shown):
+        return await fleet.run(seeds)
 
 
 # ------------------------------------------------------------------------------------------------ stopping
 
 
 @asynccontextmanager
-async def _stoppable(work: Crawl, shown: Screen) -> AsyncIterator[None]:
+async def _stoppable(fleet: Fleet, shown: Screen) -> AsyncIterator[None]:
     """The first signal drains, the second stops at once. Either way the state is safe."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    loop = asyncio.get_running_loop()
     # What nohup or a shell's "&" has set aside stays so.
     signals = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     asked = False
 
     def interrupt() -> None:
         nonlocal asked
-        if asked and task is not None:
-            task.cancel()
+        if asked:
+            fleet.stop_at_once()
             return
         asked = True
         shown.say("stopping: requests in flight are finished and saved; interrupt again to stop at once")
-        work.stop()
+        fleet.stop()
 
     for number in signals:
         loop.add_signal_handler(number, interrupt)
     try:
         yield
-    except asyncio.CancelledError:
-        if not asked:
-            raise
-        raise KeyboardInterrupt from None
     finally:
         for number in signals:
             loop.remove_signal_handler(number)
@@ -101,19 +92,13 @@ async def _stoppable(work: Crawl, shown: Screen) -> AsyncIterator[None]:
 # ------------------------------------------------------------------------------------------------ watching
 
 
-class Watch:
-    """What progress shows beyond the counts: how fast it goes lately, and which URLs were answered last."""
+class Rate:
+    """How fast it goes lately."""
 
     def __init__(self) -> None:
-        self._latest: deque[str] = deque(maxlen=4)
         self._pages: deque[tuple[float, int]] = deque()
 
-    def __call__(self, event: Event) -> None:
-        """Remember the URL of a request."""
-        if isinstance(event, Requested):
-            self._latest.append(event.url)
-
-    def rate(self, pages: int, now: float) -> float:
+    def of(self, pages: int, now: float) -> float:
         """Pages per second over the last seconds."""
         self._pages.append((now, pages))
         while len(self._pages) > 2 and self._pages[1][0] <= now - RATE_WINDOW:
@@ -121,39 +106,35 @@ class Watch:
         began, had = self._pages[0]
         return (pages - had) / (now - began) if now > began else 0.0
 
-    def urls(self) -> list[str]:
-        """The URLs answered last, the newest first."""
-        return list(reversed(self._latest))
 
-
-def snapshot(work: Crawl, watch: Watch, began: float, now: float) -> Progress:
+def snapshot(fleet: Fleet, rate: Rate, began: float, now: float) -> Progress:
     """The crawl as it is now. Times are monotonic."""
-    counts, limits = work.shard.counts, work.settings.crawl
-    ready = (
-        work.stations.frontier.statistics().get("agenda", {}).get("ready")
-    )  # not every frontier counts them
+    counts, accounts, limits = fleet.counts, fleet.accounts, fleet.settings.crawl
+    ready = [account.statistics.get("agenda", {}).get("ready") for account in accounts]
     return Progress(
         counts=counts,
-        in_flight=work.shard.in_flight,
-        hosts_ready=None if ready is None else int(ready),
-        rate=watch.rate(counts.pages, now),
+        in_flight=sum(account.in_flight for account in accounts),
+        hosts_ready=int(sum(hosts for hosts in ready if hosts is not None)) if ready else None,
+        rate=rate.of(counts.pages, now),
         elapsed=now - began,
         max_pages=limits.max_pages,
         max_time=limits.max_time,
         max_bytes=limits.max_bytes,
-        urls=watch.urls(),
+        urls=[
+            url for urls in zip_longest(*(account.urls[::-1] for account in accounts)) for url in urls if url
+        ],
     )
 
 
 @asynccontextmanager
-async def _watched(work: Crawl, watch: Watch, shown: Screen) -> AsyncIterator[None]:
+async def _watched(fleet: Fleet, shown: Screen) -> AsyncIterator[None]:
     """Keep the screen current."""
-    began = time.monotonic()
+    began, rate = time.monotonic(), Rate()
 
     async def redraw() -> None:
         while True:
             now = time.monotonic()
-            shown.show(snapshot(work, watch, began, now), now)
+            shown.show(snapshot(fleet, rate, began, now), now)
             await asyncio.sleep(REDRAW)
 
     task = asyncio.create_task(redraw())

@@ -256,6 +256,13 @@ class CrawlSettings:
     max_time: Seconds | None = setting(None, "stop after this time")
     max_bytes: Bytes | None = setting(None, "stop after this much was received")
     concurrency: int = setting(100, "requests in flight in all")
+    workers: int = setting(0, "processes that share the work; 0 for one per core")
+    shards: int = setting(
+        0, "parts of the crawl, each worked on by one process; fixed when it is made; 0 for one per worker"
+    )
+    worker_patience: Seconds = setting(
+        Seconds(60.0), "a worker that does not answer for so long is ended and started again"
+    )
     min_free_disk: Bytes = setting(Bytes(500 * 2**20), "stop, with the state safe, when less is free")
     commit_visits: int = setting(64, "visits that are made durable together, at most")
     sync_interval: Seconds = setting(Seconds(1.0), "between two syncs to the disk itself")

@@ -45,9 +45,10 @@ class MemoryLedger(MemoryReader):
 
     # -- links for other shards --------------------------------------------------------------------------------
 
-    async def outbox(self, limit: int) -> list[tuple[int, Link]]:
+    async def outbox(self, limit: int, after: int = 0) -> list[tuple[int, Link]]:
         """The oldest links that wait to be forwarded."""
-        return sorted(self.store.outbox.items(), key=lambda item: item[0])[:limit]
+        waiting = ((number, link) for number, link in self.store.outbox.items() if number > after)
+        return sorted(waiting, key=lambda item: item[0])[:limit]
 
     async def forwarded(self, ids: Sequence[int]) -> None:
         """Forget what its owner has."""

@@ -127,11 +127,12 @@ class RocksFrontier(RocksReader):
         """The earliest host clock or retry."""
         return leasing.next_due(self._open_shard, now)
 
-    async def outbox(self, limit: int) -> list[tuple[int, Link]]:
+    async def outbox(self, limit: int, after: int = 0) -> list[tuple[int, Link]]:
         """The oldest links that wait to be forwarded."""
         shard = self._open_shard
-        rows = list(islice(shard.store.scan("outbox", shard.first_out, b"\xff" * 9), limit))
-        if rows:
+        start = number8(after + 1) if after else shard.first_out
+        rows = list(islice(shard.store.scan("outbox", start, b"\xff" * 9), limit))
+        if rows and not after:
             shard.first_out = rows[0][0]
         return [(number_of(key), decode_link(packed)) for key, packed in rows]
 

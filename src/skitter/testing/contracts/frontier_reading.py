@@ -33,6 +33,7 @@ class ReadingContract:
         assert [sent for _, sent in waiting] == found
         assert (await owner.frontier.counts()).outbox == 3
         assert len(await owner.frontier.outbox(2)) == 2
+        assert await owner.frontier.outbox(10, after=waiting[0][0]) == waiting[1:]
         await owner.frontier.forwarded([number for number, _ in waiting[:2]])
         owner = await owner.killed()
         assert [sent for _, sent in await owner.frontier.outbox(10)] == found[2:]

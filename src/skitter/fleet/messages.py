@@ -1,0 +1,189 @@
+"""What a parent and its workers say to each other: tagged structs in MessagePack, each behind its length.
+
+Links pass through the parent without being decoded there.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+import msgspec
+from msgspec import Struct
+
+from skitter.events import Deferred, Opened, Requested, ScopeWidened, SetAside, Warned
+from skitter.model import Counts, HostRecord, Link, Stop
+from skitter.report import Statistics
+from skitter.seeds import BadSeed
+
+# ------------------------------------------------------------------------------------------------ to a worker
+
+
+class Start(Struct, frozen=True, tag=True):
+    """The first message. `life` counts the workers that were started, so that no two use the same numbers."""
+
+    directory: str
+    shards: Sequence[int]
+    workers: int
+    life: int
+    tell_requests: bool = False  # for -v
+
+
+class Seeds(Struct, frozen=True, tag=True):
+    """Seeds to be judged and brought to their owners."""
+
+    number: int
+    seeds: Sequence[Link]
+    bad: Sequence[BadSeed] = ()
+
+
+class Ask(Struct, frozen=True, tag=True):
+    """How are things? And how many pages may be stored in all."""
+
+    round: int
+    max_pages: int | None = None
+
+
+class Again(Struct, frozen=True, tag=True):
+    """These shards have a new worker: what was sent to the old one and not acknowledged may be lost."""
+
+    shards: Sequence[int]
+
+
+class Roots(Struct, frozen=True, tag=True):
+    """Roots that another worker has taken into the scope; from a worker, those that it has taken itself."""
+
+    roots: Sequence[str]
+
+
+class Halt(Struct, frozen=True, tag=True):
+    """Finish what is in flight, save, and report. `at_once`: break off what is in flight."""
+
+    why: Stop
+    at_once: bool = False
+
+
+# ------------------------------------------------------------------------------------------------ from a worker
+
+
+class Ready(Struct, frozen=True, tag=True):
+    """Its shards are open."""
+
+    counts: Counts
+
+
+class Seeded(Struct, frozen=True, tag=True):
+    """The seeds are with their owners."""
+
+    number: int
+
+
+class Idle(Struct, frozen=True, tag=True):
+    """There is nothing to do here; perhaps all is done."""
+
+
+class Account(Struct, frozen=True, tag=True):
+    """The answer to Ask."""
+
+    round: int
+    counts: Counts
+    in_flight: int
+    idle: bool  # nothing is due, or only later
+    max_pages: int | None  # as many as it may store, or already might
+    wants_pages: bool  # it has work that only this limit holds back
+    statistics: Statistics
+    urls: Sequence[str] = ()  # answered last
+
+
+class Heard(Struct, frozen=True, tag=True):
+    """Something happened that the log or the screen should tell."""
+
+    event: Opened | Deferred | SetAside | ScopeWidened | Warned | Requested
+
+
+class Ended(Struct, frozen=True, tag=True):
+    """The worker has saved everything and goes."""
+
+    why: Stop
+    counts: Counts
+    hosts: Sequence[HostRecord]
+    statistics: Statistics
+    work_left: bool
+
+
+class Broken(Struct, frozen=True, tag=True):
+    """The worker cannot go on, and another one could not either: a full disk, a store of another version."""
+
+    problem: str
+
+
+# ------------------------------------------------------------------------------------------------ from worker to worker
+
+
+class Carry(Struct, frozen=True, tag=True):
+    """Links for a shard. The number is the sender's, and comes back with the acknowledgement."""
+
+    to: int
+    sender: int  # a shard of the sending worker
+    number: int
+    size: int
+    links: msgspec.Raw
+
+
+class Carried(Struct, frozen=True, tag=True):
+    """The links of that number are safe with their owner."""
+
+    sender: int
+    number: int
+
+
+Message = (
+    Start
+    | Seeds
+    | Ask
+    | Again
+    | Roots
+    | Halt
+    | Ready
+    | Seeded
+    | Idle
+    | Account
+    | Heard
+    | Ended
+    | Broken
+    | Carry
+    | Carried
+)
+
+# ------------------------------------------------------------------------------------------------ the wire
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
+_LENGTH = 4  # bytes
+
+
+class Line:
+    """One end of the socket between a parent and a worker."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    def say(self, message: Message) -> None:
+        """Send a message. One to a worker that has died goes nowhere, and that is known soon enough."""
+        if not self._writer.is_closing():
+            body = _encode(message)
+            self._writer.write(len(body).to_bytes(_LENGTH, "big") + body)
+
+    async def hear(self) -> Message | None:
+        """The next message; None when the other end is gone."""
+        try:
+            size = int.from_bytes(await self._reader.readexactly(_LENGTH), "big")
+            return _decode.decode(await self._reader.readexactly(size))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return None
+
+    async def close(self) -> None:
+        """Say goodbye, after everything that was said."""
+        self._writer.close()
+        with suppress(ConnectionError):
+            await self._writer.wait_closed()

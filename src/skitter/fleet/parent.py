@@ -1,0 +1,440 @@
+"""The process that a person starts: one crawl to look at, however many workers there are.
+
+Each worker is a process with a socket. The parent listens to all of them, carries links between them, asks everybody how
+things are several times a second, and decides from the answers (see `rounds`). A worker that dies, or does not answer any
+more, is started again: what it was doing is recovered by the store, and a page that kills again and again is set aside
+there. When the parent dies, its workers save what they have and go.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from skitter.directory import CrawlDirectory
+from skitter.events import Event, Events, Warned
+from skitter.fleet.messages import (
+    Account,
+    Again,
+    Ask,
+    Broken,
+    Carried,
+    Carry,
+    Ended,
+    Halt,
+    Heard,
+    Idle,
+    Line,
+    Message,
+    Ready,
+    Roots,
+    Seeded,
+    Seeds,
+    Start,
+)
+from skitter.fleet.rounds import Round, finished, shares
+from skitter.model import Counts, Link, Stop
+from skitter.ports import StateError
+from skitter.process import unwrapped
+from skitter.report import TOP_HOSTS, WARNINGS, Report, Run, added_up, total
+from skitter.seeds import BadSeed
+from skitter.settings import Settings
+
+WORKER = (sys.executable, "-m", "skitter.worker")
+_ROUND_EVERY = 0.25  # seconds between two questions while there is work
+_SOON = 0.01  # … and when somebody says that there is none
+_DEATHS = 10  # without getting anywhere: then a worker is not started again
+_LONGEST_PAUSE = 5.0  # seconds before a worker is started again
+_SEED_BATCH = 1000
+_STATISTICS_EVERY = 1.0
+
+
+@dataclass(eq=False)
+class Worker:
+    """A worker as its parent sees it."""
+
+    number: int
+    shards: Sequence[int]
+    process: subprocess.Popen[bytes] | None = None
+    line: Line | None = None
+    ready: bool = False
+    account: Account | None = None
+    counts: Counts = field(default_factory=Counts)
+    ended: Ended | None = None
+    had: int | None = None  # pages, when it was first opened
+    deaths: int = 0  # in a row, without getting anywhere
+
+    def say(self, message: Message) -> None:
+        """Tell it something, if it is there to listen."""
+        if self.line is not None and self.ready:
+            self.line.say(message)
+
+
+@contextmanager
+def assembled(
+    path: Path,
+    settings: Settings,
+    events: Events,
+    *,
+    command: Sequence[str] = WORKER,
+    tell_requests: bool = False,
+) -> Iterator["Fleet"]:
+    """Take a crawl directory, new or old, for a fleet of as many workers as the settings say; one per core, if not."""
+    directory = CrawlDirectory(path)
+    wanted = settings.crawl.workers or cores()
+    settings = directory.fitted(settings, wanted)
+    directory.prepare()
+    with directory.locked() as lock:
+        directory.write_settings(settings)
+        workers = min(wanted, settings.crawl.shards)
+        if workers < settings.crawl.workers:
+            text = (
+                f"{path} has {settings.crawl.shards} shards, so no more than {workers} workers can share it"
+            )
+            events.emit(Warned(text))
+        yield Fleet(
+            directory,
+            settings,
+            events,
+            lock=lock,
+            workers=workers,
+            command=command,
+            tell_requests=tell_requests,
+        )
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Fleet:
+    """Runs a crawl on N workers."""
+
+    def __init__(
+        self,
+        directory: CrawlDirectory,
+        settings: Settings,
+        events: Events,
+        *,
+        lock: int,
+        workers: int,
+        command: Sequence[str] = WORKER,
+        tell_requests: bool = False,
+    ) -> None:
+        """`lock` is the descriptor that holds the directory; workers keep it too."""
+        self.settings = settings
+        self.workers = [
+            Worker(number, range(number, settings.crawl.shards, workers)) for number in range(workers)
+        ]
+        self._directory = directory
+        self._events = events
+        self._lock = lock
+        self._command = command
+        self._tell_requests = tell_requests
+        self._owner = {shard: worker for worker in self.workers for shard in worker.shards}
+        self._lives = 0
+        self._under_way: dict[tuple[int, int], tuple[int, int]] = {}  # (sender, number) -> (owner, links)
+        self._sent = self._accepted = 0
+        self._sowing: Seeds | None = None  # seeds that are not with their owners yet
+        self._sown = asyncio.Event()
+        self._all_sown = False
+        self._round = 0
+        self._answered = asyncio.Event()
+        self._look = asyncio.Event()
+        self._stop: Stop | None = None
+        self._at_once = False
+        self._broken: StateError | None = None
+        self._warnings: list[str] = []
+        events.subscribe(self._remember)
+
+    # -- from outside ----------------------------------------------------------------------------------------
+
+    async def run(self, seeds: Iterable[Link | BadSeed] = ()) -> Report:
+        """Crawl until nothing is left, a limit is reached or `stop` is called."""
+        started, began = time.time(), time.monotonic()
+        await unwrapped(self._run(iter(seeds), began))
+        if self._broken is not None:
+            raise self._broken
+        return self._report(Run(started, began, sum(worker.had or 0 for worker in self.workers)))
+
+    async def _run(self, seeds: Iterator[Link | BadSeed], began: float) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            others = [
+                tasks.create_task(self._sow(seeds)),
+                tasks.create_task(self._ask_round_after_round(began)),
+            ]
+            await asyncio.gather(*(tasks.create_task(self._keep_alive(worker)) for worker in self.workers))
+            for other in others:
+                other.cancel()
+
+    def stop(self, why: Stop = Stop.INTERRUPTED) -> None:
+        """Finish what is in flight, save, and let `run` return. The first reason counts."""
+        self._stop = self._stop or why
+        self._halt()
+
+    def stop_at_once(self) -> None:
+        """Break off what is in flight. It is safe all the same."""
+        self._at_once = True
+        self.stop()
+
+    @property
+    def counts(self) -> Counts:
+        """The crawl in numbers, as the workers last told."""
+        return total([worker.counts for worker in self.workers])
+
+    @property
+    def accounts(self) -> list[Account]:
+        """What the workers said last."""
+        return [worker.account for worker in self.workers if worker.account is not None]
+
+    # -- the life of a worker --------------------------------------------------------------------------------
+
+    async def _keep_alive(self, worker: Worker) -> None:
+        """Start a worker, and again whenever it dies, until it has ended as it should."""
+        while worker.ended is None and self._broken is None:
+            await self._start(worker)
+            await self._listen(worker)
+            code = await self._gone(worker)
+            if worker.ended is None and self._broken is None:
+                self._mourn(worker, code)
+                await asyncio.sleep(min(_LONGEST_PAUSE, 0.05 * 2**worker.deaths))
+
+    async def _start(self, worker: Worker) -> None:
+        self._lives += 1
+        ours, theirs = socket.socketpair()
+        with theirs:
+            worker.process = subprocess.Popen(  # noqa: ASYNC220, S603  it takes milliseconds, and the command is ours
+                [*self._command, str(theirs.fileno())],
+                pass_fds=(theirs.fileno(), self._lock),
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for the parent to hear
+            )
+        worker.line = Line(*await asyncio.open_connection(sock=ours))
+        path = str(self._directory.path)
+        worker.line.say(Start(path, list(worker.shards), len(self.workers), self._lives, self._tell_requests))
+
+    async def _listen(self, worker: Worker) -> None:
+        line = worker.line
+        while line is not None and (message := await line.hear()) is not None:
+            self._hear(worker, message)
+
+    async def _gone(self, worker: Worker) -> int:
+        """It hung up. Forget what was under way from it and to it; it is repeated."""
+        worker.ready, process = False, worker.process
+        if worker.line is not None:
+            await worker.line.close()
+        shards = set(worker.shards)
+        for key, (owner, links) in list(self._under_way.items()):
+            if owner in shards or key[0] in shards:
+                del self._under_way[key]
+                self._sent -= links
+        self._answered.set()
+        return 0 if process is None else await asyncio.to_thread(process.wait)
+
+    def _mourn(self, worker: Worker, code: int) -> None:
+        worker.deaths += 1
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        self._events.emit(Warned(f"worker {worker.number} died ({how}); it is started again"))
+        if worker.deaths >= _DEATHS:
+            self._break(
+                f"worker {worker.number} died {_DEATHS} times without getting anywhere, last with {how}"
+            )
+
+    def _break(self, problem: str) -> None:
+        """Nothing can go on. Let the others save what they have."""
+        self._broken = self._broken or StateError(problem)
+        self.stop(Stop.INTERRUPTED)
+
+    def _halt(self) -> None:
+        """Seeds that were read are taken in first: whoever goes on with the crawl expects them there."""
+        if self._stop is not None and self._sowing is None:
+            self._tell_everybody(Halt(self._stop, self._at_once))
+
+    # -- what workers say ------------------------------------------------------------------------------------
+
+    def _hear(self, worker: Worker, message: Message) -> None:  # noqa: C901, PLR0912  one arm per message
+        match message:
+            case Carry():
+                self._carry(message)
+            case Carried(sender, number):
+                _, links = self._under_way.pop((sender, number), (0, 0))
+                self._accepted += links
+                self._owner[sender].say(message)
+            case Account():
+                self._note(worker, message)
+            case Idle():
+                self._look.set()
+            case Heard(event):
+                self._events.emit(event)
+            case Roots():
+                self._tell_everybody(message, but=worker)
+            case Seeded(number):
+                if self._sowing is not None and self._sowing.number == number:
+                    self._sowing = None
+                    self._sown.set()
+                    self._halt()
+            case Ready(counts):
+                self._welcome(worker, counts)
+            case Ended():
+                worker.ended, worker.counts, worker.ready = message, message.counts, False
+                self._answered.set()
+                if self._stop is None:  # it met a limit of its own, such as a full disk
+                    self.stop(message.why)
+            case Broken(problem):
+                self._break(problem)
+            case _:
+                raise AssertionError(message)
+
+    def _carry(self, message: Carry) -> None:
+        key = (message.sender, message.number)
+        if key not in self._under_way:
+            self._under_way[key] = (message.to, message.size)
+            self._sent += message.size
+        self._owner[message.to].say(message)
+
+    def _note(self, worker: Worker, account: Account) -> None:
+        if account.counts.requests + account.counts.failed > worker.counts.requests + worker.counts.failed:
+            worker.deaths = 0
+        worker.account, worker.counts = account, account.counts
+        self._answered.set()
+
+    def _welcome(self, worker: Worker, counts: Counts) -> None:
+        worker.ready, worker.counts = True, counts
+        worker.had = counts.pages if worker.had is None else worker.had
+        self._tell_everybody(Again(list(worker.shards)), but=worker)
+        if worker is self.workers[0] and self._sowing is not None:
+            worker.say(self._sowing)
+        self._halt()
+        self._look.set()
+
+    def _tell_everybody(self, message: Message, but: Worker | None = None) -> None:
+        for worker in self.workers:
+            if worker is not but:
+                worker.say(message)
+
+    # -- seeds -----------------------------------------------------------------------------------------------
+
+    async def _sow(self, seeds: Iterator[Link | BadSeed]) -> None:
+        """Seeds go to the first worker, which judges them and brings each to its owner."""
+        number = 0
+        while batch := await asyncio.to_thread(list, islice(seeds, _SEED_BATCH)):
+            if self._stop is not None:
+                return
+            number += 1
+            self._sowing = Seeds(
+                number,
+                [seed for seed in batch if isinstance(seed, Link)],
+                [seed for seed in batch if isinstance(seed, BadSeed)],
+            )
+            self._sown.clear()
+            self.workers[0].say(self._sowing)
+            await self._sown.wait()
+        self._all_sown = True
+        self._look.set()
+
+    # -- rounds ----------------------------------------------------------------------------------------------
+
+    async def _ask_round_after_round(self, began: float) -> None:
+        before: Round | None = None
+        told = 0.0
+        allowed: Mapping[int, int] = {}
+        while True:
+            now = await self._ask(allowed)
+            if now is None:
+                before = None
+            elif self._stop is None:
+                self._decide(before, now, time.monotonic() - began)
+                before = now
+                if self.settings.crawl.max_pages is not None:
+                    allowed = shares(self.settings.crawl.max_pages, now.accounts)
+            if time.monotonic() >= told + _STATISTICS_EVERY:
+                told = time.monotonic()
+                self._write_statistics()
+            quiet = before is not None and before.quiet() and self._all_sown
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_SOON if quiet else _ROUND_EVERY):
+                    await self._look.wait()
+            self._look.clear()
+
+    async def _ask(self, allowed: Mapping[int, int]) -> Round | None:
+        """One question to everybody. None when somebody is not there to answer; who is, and does not, is ended."""
+        workers = [worker for worker in self.workers if worker.ended is None]
+        if not workers or not all(worker.ready for worker in workers):
+            return None
+        self._round += 1
+        limited = self.settings.crawl.max_pages is not None
+        for worker in workers:
+            worker.say(Ask(self._round, allowed.get(worker.number, 0) if limited else None))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.settings.crawl.worker_patience):
+                while any(worker.ready and not self._has_answered(worker) for worker in workers):
+                    self._answered.clear()
+                    await self._answered.wait()
+        for worker in workers:
+            if worker.ready and not self._has_answered(worker):
+                self._end(worker)
+        if not all(worker.ready and self._has_answered(worker) for worker in workers):
+            return None
+        accounts = {worker.number: worker.account for worker in workers if worker.account is not None}
+        return Round(accounts, self._sent, self._accepted)
+
+    def _has_answered(self, worker: Worker) -> bool:
+        return worker.account is not None and worker.account.round == self._round
+
+    def _end(self, worker: Worker) -> None:
+        """It hangs. What it has in hand is blamed for it when its store is opened again."""
+        patience = self.settings.crawl.worker_patience
+        self._events.emit(
+            Warned(f"worker {worker.number} has not answered for {patience:.0f} s and is ended")
+        )
+        worker.ready = False
+        if worker.process is not None:
+            os.kill(worker.process.pid, signal.SIGKILL)
+
+    def _decide(self, before: Round | None, now: Round, elapsed: float) -> None:
+        limits, counts = self.settings.crawl, now.counts
+        reached = (
+            (limits.max_pages is not None and counts.pages >= limits.max_pages)
+            or (limits.max_bytes is not None and counts.bytes >= limits.max_bytes)
+            or (limits.max_time is not None and elapsed >= limits.max_time)
+        )
+        if reached:
+            self.stop(Stop.LIMIT)
+        elif self._all_sown and finished(before, now):
+            self.stop(Stop.DONE)
+
+    # -- the end ---------------------------------------------------------------------------------------------
+
+    def _write_statistics(self) -> None:
+        with suppress(OSError):  # a full disk is no reason to fail for the sake of numbers
+            self._directory.write_statistics(added_up([account.statistics for account in self.accounts]))
+
+    def _report(self, run: Run) -> Report:
+        ends = [worker.ended for worker in self.workers if worker.ended is not None]
+        hosts = [host for end in ends for host in end.hosts]
+        hosts.sort(key=lambda host: (host.pages, host.requests, host.host), reverse=True)
+        why = self._stop or Stop.DONE
+        if why is Stop.LIMIT and not any(end.work_left for end in ends):
+            why = Stop.DONE  # a limit that was reached with the very last page has kept nothing back
+        return run.report(
+            why,
+            self.counts,
+            (time.time(), time.monotonic()),
+            directory=str(self._directory.path),
+            hosts=hosts[:TOP_HOSTS],
+            warnings=self._warnings,
+            caches=added_up([end.statistics for end in ends]),
+        )
+
+    def _remember(self, event: Event) -> None:
+        if isinstance(event, Warned) and len(self._warnings) < WARNINGS:
+            self._warnings.append(event.text)

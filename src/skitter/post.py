@@ -1,0 +1,68 @@
+"""Links on their way from the shard that found them to the shard that owns them.
+
+A link for another shard is in the outbox, durable with the page it was found on, until its owner has it and would keep it
+through a loss of power. Who dies in between, sender, owner or both, costs a repetition at most, and adding is idempotent.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+
+from skitter import urls
+from skitter.model import Link
+from skitter.ports import Frontier
+
+Deliver = Callable[[int, Sequence[Link]], Awaitable[None]]
+"""Bring links to a shard; returns when they are safe there."""
+
+_COLLECT = 0.05  # seconds: links of many pages travel together, and nobody waits for a twentieth of a second
+_BATCH = 1000  # links in one delivery
+_UNDERWAY = 16  # deliveries at once: what may be in memory twice while an owner is slow or away
+
+
+def owner_of(host: str, shards: int) -> int:
+    """The shard that a host belongs to."""
+    return urls.shard(urls.registrable_domain(host), shards) if shards > 1 else 0
+
+
+class Post:
+    """Empties the outbox of one shard."""
+
+    def __init__(self, frontier: Frontier, shards: int, deliver: Deliver) -> None:
+        self._frontier = frontier
+        self._shards = shards
+        self._deliver = deliver
+        self._something = asyncio.Event()
+        self._free = asyncio.Semaphore(_UNDERWAY)
+        self._something.set()  # an earlier run may have left something
+
+    def wake(self) -> None:
+        """There may be links in the outbox."""
+        self._something.set()
+
+    async def run(self) -> None:
+        """Deliver what is found, for as long as it is found."""
+        last = 0
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                await self._something.wait()
+                await asyncio.sleep(_COLLECT)
+                self._something.clear()
+                while found := await self._frontier.outbox(_BATCH, after=last):
+                    last = found[-1][0]
+                    for owner, sent in self._by_owner(found).items():
+                        await self._free.acquire()
+                        tasks.create_task(self._forward(owner, sent))
+
+    def _by_owner(self, found: Sequence[tuple[int, Link]]) -> dict[int, list[tuple[int, Link]]]:
+        owners: dict[int, list[tuple[int, Link]]] = defaultdict(list)
+        for number, link in found:
+            owners[owner_of(link.host, self._shards)].append((number, link))
+        return owners
+
+    async def _forward(self, owner: int, sent: Sequence[tuple[int, Link]]) -> None:
+        try:
+            await self._deliver(owner, [link for _, link in sent])
+            await self._frontier.forwarded([number for number, _ in sent])
+        finally:
+            self._free.release()

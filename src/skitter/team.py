@@ -1,0 +1,270 @@
+"""The shards of one process: they share its connections, its limits, and the decision that nothing is left.
+
+Alone, a team is a whole crawl. In a fleet it is what one worker does: then links for shards of other workers are handed
+to `elsewhere`, and whether all is done is decided by the parent, who sees every worker (see `fleet`).
+"""
+
+import asyncio
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, suppress
+from itertools import islice
+
+from skitter.directory import CrawlDirectory
+from skitter.events import Events, Stopped, Warned
+from skitter.links import Judged
+from skitter.model import Counts, Link, Reason, Stop
+from skitter.post import Deliver, Post, owner_of
+from skitter.process import unwrapped
+from skitter.report import Statistics, added_up, total
+from skitter.seeds import BadSeed
+from skitter.shard import Shard
+from skitter.visit import Shared
+
+_SEED_BATCH = 1000
+
+
+class Team:
+    """Runs the shards of one process from opening to the last commit."""
+
+    def __init__(
+        self, shards: Sequence[Shard], at: Shared, events: Events, directory: CrawlDirectory
+    ) -> None:
+        """`at` holds the stations that the shards share: fetcher, scope, links, clock."""
+        self.shards = {shard.number: shard for shard in shards}
+        self.max_pages = at.settings.crawl.max_pages
+        self.when_idle: Callable[[], None] | None = (
+            None  # set by a worker: its parent decides when all is done
+        )
+        self.elsewhere: Deliver | None = None  # set by a worker: brings links to shards of other workers
+        self._at = at
+        self._events = events
+        self._directory = directory
+        self._limits = at.settings.crawl
+        self._total = max(at.settings.crawl.shards, len(shards))
+        self._began = at.clock.monotonic()
+        self._stop: Stop | None = None
+        self._starved = False  # a shard would have taken more visits than there was room for
+        self._look = asyncio.Event()
+        self._posts = {
+            number: Post(shard.frontier, self._total, self.deliver)
+            for number, shard in self.shards.items()
+            if self._total > 1
+        }
+
+    # -- the life of a team ----------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Take every shard."""
+        for shard in self.shards.values():
+            await shard.open()
+
+    async def add_seeds(self, seeds: Iterable[Link | BadSeed]) -> int:
+        """Offer seeds; the scope is measured from those that are wanted. Says how many were new.
+
+        They may come from a pipe that is slow or a file that is large: the loop stays free, and `stop` is heard.
+        """
+        waiting, new = iter(seeds), 0
+        while not self._stop and (batch := await asyncio.to_thread(list, islice(waiting, _SEED_BATCH))):
+            before = self.counts.added
+            await self.add_seed_batch(batch)
+            new += self.counts.added - before
+        return new
+
+    async def add_seed_batch(self, batch: Sequence[Link | BadSeed]) -> None:
+        """Each to the shard that owns it, directly: a seed that is named again must reach it again."""
+        refused: list[tuple[Link, Reason]] = []
+        owners: dict[int, list[Link]] = defaultdict(list)
+        for seed in batch:
+            judged = _unusable(seed) if isinstance(seed, BadSeed) else self._at.links.seed(seed)
+            link, reason = judged
+            if reason is None:
+                owners[owner_of(link.host, self._total)].append(link)
+            else:
+                refused.append((link, reason))
+                self._events.emit(Warned(f"seed {link.url} is not crawled: {reason.detail or reason.code}"))
+        if refused:  # recorded by whoever refuses
+            await next(iter(self.shards.values())).add((), refused)
+        await asyncio.gather(*(self._add_seeds_of(owner, links) for owner, links in owners.items()))
+
+    async def _add_seeds_of(self, owner: int, links: Sequence[Link]) -> None:
+        if owner in self.shards:
+            await self.shards[owner].add(links)
+        else:
+            await self.deliver(owner, links)
+
+    async def deliver(self, owner: int, links: Sequence[Link]) -> None:
+        """Bring links to the shard that owns them; returns when they would survive a loss of power there."""
+        shard = self.shards.get(owner)
+        if shard is not None:
+            await shard.add(links)
+            await shard.synced()
+        elif self.elsewhere is not None:
+            await self.elsewhere(owner, links)
+
+    async def run(self) -> Stop:
+        """Crawl until nothing is left, a limit is reached, or `stop` is called. Cancelling loses nothing either."""
+        self._began = self._at.clock.monotonic()
+        await unwrapped(self._run())
+        await self.fresh_counts()
+        self._write_statistics()
+        why = await self._why_it_ends()
+        self._events.emit(Stopped(why.value, self.counts))
+        return why
+
+    async def _run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            helpers = [tasks.create_task(post.run()) for post in self._posts.values()]
+            helpers += [tasks.create_task(self._take_care()), tasks.create_task(self._look_after())]
+            await asyncio.gather(*(tasks.create_task(shard.run(self)) for shard in self.shards.values()))
+            for helper in helpers:
+                helper.cancel()
+
+    def stop(self, why: Stop) -> None:
+        """Lease nothing more; what is in flight is finished and saved. The first reason counts."""
+        self._stop = self._stop or why
+        for shard in self.shards.values():
+            shard.stop()
+
+    def pause(self) -> None:
+        """A reader of pages is slow: nothing new is leased meanwhile."""
+        for shard in self.shards.values():
+            shard.paused = True
+
+    def go_on(self) -> None:
+        """The reader of pages has caught up."""
+        for shard in self.shards.values():
+            shard.paused = False
+            shard.wake()
+
+    async def close(self) -> None:
+        """Give everything back, each shard whatever becomes of the others."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._at.fetcher.close)
+            for shard in self.shards.values():
+                stack.push_async_callback(shard.close)
+
+    def widen(self, roots: Iterable[str]) -> None:
+        """Another process has taken roots into the scope."""
+        for root in roots:
+            self._at.links.widen(root)
+
+    async def _why_it_ends(self) -> Stop:
+        """A limit that was reached with the very last page has kept nothing back."""
+        if self._stop is Stop.LIMIT and await self.nothing_due():
+            return Stop.DONE
+        return self._stop or Stop.DONE
+
+    # -- the whole, in numbers -------------------------------------------------------------------------------
+
+    @property
+    def counts(self) -> Counts:
+        """The counts of all shards together."""
+        return total([shard.counts for shard in self.shards.values()])
+
+    async def fresh_counts(self) -> Counts:
+        """The same, read again: what other shards have acknowledged is no longer in the outbox."""
+        for shard in self.shards.values():
+            shard.counts = await shard.frontier.counts()
+        return self.counts
+
+    @property
+    def in_flight(self) -> int:
+        """Visits that are leased and not settled."""
+        return sum(shard.in_flight for shard in self.shards.values())
+
+    async def nothing_due(self) -> bool:
+        """Whether nothing waits, in flight aside."""
+        return not any([await shard.next_due() is not None for shard in self.shards.values()])
+
+    def statistics(self) -> Statistics:
+        """Caches, filters and connections in numbers, by name."""
+        shared = self._at.fetcher.statistics() | {"links": self._at.links.statistics()}
+        return added_up([shard.statistics() for shard in self.shards.values()]) | shared
+
+    # -- what the shards ask and tell ------------------------------------------------------------------------
+
+    def room(self) -> int:
+        """How many visits may be taken out now. Each may become a page, so a page limit counts them as one."""
+        in_flight, limits = self.in_flight, self._limits
+        room = limits.concurrency - in_flight
+        if self.max_pages is not None:
+            missing = self.max_pages - self._pages()
+            if missing <= 0 and self.when_idle is None:
+                self.stop(Stop.LIMIT)
+            room = min(room, missing - in_flight)
+        if limits.max_bytes is not None and self._bytes() >= limits.max_bytes:
+            self.stop(Stop.LIMIT)
+            return 0
+        self._starved = self._starved or room <= 0
+        return room
+
+    def allow_pages(self, number: int) -> None:
+        """So many pages may be stored in all, by order of the parent."""
+        self.max_pages = number
+        self.go_on()
+
+    def idle(self) -> None:
+        """A shard has nothing to do: perhaps all of them."""
+        self._look.set()
+
+    def committed(self, shard: Shard) -> None:
+        """Wake those that had no room, and the post."""
+        if self._starved and len(self.shards) > 1:
+            self._starved = False
+            for other in self.shards.values():
+                other.wake()
+        if shard.counts.outbox and shard.number in self._posts:
+            self._posts[shard.number].wake()
+
+    def _pages(self) -> int:
+        return sum(shard.counts.pages for shard in self.shards.values())
+
+    def _bytes(self) -> int:
+        return sum(shard.counts.bytes for shard in self.shards.values())
+
+    # -- looking after it ------------------------------------------------------------------------------------
+
+    async def _look_after(self) -> None:
+        """All is done when no shard has anything to do and no link is under way between them."""
+        while True:
+            await self._look.wait()
+            self._look.clear()
+            if self.when_idle is not None:
+                self.when_idle()
+            elif not self.in_flight and await self.nothing_due():
+                if not (await self.fresh_counts()).outbox:
+                    self.stop(Stop.DONE)
+                else:
+                    await asyncio.sleep(0.01)
+                    self._look.set()
+
+    async def _take_care(self) -> None:
+        while True:
+            await asyncio.sleep(self._limits.sync_interval)
+            self._look_at_limits()
+            self._write_statistics()
+
+    def _write_statistics(self) -> None:
+        if self.when_idle is None:  # else the parent writes one file for all
+            with suppress(OSError):  # a full disk is no reason to fail for the sake of numbers
+                self._directory.write_statistics(self.statistics())
+
+    def _look_at_limits(self) -> None:
+        limits = self._limits
+        if limits.max_time is not None and self._at.clock.monotonic() - self._began >= limits.max_time:
+            self.stop(Stop.LIMIT)
+        free = shutil.disk_usage(self._directory.path).free
+        if free < limits.min_free_disk and self._stop is None:
+            text = f"only {free >> 20} MiB are free on the disk of {self._directory.path} (crawl.min_free_disk); stopping, all is safe"
+            self._events.emit(Warned(text))
+            self.stop(Stop.DISK)
+
+
+# ------------------------------------------------------------------------------------------------ small questions
+
+
+def _unusable(seed: BadSeed) -> Judged:
+    """A seed that is no URL has no key and no host, but it has a record, so that `why` can tell."""
+    return Link(url=seed.text, key=seed.text, host="", seed=True), seed.reason

@@ -1,0 +1,232 @@
+"""A worker of a fleet: its shards as one team, and a line to the parent. Started as `python -m skitter.worker SOCKET`.
+
+It does what the parent says and decides nothing about the whole. When the parent is gone it saves what it has and goes.
+"""
+
+import asyncio
+import dataclasses
+import signal
+import socket
+import sys
+from collections import deque
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from skitter.compose import manned, top_hosts
+from skitter.directory import CrawlDirectory
+from skitter.events import (
+    Deferred,
+    Event,
+    Events,
+    Opened,
+    Requested,
+    RootsAdded,
+    ScopeWidened,
+    SetAside,
+    Warned,
+)
+from skitter.fleet.messages import (
+    Account,
+    Again,
+    Ask,
+    Broken,
+    Carried,
+    Carry,
+    Ended,
+    Halt,
+    Heard,
+    Idle,
+    Line,
+    Message,
+    Ready,
+    Roots,
+    Seeded,
+    Seeds,
+    Start,
+)
+from skitter.model import Link, Stop
+from skitter.ports import StateError
+from skitter.process import run, unwrapped
+from skitter.settings import Settings
+from skitter.team import Team
+
+_SHOWN_URLS = 4
+_links = msgspec.msgpack.Decoder(list[Link])
+_TOLD = (Opened, Deferred, SetAside, ScopeWidened, Warned)
+
+
+class Worker:
+    """One team under the orders of a parent."""
+
+    def __init__(self, line: Line, start: Start) -> None:
+        self._line = line
+        self._start = start
+        self._urls: deque[str] = deque(maxlen=_SHOWN_URLS)
+        self._number = start.life << 32  # of the links it sends; no other life has used these
+        self._unacknowledged: dict[int, tuple[Carry, asyncio.Future[None]]] = {}
+        self._receiving: set[asyncio.Task[None]] = set()
+
+    async def work(self) -> None:
+        """Open the shards, crawl until told to stop, and report."""
+        directory = CrawlDirectory(Path(self._start.directory))
+        settings = _share(directory.read_settings(), self._start.workers)
+        async with manned(directory, self._start.shards, settings, Events(self._tell)) as team:
+            team.when_idle = lambda: self._line.say(Idle())
+            team.elsewhere = self._send
+            if team.max_pages is not None:
+                team.max_pages = 0  # until the parent allows more
+            self._line.say(Ready(team.counts))
+            why = await self._crawl(team)
+            self._line.say(
+                Ended(
+                    why, team.counts, await top_hosts(team), team.statistics(), not await team.nothing_due()
+                )
+            )
+
+    async def _crawl(self, team: Team) -> Stop:
+        async with asyncio.TaskGroup() as tasks:
+            crawling = tasks.create_task(team.run())
+            listening = tasks.create_task(self._listen(team, crawling, tasks))
+            await asyncio.wait([crawling])
+            for task in (listening, *self._receiving):
+                task.cancel()
+        return Stop.INTERRUPTED if crawling.cancelled() else crawling.result()
+
+    # -- listening -------------------------------------------------------------------------------------------
+
+    async def _listen(  # noqa: C901, PLR0912  one arm per message
+        self, team: Team, crawling: asyncio.Task[Stop], tasks: asyncio.TaskGroup
+    ) -> None:
+        while (message := await self._line.hear()) is not None:
+            match message:
+                case Carry():
+                    self._begin(tasks, self._receive(team, message))
+                case Carried(_, number):
+                    if (sent := self._unacknowledged.get(number)) and not sent[1].done():
+                        sent[1].set_result(None)
+                case Seeds():
+                    self._begin(tasks, self._sow(team, message))
+                case Ask():
+                    await self._answer(team, message)
+                case Again(shards):
+                    for carry, _ in self._unacknowledged.values():
+                        if carry.to in shards:
+                            self._line.say(carry)
+                case Roots(roots):
+                    team.widen(roots)
+                case Halt(why, at_once):
+                    team.stop(why)
+                    if at_once:
+                        crawling.cancel()
+                case _:
+                    raise AssertionError(message)
+        crawling.cancel()  # the parent is gone
+
+    def _begin(self, tasks: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
+        """Do something that takes a while and goes on listening."""
+        task = tasks.create_task(work)
+        self._receiving.add(task)
+        task.add_done_callback(self._receiving.discard)
+
+    async def _receive(self, team: Team, message: Carry) -> None:
+        await team.deliver(message.to, _links.decode(message.links))
+        self._line.say(Carried(message.sender, message.number))
+
+    async def _sow(self, team: Team, message: Seeds) -> None:
+        await team.add_seed_batch([*message.seeds, *message.bad])
+        self._line.say(Seeded(message.number))
+
+    async def _answer(self, team: Team, question: Ask) -> None:
+        counts, in_flight, idle = await team.fresh_counts(), team.in_flight, await team.nothing_due()
+        wants = False
+        if question.max_pages is not None:
+            used = counts.pages + in_flight
+            team.allow_pages(max(question.max_pages, used))
+            wants = not idle and team.max_pages is not None and used >= team.max_pages
+        self._line.say(
+            Account(
+                question.round,
+                counts,
+                in_flight,
+                idle,
+                team.max_pages,
+                wants,
+                team.statistics(),
+                list(self._urls),
+            )
+        )
+
+    # -- telling ---------------------------------------------------------------------------------------------
+
+    async def _send(self, owner: int, links: Sequence[Link]) -> None:
+        """Bring links to a shard of another worker; returns when they are safe there."""
+        self._number += 1
+        packed = msgspec.Raw(msgspec.msgpack.encode(links))
+        carry = Carry(owner, self._start.shards[0], self._number, len(links), packed)
+        safe = asyncio.get_running_loop().create_future()
+        self._unacknowledged[carry.number] = (carry, safe)
+        self._line.say(carry)
+        try:
+            await safe
+        finally:
+            del self._unacknowledged[carry.number]
+
+    def _tell(self, event: Event) -> None:
+        if isinstance(event, Requested):
+            self._urls.append(event.url)
+            if self._start.tell_requests:
+                self._line.say(Heard(event))
+        elif isinstance(event, RootsAdded):
+            self._line.say(Roots(event.roots))
+        elif isinstance(event, _TOLD):
+            self._line.say(Heard(event))
+
+
+def _share(settings: Settings, workers: int) -> Settings:
+    """A worker's part of what the settings allow in all. Limits of the whole are the parent's business."""
+    return dataclasses.replace(
+        settings,
+        crawl=dataclasses.replace(
+            settings.crawl,
+            concurrency=-(-settings.crawl.concurrency // workers),
+            max_time=None,
+            max_bytes=None,
+        ),
+        fetch=dataclasses.replace(
+            settings.fetch,
+            max_in_flight=type(settings.fetch.max_in_flight)(settings.fetch.max_in_flight // workers),
+            keep_connections=-(-settings.fetch.keep_connections // workers),
+            dns_cache=-(-settings.fetch.dns_cache // workers),
+        ),
+    )
+
+
+async def _main(handle: int) -> int:
+    line = Line(*await asyncio.open_connection(sock=socket.socket(fileno=handle)))
+    start: Message | None = await line.hear()
+    if not isinstance(start, Start):
+        return 1  # the parent is gone
+    try:
+        await unwrapped(Worker(line, start).work())
+    except StateError as problem:
+        line.say(Broken(str(problem)))
+    except OSError as problem:
+        where = f"{problem.filename}: " if problem.filename else ""
+        line.say(Broken(f"{where}{problem.strerror or problem}"))
+    finally:
+        await line.close()
+    return 0
+
+
+def main() -> int:
+    """Work until the parent says that it is enough."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the parent hears them, and tells everybody
+    return run(_main(int(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
