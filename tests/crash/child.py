@@ -1,35 +1,51 @@
 """A crawl that can be told to die at an exact point. Run as `python -m tests.crash.child PLAN`, PLAN being JSON.
 
     path, starts, overrides   the crawl
-    die_at                    {"commit": n, "point": …}: SIGKILL in the n-th commit of this run
+    workers                   0: in one process. Else by a fleet, whose workers are this program with one more argument
+    die_at                    {"commit": n, "point": …}: SIGKILL in the n-th commit of this run; of a fleet, its first
+                              worker to get there, once
     poison                    SIGKILL when this text is in a body that is being parsed: a page that kills the process
+    opium                     the same, but the process falls asleep for good
 
 Dying means SIGKILL to ourselves: no handler runs, nothing is flushed, exactly as from outside.
 """
 
+import asyncio
 import json
 import os
 import signal
 import sys
+import time
+from functools import partial
 from pathlib import Path
 
-from skitter import compose, seeds, visit
+from skitter import compose, seeds, visit, worker
 from skitter.backends.rocksdb import RocksFrontier
 from skitter.backends.warc import WarcArchive
 from skitter.events import Events
+from skitter.fleet.parent import assembled
+from skitter.log import say
 from skitter.process import run
 from skitter.settings.file import load
 
 POINTS = ("before append", "torn append", "after append", "after settle")
 
 
-def die():
+def end_at_once():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def arrange_death(commit, point):
-    """Make the n-th commit of this run the last one."""
+def arrange_death(commit, point, once=None):
+    """Make the n-th commit of this run the last one. `once` names a file that says that it has happened."""
     commits = 0
+
+    def die():
+        try:
+            if once:
+                os.close(os.open(once, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
+        end_at_once()
 
     class DyingArchive(WarcArchive):
         async def append(self, packs):
@@ -60,13 +76,13 @@ def arrange_death(commit, point):
     compose.RocksFrontier = DyingFrontier
 
 
-def arrange_poison(text):
+def arrange_poison(text, effect=end_at_once):
     """Make a page kill whoever parses it."""
     parse = visit.parse
 
     def deadly(url, headers, content, settings):
         if text.encode() in content:
-            die()
+            effect()
         return parse(url, headers, content, settings)
 
     visit.parse = deadly
@@ -81,10 +97,29 @@ async def crawl(plan) -> int:
     return report.exit_code
 
 
+def crawl_with_workers(plan) -> int:
+    settings = load(None, {}, plan["overrides"] | {"crawl.workers": plan["workers"]})
+    command = (sys.executable, "-m", "tests.crash.child", json.dumps(plan))
+    with assembled(Path(plan["path"]), settings, Events(say), command=command) as fleet:
+        print("running", flush=True)
+        return asyncio.run(fleet.run(seeds.named(plan["starts"], settings.urls))).exit_code
+
+
+def main(plan) -> int:
+    is_worker = len(sys.argv) > 2
+    if plan.get("workers") and not is_worker:
+        return crawl_with_workers(plan)
+    if "die_at" in plan:
+        arrange_death(**plan["die_at"])
+    if "poison" in plan:
+        arrange_poison(plan["poison"])
+    if "opium" in plan:
+        arrange_poison(plan["opium"], partial(time.sleep, 3600))
+    if is_worker:
+        sys.argv[1:] = sys.argv[2:]
+        return worker.main()
+    return run(crawl(plan))
+
+
 if __name__ == "__main__":
-    the_plan = json.loads(sys.argv[1])
-    if "die_at" in the_plan:
-        arrange_death(**the_plan["die_at"])
-    if "poison" in the_plan:
-        arrange_poison(the_plan["poison"])
-    sys.exit(run(crawl(the_plan)))
+    sys.exit(main(json.loads(sys.argv[1])))

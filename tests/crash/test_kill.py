@@ -83,7 +83,7 @@ def archived_targets(path):
     return answers
 
 
-def check_after_kills(server, path, kills):
+def check_after_kills(server, path, kills, workers=1):
     truth = server.truth("any")
     left = state_of(path)
     assert left.keys == keys(truth.pages)
@@ -96,7 +96,7 @@ def check_after_kills(server, path, kills):
     assert set(once) == expected
     asked = Counter((request.host, request.page) for request in server.log())
     repeated = sum(count - 1 for (_, page), count in asked.items() if page != "/robots.txt")
-    assert repeated <= kills * (CONCURRENCY + CrawlSettings().commit_visits)
+    assert repeated <= kills * (CONCURRENCY + workers * CrawlSettings().commit_visits)
     return repeated
 
 

@@ -1,13 +1,15 @@
-"""Whole crawls of the synthetic web, in this process, on the real store, archive and network code."""
+"""Whole crawls of the synthetic web, on the real store, archive and network code: in this process, or by a fleet."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skitter import seeds, urls
 from skitter.compose import Crawl, open_reader, opened
 from skitter.directory import CrawlDirectory
 from skitter.events import Event, Events
+from skitter.fleet.parent import WORKER, assembled
 from skitter.model import Page, UrlRecord
 from skitter.process import run
 from skitter.report import Report
@@ -69,6 +71,21 @@ def crawl(
         return await read_back(path, report, heard)
 
     return run(main())
+
+
+def crawl_with(
+    workers: int,
+    path: Path,
+    starts: list[str],
+    settings: Settings,
+    command: Sequence[str] = WORKER,
+) -> Crawled:
+    """The same by a fleet of so many workers, which are processes of their own."""
+    heard: list[Event] = []
+    wanted = replace(settings, crawl=replace(settings.crawl, workers=workers))
+    with assembled(path, wanted, Events(heard.append), command=command) as fleet:
+        report = asyncio.run(fleet.run(seeds.named(starts, settings.urls)))
+    return asyncio.run(read_back(path, report, heard))
 
 
 async def read_back(path: Path, report: Report, heard: list[Event]) -> Crawled:

@@ -1,16 +1,19 @@
 """A crawl finds what there is, asks for nothing else, and says why not."""
 
+from functools import partial
+
 import pytest
 
 from skitter import urls
 from skitter.model import State
 from skitter.testing.web import Features, SyntheticWeb, serve_process
-from tests.crawl.harness import crawl, keys, settings_for
+from tests.crawl.harness import crawl, crawl_with, keys, settings_for
 
 
-@pytest.fixture(scope="module", params=["mixed", "hostile"])
+@pytest.fixture(scope="module", params=["mixed", "hostile", "mixed, 4 workers", "hostile, 2 workers"])
 def crawled(request, tmp_path_factory):
-    features = getattr(Features, request.param)(crawl_delay=0.2, retry_after=1)
+    preset, _, workers = request.param.partition(", ")
+    features = getattr(Features, preset)(crawl_delay=0.2, retry_after=1)
     web = SyntheticWeb(seed=11, hosts=30, pages_per_host=12, features=features)
     with serve_process(web) as server:
         settings = settings_for(
@@ -24,7 +27,8 @@ def crawled(request, tmp_path_factory):
             scope__max_path_segments=7,
             scope__max_query_params=5,
         )
-        result = crawl(tmp_path_factory.mktemp("crawl") / "c", server.seeds(), settings)
+        by = partial(crawl_with, int(workers[0])) if workers else crawl
+        result = by(tmp_path_factory.mktemp("crawl") / "c", server.seeds(), settings)
         truth = server.truth("any")
         log = server.log()
     return result, truth, log, server.port

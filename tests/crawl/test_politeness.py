@@ -11,7 +11,7 @@ import pytest
 from skitter import urls
 from skitter.testing.web import Features, SyntheticWeb, overlaps, serve_process
 from tests.crash.test_kill import plan_for, run_until_it_ends, start
-from tests.crawl.harness import crawl, keys, settings_for
+from tests.crawl.harness import crawl, crawl_with, keys, settings_for
 
 DELAY = 0.3
 # The crawler reads its clock when it has the last byte, the server when it has handed it over: the crawler's end is
@@ -38,8 +38,8 @@ def too_fast(log, owed):
     return found
 
 
-@pytest.fixture(scope="module")
-def crawled(tmp_path_factory):
+@pytest.fixture(scope="module", params=[1, 2, 4], ids=lambda workers: f"{workers} workers")
+def crawled(request, tmp_path_factory):
     features = Features(
         robots=True,
         redirects=True,
@@ -52,7 +52,8 @@ def crawled(tmp_path_factory):
     web = SyntheticWeb(seed=3, hosts=16, pages_per_host=5, features=features)
     with serve_process(web) as server:
         settings = settings_for(server, scope__kind="any", politeness__delay=f"{DELAY}s", schedule__retries=2)
-        result = crawl(tmp_path_factory.mktemp("polite") / "c", server.seeds(), settings)
+        path = tmp_path_factory.mktemp("polite") / "c"
+        result = crawl_with(request.param, path, server.seeds(), settings)
         return result, server.truth("any"), server.log(), server.port
 
 
@@ -110,12 +111,13 @@ def test_a_hundred_waiting_urls_of_a_new_host_cause_one_request_for_its_robots_t
     assert paths.count("/robots.txt") == 1
 
 
-def test_the_delay_holds_across_kill_9(tmp_path):
+@pytest.mark.parametrize("workers", [0, 2], ids=["in one process", "2 workers"])
+def test_the_delay_holds_across_kill_9(tmp_path, workers):
     """Crawl-delay 5, killed again and again: whoever comes next waits the delay out."""
     features = Features(robots=True, crawl_delay=5.0)
     web = SyntheticWeb(seed=6, hosts=2, pages_per_host=4, features=features, robots=("crawl-delay",))
     with serve_process(web) as server:
-        plan = plan_for(server, tmp_path / "c")
+        plan = plan_for(server, tmp_path / "c", workers=workers)
         for _ in range(3):
             child = start(plan)
             assert child.stdout.readline() == "running\n"
