@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
+PEERS  := .venv-bench/ready
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check crawl bench soak docs format clean
@@ -28,8 +29,14 @@ test: $(READY)  ## run the test suite
 soak: $(READY)  ## the long versions: a hundred kills, a hundred thousand pages
 	$(BIN)/pytest -q -s -m soak
 
-bench: $(READY)  ## measure whole crawls and their blocks against the raw fetch floor
-	$(BIN)/python -m benchmarks
+bench: $(READY) $(PEERS)  ## measure whole crawls beside Scrapy, Crawlee and wget, and the blocks they are made of
+	$(BIN)/python -m benchmarks $(ARGS)
+
+# The other crawlers, apart from our own environment.
+$(PEERS): benchmarks/peers/requirements.txt
+	@test -d .venv-bench || $(PYTHON) -m venv .venv-bench
+	@.venv-bench/bin/pip install --quiet --disable-pip-version-check -r benchmarks/peers/requirements.txt
+	@touch $@
 
 docs: $(READY)  ## make the generated reference anew
 	$(BIN)/python scripts/reference.py
@@ -44,4 +51,4 @@ format: $(READY)  ## format and mend what can be mended
 	$(BIN)/ruff check --fix .
 
 clean:  ## remove the environment and everything made by the other verbs
-	rm -rf $(VENV) demo bench-out .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-bench demo bench-out .pytest_cache .mypy_cache .ruff_cache

@@ -1,127 +1,130 @@
-"""Whole crawls against the raw fetch floor, side by side in one run.
+"""Whole crawls side by side: every crawler once, then every crawler again, so that all of them meet the same machine.
 
-The *site* is one host with 3,000 pages of 18 KB and 40 links each. The server has a core of its own; crawler and floor
-share the other, one after the other, in turn, and medians are reported with their spread. CPU is user + system of the whole
-process, start-up included.
+The server has one core and the crawler the other; only where several workers are measured, both cores belong to everybody.
 """
 
-import json
-import os
-import platform
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from skitter.testing.web import Features, Server, SyntheticWeb, serve_process
-
-OUT = Path("bench-out")
-ROUNDS = 3
-CONNECTIONS = 100
+from benchmarks.crawlers import CRAWLERS, Crawler
+from benchmarks.spending import spend
+from benchmarks.webs import Served, Web, cores, cpu_of, serving
 
 
-def timed(command: list[str], stdin: str = "") -> dict[str, float]:
-    """Run a process on the last core; what it cost."""
-    began = time.perf_counter()
-    core = str(max(os.sched_getaffinity(0)))
-    child = subprocess.Popen(
-        ["taskset", "--cpu-list", core, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+@dataclass(frozen=True)
+class Run:
+    """One crawl from start to end."""
+
+    pages: int  # stored, of those that exist
+    seconds: float
+    cpu: float
+    peak_mb: float
+    server_cpu: float
+    requests: int  # as the server counted them
+    connections: int
+    forbidden: int  # requests for pages that robots.txt forbids
+
+
+@dataclass(frozen=True)
+class Row:
+    """A crawler's line: medians over its runs."""
+
+    name: str
+    label: str
+    pages: int
+    of: int
+    pages_per_second: float
+    cpu: float  # seconds per 1,000 pages, as are the next two
+    cpu_least: float
+    cpu_most: float
+    peak_mb: float
+    server_share: float  # of its core
+    requests: int
+    connections: int
+    forbidden: int
+    runs: list[Run]
+
+
+def crawl(crawler: Crawler, served: Served) -> Run:
+    """One run, counted by what it stored and by what the server saw."""
+    with tempfile.TemporaryDirectory(prefix="skitter-bench-") as name:
+        folder = Path(name)
+        order = crawler.order(served, folder)
+        began, before = time.time(), cpu_of(served.server.pid)
+        cost = spend(order.command, order.stdin, cores()[1] if crawler.workers == 1 else None)
+        server_cpu = cpu_of(served.server.pid) - before
+        stored = crawler.stored(served, folder)
+    log = [request for request in served.server.log() if request.start >= began]
+    asked = [f"http://{request.host}:{served.server.port}{request.path}" for request in log]
+    return Run(
+        pages=len(stored & served.pages),
+        seconds=cost.seconds,
+        cpu=cost.cpu,
+        peak_mb=cost.peak_mb,
+        server_cpu=server_cpu,
+        requests=len(log),
+        connections=len({request.connection for request in log}),
+        forbidden=sum(url in served.forbidden for url in asked),
     )
-    assert child.stdin
-    assert child.stdout
-    child.stdin.write(stdin)
-    child.stdin.close()
-    output = child.stdout.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise SystemExit(f"{command[:4]} ended with {child.returncode}: {output[-500:]}")
-    return {
-        "seconds": time.perf_counter() - began,
-        "cpu": usage.ru_utime + usage.ru_stime,
-        "peak_mb": usage.ru_maxrss / 1024,
-        "output": output,  # type: ignore[dict-item]
-    }
 
 
-def floor(pages: list[str]) -> dict[str, float]:
-    plan = {"urls": pages, "address": "127.0.0.1", "connections": CONNECTIONS}
-    return timed([sys.executable, "-m", "benchmarks.floor"], json.dumps(plan)) | {"pages": len(pages)}
+def summed_up(crawler: Crawler, of: int, runs: Sequence[Run]) -> Row:
+    """Medians, and the spread of the CPU."""
 
-
-def skitter(server: Server, *, near: bool) -> dict[str, float]:
-    with tempfile.TemporaryDirectory(prefix="skitter-bench-") as folder:
-        resolve = [f"--resolve={host}:{address}" for host, address in server.web.resolve_map().items()]
-        command = [
-            sys.executable,
-            "-m",
-            "skitter",
-            "crawl",
-            *server.seeds(),
-            "-o",
-            f"{folder}/crawl",
-            "--json",
-            "-q",
-        ]
-        command += [
-            "--allow-private=127.0.0.0/8",
-            "--delay=0s",
-            f"--per-host={CONNECTIONS}",
-            f"--concurrency={CONNECTIONS}",
-        ]
-        command += ["--set", f"dedup.near={str(near).lower()}", *resolve]
-        cost = timed(command)
-    report = json.loads(cost["output"])  # type: ignore[arg-type]
-    return cost | {"pages": report["counts"]["pages"], "crawl_seconds": report["elapsed"]}
-
-
-def summary(runs: list[dict[str, float]]) -> dict[str, float]:
-    def median(values: list[float]) -> float:
+    def median(values: Iterable[float]) -> float:
         return statistics.median(values)
 
-    per_thousand = [run["cpu"] / run["pages"] * 1000 for run in runs]
-    return {
-        "pages": runs[0]["pages"],
-        "pages_per_second": median([run["pages"] / run.get("crawl_seconds", run["seconds"]) for run in runs]),
-        "cpu_per_1000_pages": median(per_thousand),
-        "spread": max(per_thousand) - min(per_thousand),
-        "peak_mb": median([run["peak_mb"] for run in runs]),
-    }
-
-
-def main() -> None:
-    """One table and one JSON file."""
-    web = SyntheticWeb(seed=1, hosts=1, pages_per_host=3000, features=Features.plain(foreign_share=0.0))
-    runs: dict[str, list[dict[str, float]]] = {
-        "raw fetch floor": [],
-        "skitter": [],
-        "skitter, exact duplicates only": [],
-    }
-    with serve_process(web) as server:
-        pages = sorted(server.truth("host").pages)
-        floor(pages)  # every page is rendered once before anybody is timed
-        for _ in range(ROUNDS):
-            runs["raw fetch floor"].append(floor(pages))
-            runs["skitter"].append(skitter(server, near=True))
-            runs["skitter, exact duplicates only"].append(skitter(server, near=False))
-    table = {name: summary(results) for name, results in runs.items()}
-    base = table["raw fetch floor"]["cpu_per_1000_pages"]
-    print(f"{'':32}{'pages':>8}{'pages/s':>10}{'CPU s/1,000':>14}{'spread':>9}{'x floor':>9}{'peak MB':>9}")
-    for name, row in table.items():
-        print(
-            f"{name:32}{row['pages']:>8.0f}{row['pages_per_second']:>10.0f}{row['cpu_per_1000_pages']:>14.3f}"
-            f"{row['spread']:>9.3f}{row['cpu_per_1000_pages'] / base:>9.1f}{row['peak_mb']:>9.0f}"
-        )
-    OUT.mkdir(exist_ok=True)
-    machine = {
-        "python": platform.python_version(),
-        "cores": os.cpu_count(),
-        "machine": platform.machine(),
-        "system": platform.platform(),
-    }
-    (OUT / "crawls.json").write_text(json.dumps({"machine": machine, "table": table}, indent=1))
-    print(
-        f"\n{machine['system']}, Python {machine['python']}, {machine['cores']} cores; details in {OUT / 'crawls.json'}"
+    # Per stored page: who misses pages does not become cheaper by it.
+    cpu = [run.cpu / max(run.pages, 1) * 1000 for run in runs]
+    return Row(
+        name=crawler.name,
+        label=crawler.label,
+        pages=min(run.pages for run in runs),
+        of=of,
+        pages_per_second=median(run.pages / run.seconds for run in runs),
+        cpu=median(cpu),
+        cpu_least=min(cpu),
+        cpu_most=max(cpu),
+        peak_mb=median(run.peak_mb for run in runs),
+        server_share=median(run.server_cpu / run.seconds for run in runs),
+        requests=int(median(run.requests for run in runs)),
+        connections=int(median(run.connections for run in runs)),
+        forbidden=max(run.forbidden for run in runs),
+        runs=list(runs),
     )
+
+
+def measure(web: Web, rounds: int, chosen: Sequence[str]) -> list[Row]:
+    """All crawlers on one web."""
+    wanted = [crawler for crawler in CRAWLERS if web.name in crawler.webs]
+    wanted = [crawler for crawler in wanted if not chosen or crawler.name in chosen]
+    able = []
+    for crawler in wanted:
+        if crawler.missing():
+            _say(f"{crawler.label}: not measured, {crawler.missing()}")
+        else:
+            able.append(crawler)
+    runs: dict[str, list[Run]] = {crawler.name: [] for crawler in able}
+    with serving(web) as served:
+        crawl(CRAWLERS[-1], served)  # every page is rendered once before anybody is timed
+        for turn in range(rounds):
+            for crawler in (*able[turn % len(able) :], *able[: turn % len(able)]):
+                run = crawl(crawler, served)
+                runs[crawler.name].append(run)
+                _say(
+                    f"{web.name} {turn + 1}/{rounds}  {crawler.label}: {run.cpu / max(run.pages, 1) * 1000:.2f}"
+                )
+        return [summed_up(crawler, len(served.pages), runs[crawler.name]) for crawler in able]
+
+
+def as_json(rows: Sequence[Row]) -> list[dict[str, object]]:
+    return [asdict(row) for row in rows]
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -6,21 +6,18 @@ import sys
 import pycurl
 
 
-def fetch_all(urls: list[str], address: str, connections: int) -> int:
-    """Fetch every URL over a number of kept connections; returns the bytes of all bodies."""
+def fetch_all(urls: list[str], connections: int) -> int:
+    """Fetch every URL over a number of kept connections; returns how many were answered with 200."""
     multi = pycurl.CurlMulti()
+    multi.setopt(
+        pycurl.M_MAXCONNECTS, 1000
+    )  # libcurl keeps 4 per handle otherwise: fewer than there are hosts
     waiting = list(reversed(urls))
-    received = 0
-
-    def count(chunk: bytes) -> None:
-        nonlocal received
-        received += len(chunk)
-
+    answered = 0
     free = []
     for _ in range(connections):
         curl = pycurl.Curl()
-        curl.setopt(pycurl.WRITEFUNCTION, count)
-        curl.setopt(pycurl.CONNECT_TO, [f"::{address}:"])
+        curl.setopt(pycurl.WRITEFUNCTION, lambda _chunk: None)
         free.append(curl)
     busy = 0
     while waiting or busy:
@@ -33,14 +30,16 @@ def fetch_all(urls: list[str], address: str, connections: int) -> int:
         more = 1
         while more:
             more, done, failed = multi.info_read()
+            answered += sum(curl.getinfo(pycurl.RESPONSE_CODE) == 200 for curl in done)
             for curl in [*done, *(handle for handle, _, _ in failed)]:
                 multi.remove_handle(curl)
                 free.append(curl)
                 busy -= 1
         multi.select(0.1)
-    return received
+    return answered
 
 
 if __name__ == "__main__":
     plan = json.load(sys.stdin)
-    print(fetch_all(plan["urls"], plan["address"], plan["connections"]))
+    if fetch_all(plan["urls"], plan["connections"]) != len(plan["urls"]):
+        sys.exit("not every page was answered with 200")

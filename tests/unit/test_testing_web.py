@@ -211,7 +211,7 @@ def test_all_spellings_of_a_page_are_answered_with_that_page(server):
 
 
 def test_each_robots_variant_is_served_as_described():
-    kinds = [*EVERYDAY, *FAULTY, "missing", "allow"]
+    kinds = [*EVERYDAY, *FAULTY, "missing", "allow", "rules"]
     assert set(kinds) == set(KINDS)
     web = SyntheticWeb(
         1, len(kinds), 3, Features(crawl_delay=2.5, request_interval=7, retry_after=4), robots=kinds

@@ -59,6 +59,11 @@ RULED_PAGES = (
 )
 
 
+def _rules(_f: Features, _next: str) -> RobotsFile:
+    """The same rules on a host that has no page they are about: what most files are to most crawls."""
+    return RobotsFile("rules", _text("User-agent: *\n" + RULES))
+
+
 def _disallow(_f: Features, _next: str) -> RobotsFile:
     return RobotsFile("disallow", _text("User-agent: *\n" + RULES), pages=RULED_PAGES)
 
@@ -148,7 +153,7 @@ def _page(_f: Features, _next: str) -> RobotsFile:
 
 
 KINDS: dict[str, Callable[[Features, str], RobotsFile]] = {
-    "missing": _missing, "allow": _allow, "disallow": _disallow, "crawl-delay": _crawl_delay,
+    "missing": _missing, "allow": _allow, "rules": _rules, "disallow": _disallow, "crawl-delay": _crawl_delay,
     "request-rate": _request_rate, "groups": _groups, "bom": _bom, "closed": _closed, "moved": _moved,
     "moved-away": _moved_away, "forbidden": _forbidden, "later": _later, "page": _page,
     "error": _error, "silent": _silent, "loop": _loop, "huge": _huge,

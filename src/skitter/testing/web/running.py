@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import http.client
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,7 @@ class Server:
     def __init__(self, web: SyntheticWeb, port: int, read_log: Callable[[], list[Request]]) -> None:
         self.web = web
         self.port = port
+        self.pid = os.getpid()  # of the process that serves
         self._read_log = read_log
 
     def log(self) -> list[Request]:
@@ -133,6 +135,7 @@ def serve_process(web: SyntheticWeb, port: int = 0, *, latency: float = 0.0) -> 
             server = Server(
                 web, json.loads(ready)["port"], lambda: _flushed(server.port, web.address(0), file)
             )
+            server.pid = process.pid
             try:
                 yield server
             finally:

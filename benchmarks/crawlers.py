@@ -1,0 +1,161 @@
+"""The crawlers, each as a command that a user would type, and how their pages are counted afterwards.
+
+All do the same work: follow links in scope, obey robots.txt, 100 requests at once, no delay, and keep one record per page
+with title, text and links. Skitter's record is its archive and its store. Two do less and are here as measures: wget keeps the
+page as a file (it extracts nothing), and the floor fetches a list of URLs with libcurl and forgets them.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from benchmarks.webs import CONNECTIONS, Served
+
+PEERS = Path(".venv-bench/bin/python")
+
+
+@dataclass(frozen=True)
+class Order:
+    """A command and its input."""
+
+    command: list[str]
+    stdin: str = ""
+
+
+@dataclass(frozen=True)
+class Crawler:
+    """One line of the table."""
+
+    name: str
+    label: str
+    order: Callable[[Served, Path], Order]
+    stored: Callable[[Served, Path], set[str]]  # the URLs of the pages it kept
+    missing: Callable[[], str] = lambda: ""  # why it cannot be measured here
+    webs: tuple[str, ...] = ("site", "broad")
+    workers: int = 1
+
+
+# ------------------------------------------------------------------------------------------------ Skitter
+
+
+@cache
+def _has_workers() -> bool:
+    usage = subprocess.run(
+        [sys.executable, "-m", "skitter", "crawl", "--help"], capture_output=True, text=True, check=True
+    )
+    return "--workers" in usage.stdout
+
+
+def skitter(served: Served, folder: Path, *, near: bool = True, workers: int = 1, time: str = "") -> Order:
+    """Everything on, as a user types it: robots, durable frontier, text, archive, request log."""
+    web = served.web
+    command = [
+        sys.executable,
+        "-m",
+        "skitter",
+        "crawl",
+        "--seeds",
+        "-",
+        "-o",
+        str(folder / "crawl"),
+        "-q",
+        "--json",
+    ]
+    command += ["--allow-private=127.0.0.0/8", f"--delay={web.delay}s", f"--per-host={web.per_host}"]
+    command += [f"--concurrency={CONNECTIONS}", "--set", f"dedup.near={str(near).lower()}"]
+    command += [f"--max-time={time}"] if time else []
+    command += [f"--workers={workers}"] if _has_workers() else []
+    return Order(command, "\n".join(served.seeds))
+
+
+def _skitter(*, near: bool = True, workers: int = 1) -> Callable[[Served, Path], Order]:
+    return lambda served, folder: skitter(served, folder, near=near, workers=workers)
+
+
+def _skitter_pages(_served: Served, folder: Path) -> set[str]:
+    command = [sys.executable, "-m", "skitter", "pages", str(folder / "crawl"), "--status", "2xx", "--json"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return {json.loads(line)["url"] for line in listed.splitlines()}
+
+
+def _no_workers() -> str:
+    return "" if _has_workers() else "this Skitter has no --workers"
+
+
+# ------------------------------------------------------------------------------------------------ peers
+
+
+def _peer(script: str) -> Callable[[Served, Path], Order]:
+    def order(served: Served, folder: Path) -> Order:
+        plan = {
+            "seeds": served.seeds,
+            "hosts": served.hosts,
+            "connections": CONNECTIONS,
+            "per_host": served.web.per_host,
+            "records": str(folder / "pages.jsonl"),
+        }
+        return Order([str(PEERS), "-m", f"benchmarks.peers.{script}"], json.dumps(plan))
+
+    return order
+
+
+def _records(_served: Served, folder: Path) -> set[str]:
+    with (folder / "pages.jsonl").open() as lines:
+        return {json.loads(line)["url"] for line in lines}
+
+
+def _no_peers() -> str:
+    return "" if PEERS.exists() else f"{PEERS} is missing; `make bench` makes it"
+
+
+def _wget(served: Served, folder: Path) -> Order:
+    """One request at a time is all that wget does; where there are many hosts, a hundred of it run side by side, one per host."""
+    command = ["wget", "--recursive", "--level=inf", "--no-parent", "--execute=robots=on", "--no-verbose"]
+    command += ["--output-file=/dev/null", f"--directory-prefix={folder}"]
+    if len(served.seeds) == 1:
+        return Order([*command, *served.seeds])
+    return Order(["xargs", "-P", str(CONNECTIONS), "-n", "1", *command], "\n".join(served.seeds))
+
+
+def _files(_served: Served, folder: Path) -> set[str]:
+    def urls() -> Iterator[str]:
+        for file in folder.rglob("*"):
+            if file.is_file() and file.name != "robots.txt":
+                yield "http://" + str(file.relative_to(folder)).removesuffix("index.html")
+
+    return set(urls())
+
+
+def _no_wget() -> str:
+    return "" if shutil.which("wget") else "wget is not installed"
+
+
+def _floor(served: Served, _folder: Path) -> Order:
+    # From host to host, so that a connection is free again when its host's turn comes.
+    in_turn = sorted(served.pages, key=lambda url: (url.split("/", 3)[3], url))
+    plan = {"urls": in_turn, "connections": CONNECTIONS}
+    return Order([sys.executable, "-m", "benchmarks.floor"], json.dumps(plan))
+
+
+CRAWLERS = (
+    Crawler("skitter", "Skitter", _skitter(), _skitter_pages),
+    Crawler("skitter-exact", "Skitter, no near-duplicates", _skitter(near=False), _skitter_pages),
+    Crawler(
+        "skitter-2",
+        "Skitter, 2 workers",
+        _skitter(workers=2),
+        _skitter_pages,
+        _no_workers,
+        ("broad",),
+        workers=2,
+    ),
+    Crawler("scrapy", "Scrapy", _peer("scrapy_peer"), _records, _no_peers),
+    Crawler("crawlee", "Crawlee", _peer("crawlee_peer"), _records, _no_peers),
+    Crawler("wget", "wget (keeps files, no text)", _wget, _files, _no_wget),
+    Crawler("floor", "raw fetch (keeps nothing)", _floor, lambda served, _folder: set(served.pages)),
+)

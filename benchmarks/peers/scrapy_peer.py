@@ -1,0 +1,78 @@
+"""Scrapy, tuned: uvloop, its own seen set, the lxml tree read directly, and nothing switched on that this crawl does not use."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import scrapy
+from scrapy.crawler import CrawlerProcess
+from scrapy.http import Response
+
+from benchmarks.peers.reading import Plan, Reader, plan
+
+
+class Pages(scrapy.Spider):  # type: ignore[misc]  # Scrapy is not in the environment that is checked
+    """Every page in scope, once."""
+
+    name = "pages"
+
+    def __init__(self, wanted: Plan, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.wanted = wanted
+        self.reader = Reader(wanted)
+
+    async def start(self) -> AsyncIterator[scrapy.Request]:
+        for url in self.wanted.seeds:
+            yield scrapy.Request(url, dont_filter=True)
+
+    def parse(self, response: Response) -> Iterator[scrapy.Request]:
+        encoding = getattr(response, "encoding", None)
+        if encoding is None:
+            return  # not a text
+        for url in self.reader.read(response.url, response.body, encoding):
+            yield scrapy.Request(url, dont_filter=True)  # the reader's set has seen to it
+
+    def closed(self, _reason: str) -> None:
+        self.reader.close()
+
+
+def settings(wanted: Plan) -> dict[str, Any]:
+    return {
+        "ASYNCIO_EVENT_LOOP": "uvloop.Loop",
+        "ROBOTSTXT_OBEY": True,
+        "CONCURRENT_REQUESTS": wanted.connections,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": wanted.per_host,
+        "LOG_LEVEL": "ERROR",
+        "STATS_DUMP": False,
+        "DOWNLOADER_STATS": False,
+        "COOKIES_ENABLED": False,
+        "RETRY_ENABLED": False,
+        "COMPRESSION_ENABLED": False,
+        "METAREFRESH_ENABLED": False,
+        "HTTPPROXY_ENABLED": False,
+        "REFERER_ENABLED": False,
+        "MEMUSAGE_ENABLED": False,
+        "TELNETCONSOLE_ENABLED": False,
+        "REMOTE_CONTROL_ENABLED": False,
+        "DOWNLOADER_MIDDLEWARES": {
+            "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
+            "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
+        },
+        "SPIDER_MIDDLEWARES": {
+            "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
+            "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
+            "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
+        },
+        "EXTENSIONS": {
+            "scrapy.extensions.corestats.CoreStats": None,
+            "scrapy.extensions.logcount.LogCount": None,
+            "scrapy.extensions.logstats.LogStats": None,
+            "scrapy.extensions.feedexport.FeedExporter": None,
+        },
+    }
+
+
+if __name__ == "__main__":
+    asked = plan()
+    process = CrawlerProcess(settings(asked))
+    process.crawl(Pages, wanted=asked)
+    process.start()

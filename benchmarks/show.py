@@ -1,0 +1,101 @@
+"""The results as tables: for a terminal, and for the documentation."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.webs import WEBS
+
+Results = Mapping[str, Any]  # as in the JSON file
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]  # heads, lines
+
+
+def crawls(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """A line per crawler."""
+    heads = (
+        "",
+        "pages/s",
+        "CPU s per 1,000 pages",
+        "spread",
+        "peak MB",
+        "pages",
+        "server core",
+        "connections",
+    )
+    lines = [
+        (
+            row["label"],
+            f"{row['pages_per_second']:,.0f}",
+            f"{row['cpu']:.2f}",
+            f"{row['cpu_least']:.2f}–{row['cpu_most']:.2f}",
+            f"{row['peak_mb']:.0f}",
+            f"{row['pages']:,} of {row['of']:,}"
+            + (f", {row['forbidden']} forbidden" if row["forbidden"] else ""),
+            f"{row['server_share']:.0%}",
+            f"{row['connections']:,}",
+        )
+        for row in rows
+    ]
+    return heads, lines
+
+
+def targets(reached: Sequence[Mapping[str, Any]]) -> Table:
+    """A line per target."""
+    heads = ("web", "ratio", "target", "measured", "")
+    lines = [
+        (
+            each["web"],
+            each["what"],
+            each["target"],
+            _ratio(each["measured"]),
+            "met" if each["met"] else "not met",
+        )
+        for each in reached
+    ]
+    return heads, lines
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.5 else f"1/{1 / value:.1f}"
+
+
+def tables(results: Results) -> list[tuple[str, Table]]:
+    """All of them, each with its caption."""
+    found = [(f"{web}: {WEBS[web].about}", crawls(rows)) for web, rows in results["crawls"].items()]
+    if results["targets"]:
+        found.append(("Ratios and targets", targets(results["targets"])))
+    return found
+
+
+def machine(results: Results) -> str:
+    """What it was measured on and with, in a sentence or two."""
+    computer = results["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
+    return (
+        f"Measured on {results['measured']}: {computer['processor']}, {computer['cores']} cores, {computer['memory']}, "
+        f"{computer['system']}. Medians of {results['rounds']} interleaved runs. {versions}."
+    )
+
+
+def as_text(table: Table) -> str:
+    """Columns; numbers to the right."""
+    heads, lines = table
+    widths = [max(len(cell) for cell in column) for column in zip(heads, *lines, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if number < _words(table) else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in (heads, *lines)
+    )
+
+
+def _words(table: Table) -> int:
+    """How many of the first columns hold words."""
+    heads, lines = table
+    return next((n for n in range(len(heads)) if all(line[n][:1].isdigit() for line in lines)), 1)
+
+
+def as_markdown(table: Table) -> str:
+    heads, lines = table
+    rule = ["---"] * len(heads)
+    return "\n".join("| " + " | ".join(line) + " |" for line in (heads, rule, *lines))

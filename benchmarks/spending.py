@@ -1,0 +1,82 @@
+"""What a command costs: wall clock, CPU and memory of it and everything it starts."""
+
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+PAGE = os.sysconf("SC_PAGESIZE")
+LOOK_EVERY = 0.1
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one command, start-up included."""
+
+    seconds: float
+    cpu: float  # user + system, of all its processes
+    peak_mb: float  # resident memory, summed over its processes
+    output: str
+
+
+def spend(command: Sequence[str], stdin: str = "", core: int | None = None) -> Cost:
+    """Run the command on a core, or on all of them, and wait for its end."""
+    pinned = [] if core is None else ["taskset", "--cpu-list", str(core)]
+    with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+") as said:
+        given.write(stdin)
+        given.seek(0)
+        began = time.perf_counter()
+        # Files, not pipes: nobody has to read while the command runs, so nothing of the harness is in its way.
+        child = subprocess.Popen([*pinned, *command], stdin=given, stdout=said, stderr=subprocess.STDOUT)
+        with Watch(child.pid) as watch:
+            # wait4 counts the command's children too, as far as it waited for them; all commands here do.
+            _, status, usage = os.wait4(child.pid, 0)
+        seconds = time.perf_counter() - began
+        child.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        output = said.read()
+    if child.returncode:
+        raise SystemExit(f"{' '.join(command)[:200]} ended with {child.returncode}:\n{output[-2000:]}")
+    peak = max(watch.peak, usage.ru_maxrss * 1024)
+    return Cost(seconds, usage.ru_utime + usage.ru_stime, peak / 2**20, output)
+
+
+class Watch:
+    """Looks at the memory of a process and its descendants ten times a second."""
+
+    def __init__(self, pid: int) -> None:
+        self.peak = 0
+        self._pid = pid
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(LOOK_EVERY):
+            self.peak = max(self.peak, resident(self._pid))
+
+
+def resident(pid: int) -> int:
+    """Bytes of resident memory of a process and its descendants; what they share is counted for each."""
+    total, waiting = 0, [pid]
+    while waiting:
+        process = Path(f"/proc/{waiting.pop()}")
+        try:
+            total += int((process / "statm").read_text().split()[1]) * PAGE
+            for thread in (process / "task").iterdir():
+                waiting += map(int, (thread / "children").read_text().split())
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it ended while it was looked at
+    return total

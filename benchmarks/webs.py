@@ -1,0 +1,88 @@
+"""The webs that are crawled, and the process that serves them.
+
+*site* is one large host: what a page costs when nothing is waited for. *broad* is 500 small hosts that answer after 50 ms:
+many connections, many robots.txt files. *wide* is 3,000 hosts that want a second between two requests, which is what a
+polite crawl of the real web looks like. All hosts are loopback addresses of their own (127.x.y.z), because that is
+the one way of naming hosts that every crawler here understands without being told.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from skitter.testing.web import Features, Refusal, Server, SyntheticWeb, serve_process
+
+CONNECTIONS = 100
+
+
+@dataclass(frozen=True)
+class Web:
+    """A web to be measured on, and what its crawlers are allowed."""
+
+    name: str
+    about: str
+    hosts: int
+    pages_per_host: int
+    robots: str  # the variant that all its hosts have
+    latency: float = 0.0
+    per_host: int = CONNECTIONS  # requests in flight
+    delay: float = 0.0
+    foreign_share: float = 0.1
+
+    def description(self) -> SyntheticWeb:
+        """What is served: pages of 18 KB with 40 links."""
+        features = Features.plain(foreign_share=self.foreign_share)
+        return SyntheticWeb(
+            1, self.hosts, self.pages_per_host, features, addressing="literal", robots=(self.robots,)
+        )
+
+
+SITE = Web("site", "one host, 3,000 pages of 18 KB with 40 links", 1, 3000, "disallow", foreign_share=0.0)
+BROAD = Web("broad", "500 hosts with 10 such pages, 50 ms latency", 500, 10, "rules", 0.05, per_host=8)
+WIDE = Web("wide", "3,000 hosts with 250 such pages, 1 s delay", 3000, 250, "rules", per_host=1, delay=1.0)
+WEBS = {web.name: web for web in (SITE, BROAD, WIDE)}
+
+
+@dataclass
+class Served:
+    """A web that is being served, and what is there to be found."""
+
+    web: Web
+    server: Server
+    pages: frozenset[str]
+    forbidden: frozenset[str]  # by robots.txt
+
+    @property
+    def seeds(self) -> list[str]:
+        return self.server.seeds()
+
+    @property
+    def hosts(self) -> list[str]:
+        return [f"{name}:{self.server.port}" for name in self.server.web.names]
+
+
+def cores() -> tuple[int, int]:
+    """The server's core and the crawler's."""
+    allowed = sorted(os.sched_getaffinity(0))
+    return allowed[0], allowed[-1]
+
+
+@contextmanager
+def serving(web: Web) -> Iterator[Served]:
+    """Serve it in a process that keeps to its own core."""
+    with serve_process(web.description(), latency=web.latency) as server:
+        os.sched_setaffinity(server.pid, {cores()[0]})
+        if web.delay:  # such a web is never crawled to its end, so its truth is not needed
+            yield Served(web, server, frozenset(), frozenset())
+            return
+        truth = server.truth("host")
+        forbidden = [url for url, why in truth.refused.items() if why is Refusal.ROBOTS]
+        yield Served(web, server, frozenset(truth.pages), frozenset(forbidden))
+
+
+def cpu_of(pid: int) -> float:
+    """User and system seconds of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
