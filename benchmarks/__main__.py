@@ -1,60 +1,106 @@
-"""`make bench`: whole crawls beside other crawlers, one table, one JSON file.
-
-python -m benchmarks --only site --rounds 1 --crawlers skitter,scrapy
-"""
+"""`make bench`: whole crawls beside other crawlers, and the blocks they are made of; tables, a JSON file and a picture."""
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import date
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from benchmarks import crawls, machine, show, targets
+from benchmarks import blocks, crawls, keep, machine, picture, show, targets, wide
 from benchmarks.crawlers import CRAWLERS
 from benchmarks.webs import BROAD, SITE
 
 OUT = Path("bench-out")
-PARTS = ("site", "broad")
+PARTS = ("site", "broad", "wide", "blocks")
+NAMES = tuple(crawler.name for crawler in CRAWLERS)
+WIDE_SECONDS = 60  # the ten minutes are in `make soak`
+EXAMPLES = """examples:
+  python -m benchmarks --only site --rounds 1 --crawlers skitter,scrapy
+  python -m benchmarks --only blocks --store-baseline
+  python -m benchmarks --keep                              measure, and put the results into docs/
+  python -m benchmarks --keep --results bench-out/bench.json    only put them there"""
+
+
+def _some_of(known: Sequence[str], text: str) -> list[str]:
+    given = [name for name in text.split(",") if name]
+    if unknown := sorted(set(given) - set(known)):
+        raise argparse.ArgumentTypeError(f"there is no {', '.join(unknown)}; there are: {', '.join(known)}")
+    return given
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        "python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        "python -m benchmarks",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--only", help=f"some of: {', '.join(PARTS)}", default=",".join(PARTS))
-    parser.add_argument("--rounds", type=int, default=3, help="times that every crawler runs")
-    names = ", ".join(crawler.name for crawler in CRAWLERS)
-    parser.add_argument("--crawlers", help=f"some of: {names}", default="")
+    for flag, known, what in ("--only", PARTS, "parts"), ("--crawlers", NAMES, "crawlers"):
+        parser.add_argument(
+            flag,
+            type=partial(_some_of, known),
+            default=[],
+            metavar="NAME,…",
+            help=f"{what} to measure, of {', '.join(known)} (default: all)",
+        )
+    parser.add_argument("--rounds", type=int, default=3, help="times that every crawler runs (default: 3)")
+    parser.add_argument(
+        "--store-baseline", action="store_true", help="later figures of the blocks are compared with these"
+    )
+    parser.add_argument("--keep", action="store_true", help="put the results into docs/")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="do not measure, show these")
     options = parser.parse_args()
-    options.only = options.only.split(",")
-    options.crawlers = [name for name in options.crawlers.split(",") if name]
-    for given, known in (options.only, PARTS), (options.crawlers, names.split(", ")):
-        if unknown := set(given) - set(known):
-            parser.error(f"there is no {', '.join(sorted(unknown))}; there are: {', '.join(known)}")
+    if options.store_baseline and options.only and "blocks" not in options.only:
+        parser.error("--store-baseline: the blocks are not measured; add them to --only")
     return options
 
 
-def main() -> None:
-    """Measure, print, keep."""
-    options = _options()
+def _measured(options: argparse.Namespace) -> dict[str, Any]:
+    """As in the JSON file."""
+    parts = options.only or PARTS
     found = {
         web.name: crawls.as_json(crawls.measure(web, options.rounds, options.crawlers))
         for web in (SITE, BROAD)
-        if web.name in options.only
+        if web.name in parts
     }
-    results = {
+    figures = blocks.measure() if "blocks" in parts else []
+    if options.store_baseline:
+        blocks.store(figures)
+    return {
         "measured": date.today().isoformat(),  # noqa: DTZ011  the day where it was measured
         "rounds": options.rounds,
         "machine": machine.machine(),
         "versions": machine.versions(),
         "crawls": found,
+        "wide": asdict(wide.measure(WIDE_SECONDS)) if "wide" in parts else None,
+        "blocks": [asdict(figure) for figure in figures],
         "targets": [asdict(each) for each in targets.compared(found)],
     }
-    OUT.mkdir(exist_ok=True)
-    (OUT / "bench.json").write_text(json.dumps(results, indent=1) + "\n")
+
+
+def main() -> None:
+    """Measure, write down, print."""
+    options = _options()
+    if options.results:
+        results = json.loads(options.results.read_text())
+    else:
+        results = _measured(options)
+        OUT.mkdir(exist_ok=True)
+        (OUT / "bench.json").write_text(json.dumps(results, indent=1) + "\n")
+        if results["crawls"]:
+            (OUT / "bench.svg").write_text(picture.draw(results["crawls"]))
+    if options.keep:
+        keep.keep(results)
     for caption, table in show.tables(results):
         print(f"\n{caption}\n\n{show.as_text(table)}")
-    print(f"\n{show.machine(results)}\nEverything is in {OUT / 'bench.json'}.")
+    print(f"\n{show.machine(results)}")
+    if not options.results:
+        print(
+            f"Everything is in {OUT}/bench.json, the picture in {OUT}/bench.svg; --keep puts them into docs/."
+        )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.blocks import REGRESSION
 from benchmarks.webs import WEBS
 
 Results = Mapping[str, Any]  # as in the JSON file
@@ -38,6 +39,47 @@ def crawls(rows: Sequence[Mapping[str, Any]]) -> Table:
     return heads, lines
 
 
+def blocks(figures: Sequence[Mapping[str, Any]]) -> Table:
+    """A line per block, with a mark where it has become slower."""
+    heads = ("block", "now", "baseline", "ratio", "")
+    lines = [
+        (
+            figure["name"],
+            f"{figure['now']:.1f}",
+            "–" if figure["baseline"] is None else f"{figure['baseline']:.1f}",
+            "–" if figure["ratio"] is None else f"{figure['ratio']:.2f}",
+            "slower" if (figure["ratio"] or 0) > REGRESSION else "",
+        )
+        for figure in figures
+    ]
+    return heads, lines
+
+
+def wide(crawl: Mapping[str, Any]) -> Table:
+    """One line."""
+    heads = (
+        "",
+        "pages/s",
+        "CPU s per 1,000 pages",
+        "of its core",
+        "server core",
+        "peak MB",
+        "pages",
+        "shortest gap",
+    )
+    line = (
+        f"{crawl['seconds'] / 60:.0f} min",
+        f"{crawl['pages_per_second']:,.0f}",
+        f"{crawl['cpu']:.2f}",
+        f"{crawl['cpu_share']:.0%}",
+        f"{crawl['server_share']:.0%}",
+        f"{crawl['peak_mb']:.0f}",
+        f"{crawl['pages']:,}",
+        f"{crawl['shortest_gap']:.3f} s",
+    )
+    return heads, [line]
+
+
 def targets(reached: Sequence[Mapping[str, Any]]) -> Table:
     """A line per target."""
     heads = ("web", "ratio", "target", "measured", "")
@@ -61,6 +103,11 @@ def _ratio(value: float) -> str:
 def tables(results: Results) -> list[tuple[str, Table]]:
     """All of them, each with its caption."""
     found = [(f"{web}: {WEBS[web].about}", crawls(rows)) for web, rows in results["crawls"].items()]
+    if results["wide"]:
+        found.append((f"wide: {WEBS['wide'].about}; Skitter alone, one worker", wide(results["wide"])))
+    if results["blocks"]:
+        caption = "Blocks: CPU µs each; the ratio compares on equal machines"
+        found.append((caption, blocks(results["blocks"])))
     if results["targets"]:
         found.append(("Ratios and targets", targets(results["targets"])))
     return found

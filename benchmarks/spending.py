@@ -22,10 +22,13 @@ class Cost:
     cpu: float  # user + system, of all its processes
     peak_mb: float  # resident memory, summed over its processes
     output: str
+    memory: list[tuple[float, int]]  # seconds since the start, resident bytes
 
 
-def spend(command: Sequence[str], stdin: str = "", core: int | None = None) -> Cost:
-    """Run the command on a core, or on all of them, and wait for its end."""
+def spend(
+    command: Sequence[str], stdin: str = "", core: int | None = None, codes: Sequence[int] = (0,)
+) -> Cost:
+    """Run the command on a core, or on all of them, and wait for its end; other exit codes are failures."""
     pinned = [] if core is None else ["taskset", "--cpu-list", str(core)]
     with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+") as said:
         given.write(stdin)
@@ -40,17 +43,17 @@ def spend(command: Sequence[str], stdin: str = "", core: int | None = None) -> C
         child.returncode = os.waitstatus_to_exitcode(status)
         said.seek(0)
         output = said.read()
-    if child.returncode:
+    if child.returncode not in codes:
         raise SystemExit(f"{' '.join(command)[:200]} ended with {child.returncode}:\n{output[-2000:]}")
-    peak = max(watch.peak, usage.ru_maxrss * 1024)
-    return Cost(seconds, usage.ru_utime + usage.ru_stime, peak / 2**20, output)
+    peak = max([usage.ru_maxrss * 1024, *(resident for _, resident in watch.seen)])
+    return Cost(seconds, usage.ru_utime + usage.ru_stime, peak / 2**20, output, watch.seen)
 
 
 class Watch:
     """Looks at the memory of a process and its descendants ten times a second."""
 
     def __init__(self, pid: int) -> None:
-        self.peak = 0
+        self.seen: list[tuple[float, int]] = []
         self._pid = pid
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look)
@@ -64,8 +67,9 @@ class Watch:
         self._thread.join()
 
     def _look(self) -> None:
+        began = time.perf_counter()
         while not self._over.wait(LOOK_EVERY):
-            self.peak = max(self.peak, resident(self._pid))
+            self.seen.append((time.perf_counter() - began, resident(self._pid)))
 
 
 def resident(pid: int) -> int:

@@ -1,0 +1,99 @@
+"""The durable frontier, small: `python -m benchmarks.frontier` is the long version, which shows that size does not matter."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from skitter.backends.rocksdb import RocksFrontier
+from skitter.model import Exchange, Link, Page, Purpose, RobotsCopy, Settlement, State, Verdict, Visit
+from skitter.ports import Mark
+
+HOSTS = 200
+BATCH = 500
+GROUP = 50
+LINKS = 20
+
+
+class Links:
+    """New links without end, on all hosts in turn; of those offered, half were offered before."""
+
+    def __init__(self) -> None:
+        self._made = 0
+
+    def offered(self, count: int) -> list[Link]:
+        first = max(0, self._made - count // 2)
+        self._made = first + count
+        return [self._link(number) for number in range(first, self._made)]
+
+    def _link(self, number: int) -> Link:
+        host = f"www.host{number % HOSTS}.example"
+        url = f"https://{host}/some/section/of/the/site/article-{number}.html"
+        return Link(url=url, key=url, host=host, depth=number % 7, score=-float(number % 7))
+
+
+def settlement(visit: Visit, links: list[Link], now: float) -> Settlement:
+    link = visit.link
+    verdict = Verdict(state=State.CRAWLED, host_free=now + 1, host_delay=1.0)
+    exchange = Exchange(link.url, "192.0.2.1", now, now, b"GET", b"head", b"body")
+    if link.purpose is Purpose.ROBOTS:
+        copy = RobotsCopy(origin=link.origin, status=200, access="all", expires=now + 1e6)
+        return Settlement(visit=visit, verdict=verdict, robots=copy, exchange=exchange)
+    page = Page(
+        url=link.url,
+        requested_url=link.url,
+        key=link.key,
+        host=link.host,
+        domain=link.host.removeprefix("www."),
+        status=200,
+        fetched_at=now,
+        depth=link.depth,
+        headers=[("content-type", "text/html; charset=utf-8"), ("server", "made-up")],
+        title="The title of an article of usual length",
+        digest=f"sha1:{hash(link.key):x}",
+        simhash=hash(link.key) & (2**64 - 1),
+    )
+    return Settlement(visit=visit, verdict=verdict, page=page, links=links, exchange=exchange, status=200)
+
+
+def add() -> Iterator[float]:
+    links = Links()
+    with tempfile.TemporaryDirectory() as folder, asyncio.Runner() as runner:
+        frontier = RocksFrontier(Path(folder, "state"))
+        runner.run(frontier.open(0.0))
+        try:
+            while True:
+                batches = [links.offered(BATCH) for _ in range(4)]
+                began = time.process_time()
+                for batch in batches:
+                    runner.run(frontier.add(batch, [], 0.0))
+                yield (time.process_time() - began) / (4 * BATCH)
+        finally:
+            runner.run(frontier.close())
+
+
+def lease_and_settle() -> Iterator[float]:
+    """A visit of every host in each round; the first round is their robots.txt files."""
+    links, now = Links(), 1_000_000.0
+    with tempfile.TemporaryDirectory() as folder, asyncio.Runner() as runner:
+        frontier = RocksFrontier(Path(folder, "state"))
+        runner.run(frontier.open(now))
+        try:
+            runner.run(frontier.add(links.offered(HOSTS * 40), [], now))
+            while True:
+                now += 2
+                spent, done = 0.0, 0
+                for _ in range(HOSTS // GROUP):
+                    began = time.process_time()
+                    visits = runner.run(frontier.lease(GROUP, now))
+                    spent += time.process_time() - began
+                    found = [settlement(visit, links.offered(LINKS), now) for visit in visits]
+                    began = time.process_time()
+                    runner.run(frontier.settle(found, Mark("a", done), now))
+                    spent += time.process_time() - began
+                    done += sum(visit.link.purpose is not Purpose.ROBOTS for visit in visits)
+                if done:
+                    yield spent / done
+        finally:
+            runner.run(frontier.close())

@@ -1,0 +1,29 @@
+"""Puts the results where readers find them: docs/performance.json, docs/performance.svg, and the tables in performance.md."""
+
+import json
+from pathlib import Path
+
+from benchmarks import picture, show
+
+DOCS = Path("docs")
+BEGIN = "<!-- figures: written by `python -m benchmarks --keep`, do not edit -->"
+END = "<!-- end of figures -->"
+
+
+def keep(results: show.Results, docs: Path = DOCS) -> None:
+    """Write all three."""
+    (docs / "performance.json").write_text(json.dumps(results, indent=1) + "\n")
+    (docs / "performance.svg").write_text(picture.draw(results["crawls"]))
+    page = docs / "performance.md"
+    page.write_text(with_figures(page.read_text(), results))
+
+
+def with_figures(text: str, results: show.Results) -> str:
+    """The page with these figures in place of those it had."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"performance.md has no place for figures: {BEGIN} … {END}")
+    parts = ["![CPU seconds per 1,000 pages, by crawler](performance.svg)"]
+    parts += [f"**{caption}**\n\n{show.as_markdown(table)}" for caption, table in show.tables(results)]
+    return before + BEGIN + "\n\n" + "\n\n".join([*parts, show.machine(results)]) + "\n\n" + END + after
