@@ -65,6 +65,7 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
     "open scripts": lambda n: b"<script>" + b"</scrip <!-- <script " * n,
     "open titles": lambda n: b"<title>" * n,
     "pictures with titles": lambda n: b"<svg><g>" * n + b"<title>" * n,
+    "formatting, almost closed": lambda n: b'<b id="x">' + b"<span></span>" * n + b"<b id='" * n,
     "templates": lambda n: b"<template>" * n + b"</template>" * n,
     "anchors with blanks": lambda n: b'< a href="x' * n,
     "blanks for anchors": lambda n: b"<" + b" " * n * 10 + b"<  " * n,
@@ -119,6 +120,31 @@ def test_hiding_tags_in_comments_or_quotes_does_not_make_a_document_tame() -> No
     ):
         assert not flat.is_tame(start + bomb + end)
         assert not flat.is_tame(start + attributes + end)
+
+
+def test_formatting_that_is_closed_at_once_is_tame() -> None:
+    words = b"""<em class='a'>x</em> <code class="b" hidden\n><span class="pre">y</span></code>"""
+    content = b"<p>" + words * 900 + b"<p>x" * 900
+    assert flat.is_tame(content)
+    root = LexborHTMLParser(content).root
+    assert root is not None
+    assert sum(1 for _ in root.traverse(include_text=True)) < content.count(b"<") * 2
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [
+        b"<b id=%d><!--</b>-->",
+        b"<b id='%d'><!--</b>-->",
+        b"<b id='%d' x=\"><p></b>\">",
+        b"<b id='%d' x=></b>",
+        b"<b id='%d'><p></b>",
+        b"<b id='%d'></i>",
+        b"<b id='%d'><script></b></script>",
+    ],
+)
+def test_formatting_that_only_seems_to_be_closed_is_not_tame(opened: bytes) -> None:
+    assert not flat.is_tame(b"<p>" + numbered(opened)(1_000) + b"<p>x" * 1_000)
 
 
 def test_looking_for_floods_of_attributes_is_linear_itself() -> None:

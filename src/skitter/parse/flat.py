@@ -23,8 +23,19 @@ _SHORT = 64 * 1024  # there is no room for more attributes than can be borne
 # Formatting elements (HTML Standard, 13.2.4.3) that are never closed are made anew in every block that follows. Without
 # attributes there are at most three of a kind ("Noah's Ark clause"), and an <a> closes the <a> before it. Attributes of
 # every further <html> and <body> are added to those of the first (13.2.6.4.7).
+_FORMATTING = rb"b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u"
+# The first two letters are looked at first: so most tags cost nothing more, and the search takes two thirds of the time.
 _COSTLY = re.compile(
-    rb"<(?=[bcefhinstuBCEFHINSTU])(?i:(b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)|body|html)[\t\n\f\r /]"
+    rb"<(?=[bcefhinstuBCEFHINSTU][iomtIOMT\t\n\f\r /])(?i:(%b)|body|html)[\t\n\f\r /]" % _FORMATTING
+)
+# One that is closed before anything but text and <span> can follow it: whatever stands around it, it is made once. If the
+# tokenizer does not see its start tag, then it is none; if it does, it sees the end tag too, because quotes and tags in
+# between are whole. <span> is not "special", so the end tag takes it along (13.2.6.4.7, the adoption agency algorithm).
+# Without this, a third of 4,500 pages of documentation would pass for hostile, and be read four times slower.
+_TAG_END = rb"""(?:[\t\n\f\r ]++[a-zA-Z][a-zA-Z0-9:\-]*+(?:="[^"<>]*+"|='[^'<>]*+')?+)*+[\t\n\f\r ]*+>"""
+_CLOSED = re.compile(
+    rb"<(?=[bcefinstu][iomt\t\n\f\r ])(%b)(?=[\t\n\f\r ])%b(?:[^<]++|</?span%b)*+</\1>"
+    % (_FORMATTING, _TAG_END, _TAG_END)
 )
 # A start tag with too many attributes, looked for behind every < and letter. Long names and values are counted as several
 # attributes: so a tag that is none, inside which others begin, costs no more than its share.
@@ -49,7 +60,10 @@ def is_tame(source: bytes) -> bool:
         return True
     costly = _COSTLY.findall(source)
     merged = costly.count(b"")
-    if merged > _MAX_MERGED or (len(costly) - merged) * tags > _MAX_RECONSTRUCTED:
+    formatting = len(costly) - merged
+    if formatting * tags > _MAX_RECONSTRUCTED:
+        formatting -= len(_CLOSED.findall(source))
+    if merged > _MAX_MERGED or formatting * tags > _MAX_RECONSTRUCTED:
         return False
     return len(source) <= _SHORT or _FLOOD.search(source) is None
 
