@@ -168,7 +168,7 @@ def test_every_document_of_the_tree_construction_tests_is_read_and_both_readers_
     for row in cases:
         by_tree, by_tags = findings(row["data"])
         read(row["data"])
-        if set(by_tree.hrefs) != set(by_tags.hrefs) or (by_tree.title or "") != (by_tags.title or ""):
+        if set(by_tree.hrefs()) != set(by_tags.hrefs()) or (by_tree.title or "") != (by_tags.title or ""):
             wrong.append(row["id"])
     assert wrong == []
     assert len(cases) == 1936

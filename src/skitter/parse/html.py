@@ -87,16 +87,17 @@ def _base(href: str | None, url: str) -> str:
 
 def _hrefs(page: Findings, encoding: str) -> tuple[list[str], list[str]]:
     """Links to follow and links not to follow, in order of appearance."""
-    hrefs = page.hrefs
+    found = hrefs = page.hrefs()
     if encoding != charset.UTF_8 and not all(map(str.isascii, hrefs)):
         hrefs = {}
-        for written, follow in page.hrefs.items():
+        for written, follow in found.items():
             href = _in_encoding(written, encoding)
             hrefs[href] = follow or hrefs.get(href, False)
-    followed = [href for href, follow in hrefs.items() if follow]
-    return followed, [href for href, follow in hrefs.items() if not follow] if len(followed) < len(
-        hrefs
-    ) else []
+    if all(hrefs.values()):
+        return list(hrefs), []
+    return [href for href, follow in hrefs.items() if follow], [
+        href for href, follow in hrefs.items() if not follow
+    ]
 
 
 def _in_encoding(href: str, encoding: str) -> str:

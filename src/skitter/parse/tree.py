@@ -21,7 +21,8 @@ _COMMENTS = {node.tag_id for node in _BLANK.css("body")[0].traverse() if node.is
 _FOUND = {_ID[name]: found for name, found in ELEMENTS.items()}
 _INLINE = frozenset(_ID[name] for name in INLINE)
 _UNSEEN = frozenset(_ID[name] for name in UNSEEN) | _COMMENTS
-_TITLE, _H1, _HEAD, _SVG = (_ID[name] for name in ("title", "h1", "head", "svg"))
+_ANCHOR, _TITLE, _H1, _HEAD, _SVG = (_ID[name] for name in ("a", "title", "h1", "head", "svg"))
+_OF_INTEREST = _FOUND.keys() | _INLINE | _UNSEEN | {_H1}
 _PICTURE_DEPTH = 64  # no document has its title that deep
 _MARKUP_INSIDE = frozenset((_ID["noscript"], _ID["noframes"]))
 
@@ -33,18 +34,24 @@ def read(source: bytes, findings: Findings) -> None:
         return
     inline, unseen = [], []
     heading: LexborNode | None = None
+    on_anchor, anchor = findings.on_anchor, _ANCHOR
     for node in root.traverse():
         tag = node.tag_id
-        found = _FOUND.get(tag)
-        if found is not None:
-            found(findings, node.attributes)
-        if tag in _INLINE:
+        if tag == anchor:
+            on_anchor(node.attributes)
             inline.append(node)
-        elif tag in _UNSEEN:
-            unseen.append(node)
-            _look_inside(node, tag, findings)
-        elif tag == _H1 and heading is None:
-            heading = node
+        elif tag not in _OF_INTEREST:
+            continue
+        elif tag in _INLINE:
+            inline.append(node)
+        elif tag == _H1:
+            heading = heading or node
+        else:
+            if tag in _FOUND:
+                _FOUND[tag](findings, node.attributes)
+            if tag in _UNSEEN:
+                unseen.append(node)
+                _look_inside(node, tag, findings)
     for node in inline:
         node.unwrap(delete_empty=True)
     for node in unseen:
