@@ -156,15 +156,29 @@ def test_with_a_limit_of_depth_a_link_is_judged_at_every_depth():
     assert found_urls(judging.found(page(depth=0), document("/x"))) == ["http://a.test/x"]
 
 
-def test_memory_is_bounded_and_forgets_what_was_used_least_recently(monkeypatch):
-    monkeypatch.setattr(links, "_REMEMBERED", 3)
+def test_memory_is_bounded_and_forgets_the_oldest_first(monkeypatch):
+    monkeypatch.setattr(links, "_REMEMBERED", 40)
     judging = judge()
-    judging.found(page(), document("/1", "/2", "/3", "/1", "/4"))
-    assert judging.statistics()["entries"] == 3
-    judging.found(page(), document("/1"))
-    assert (judging.hits, judging.misses) == (2, 4)
-    judging.found(page(), document("/2"))
-    assert judging.misses == 5
+    for number in range(200):  # of each kind: absolute, of the site, of a directory
+        base = f"http://a.test/{number // 3}/page"
+        judging.found(page(base), document(f"/{number}", f"{number}", f"http://b.test/{number}", base=base))
+        assert judging.statistics()["entries"] <= 40 + 3
+        assert len(judging._memo) <= 40 + 3
+    assert (judging.hits, judging.misses) == (0, 600)
+    judging.found(page(base), document("/199", "199", "http://b.test/199", base=base))
+    assert (judging.hits, judging.misses) == (3, 600)
+    judging.found(page(base), document("/0", "0", "http://b.test/0", base=base))
+    assert (judging.hits, judging.misses) == (3, 603)
+
+
+def test_links_into_one_page_are_judged_once():
+    judging = judge()
+    hrefs = ["x#a", "x#b", "x", "x #c", "/y?z#d", "/y?z", "#e", "?q#f"]
+    assert found_urls(judging.found(page(), document(*hrefs))) == [
+        f"http://a.test/{path}"
+        for path in ("dir/x", "dir/x", "dir/x", "dir/x%20", "y?z", "y?z", "dir/page", "dir/page?q")
+    ]
+    assert (judging.hits, judging.misses) == (3, 5)
 
 
 def test_a_wider_scope_is_asked_again_about_what_it_refused():
