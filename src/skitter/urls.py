@@ -57,16 +57,16 @@ class _Page(NamedTuple):
     tidy: bool
 
 
-# What parsing leaves exactly as it is: a lower-case ASCII domain whose last label is no number, no default port, path
-# segments that cannot be dots, and only characters outside every percent-encode set. A relative reference must not
-# have a colon in its first segment. Plain paths may hold "%": `_is_plain` looks at those again.
+# What parsing leaves exactly as it is, but for dot segments: a lower-case ASCII domain whose last label is no number, no
+# default port, path segments that are not empty, and only characters outside every percent-encode set. A relative
+# reference must not have a colon in its first segment. Plain paths may hold "%": `_is_plain` looks at those again.
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _HOST = rf"(?:(?:[a-z0-9-]{{1,63}}\.){{,8}}[a-z]{{2,63}}|(?:{_BYTE}\.){{3}}{_BYTE})"
 _PORT = r"(?::(?!80\b|443\b)(?:[1-5][0-9]{4}|[1-9][0-9]{0,3}))?"
-_SEGMENT = r"[\w\-~!$&'()*+,=@%][\w\-~!$&'()*+,=@%:.]*"
+_SEGMENT = r"[\w\-~!$&'()*+,=@%:.]+"
 _PLAIN = re.compile(
     rf"(https?://{_HOST}{_PORT}(?=[/?#]|\Z))?"
-    rf"((?:[\w\-~!$&'()*+,=@%][\w\-~!$&'()*+,=@%.]*)?(?:/{_SEGMENT})*/?)"
+    rf"((?:[\w\-~!$&'()*+,=@%.]+)?(?:/{_SEGMENT})*/?)"
     r"(?:\?([\w\-~!$&()*+,=@%:./?;]*))?"
     r"(?:#.*)?",
     re.ASCII | re.DOTALL,
@@ -74,7 +74,7 @@ _PLAIN = re.compile(
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _HOST_PORT = re.compile(r"[^/?#:@\s]+:[0-9]{1,5}(?=[/?#]|\Z)")
 _FOREIGN_SCHEME = re.compile(r"(?!https?:)[a-z][a-z0-9+.\-]*:", re.IGNORECASE | re.ASCII)
-_HEAD = re.compile(rf"(https?://({_HOST}){_PORT})/")
+_HEAD = re.compile(rf"(https?://({_HOST}){_PORT})")
 # RFC 3986 3.3: pchar and "/", without the escapes and the path parameters a key may lose.
 _CLEAN_PATH = re.compile(r"(?:/[\w\-.~!$&'()*+,=:@]+)*/?", re.ASCII)
 # RFC 3986 6.2.2: what a key spells differently in path and query. That is an escape that is broken or in lower case,
@@ -90,6 +90,7 @@ _ROOT_DOT = re.compile(r"(?<=[^./])\.(?=:|\Z)")
 _WWW = re.compile(r"(?<=://)(?:www\.)+(?=[^:]*\.)")
 _PATH_PARAM = re.compile(r";([^/;=]+)=[^/;]*")
 _DOT_SEGMENT = re.compile(r"/\.\.?(?:/|\Z)")
+_DOTS = frozenset((".", ".."))
 _SLASHES = re.compile(r"//+")
 
 
@@ -145,6 +146,10 @@ def link(href: str, base: str, rules: UrlRules = DEFAULT_RULES) -> tuple[str, st
             path = page.folder + path
     elif not path:
         path = "/"
+    if "/." in path:
+        if "%" in path:  # "%2e" may be a dot
+            return _parsed_link(href, base, rules)
+        path = _without_dots(path)
     if "%" in path or "xn--" in site or not page.tidy or _folds(rules):
         return _forms(site, path, query, rules) if _is_plain(site, path) else _parsed_link(href, base, rules)
     stem = site + path
@@ -152,6 +157,20 @@ def link(href: str, base: str, rules: UrlRules = DEFAULT_RULES) -> tuple[str, st
         return stem, stem
     kept, known = _queries(query, _fates(rules))
     return stem + kept, stem + known
+
+
+def _without_dots(path: str) -> str:
+    """A plain path without its dot segments (WHATWG URL 4.4, path state): half of what it costs to have it parsed."""
+    kept: list[str] = []
+    segments = path.split("/")
+    for segment in segments[1:]:
+        if segment == "..":
+            del kept[-1:]
+        elif segment != ".":
+            kept.append(segment)
+    if segments[-1] in _DOTS:
+        kept.append("")
+    return "/" + "/".join(kept)
 
 
 def _parsed_link(href: str, base: str, rules: UrlRules) -> tuple[str, str] | None:
@@ -187,20 +206,32 @@ def split(url: str) -> Parts | None:
 
 def host(url: str) -> str:
     """The host of an http or https URL, "" for everything else."""
-    head = _HEAD.match(url)
-    if head is not None and "xn--" not in head[2]:
-        return head[2]
+    head = _head(url)
+    if head is not None:
+        return head[1]
     parts = split(url)
     return "" if parts is None else parts.host
 
 
 def origin(url: str) -> str:
     """Scheme, host and port (if not the default) of an http or https URL, "" for everything else."""
-    head = _HEAD.match(url)
-    if head is not None and "xn--" not in head[2]:
-        return head[1]
+    head = _head(url)
+    if head is not None:
+        return head[0]
     pieces = _pieces(url)
     return "" if pieces is None else pieces[0]
+
+
+def _head(url: str) -> tuple[str, str] | None:
+    """Origin and host of a plain URL: 0.2 µs where taking it apart costs 0.5, and every visit asks several times."""
+    slash = url.find("/", 8)  # behind "https://", or the first letter of the host behind "http://"
+    return _cached_head(url[:slash]) if 0 < slash < 300 else None
+
+
+@lru_cache(maxsize=4096)
+def _cached_head(text: str) -> tuple[str, str] | None:
+    head = _HEAD.fullmatch(text)
+    return None if head is None or "xn--" in head[2] else (head[1], head[2])
 
 
 def _web(url: str | None) -> str | None:
@@ -224,7 +255,7 @@ def _pieces(url: str) -> _Pieces | None:
     plain = _PLAIN.fullmatch(url)
     if plain is not None:
         site, path, query = plain.groups()
-        if site is not None and _is_plain(site, path):
+        if site is not None and "/." not in path and _is_plain(site, path):
             return site, path or "/", query
     serialised = _web(whatwg(url))
     return None if serialised is None else _cut(serialised)
