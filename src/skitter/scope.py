@@ -17,7 +17,8 @@ KINDS = ("page", "prefix", "host", "domain", "any")
 
 _PAST_YEARS = 50  # the web is younger; a calendar that pages back further is generated
 # A year and a month, together, as calendars write them: /2031/01/02, ?month=1&year=9999, ?date=2031-01-02
-_DATE = re.compile(r"(?<!\d)(\d{4})[-/](0?[1-9]|1[0-2])(?!\d)")
+# (that no digit comes before the year is asked behind it: the search is four times faster so).
+_DATE = re.compile(r"(\d{4})(?<!\d{5})[-/](0?[1-9]|1[0-2])(?!\d)", re.ASCII)
 _YEAR = re.compile(r"[?&;]y(?:ear)?=(\d{4,})(?!\d)", re.IGNORECASE)
 _SESSION = re.compile(
     r";(?:jsessionid|phpsessid|sid|sessionid)=|/\(S\([a-z0-9]{24}\)\)|/(?:sessionid|jsessionid|phpsessid|sid)[=/][0-9a-z]{16,}",
@@ -144,17 +145,19 @@ def trap(url: str, settings: ScopeSettings, year: int) -> Reason | None:
     if len(url) > settings.max_url_length:
         return Reason("trap.length", f"{len(url)} characters, more than scope.max_url_length")
     path = _path(url)
-    segments = path.split("/")[1:]
-    if len(segments) > settings.max_path_segments:
-        return Reason("trap.depth", f"{len(segments)} path segments, more than scope.max_path_segments")
-    if repeats(segments, settings.max_segment_repeats):
+    segments = path.count("/")
+    if segments > settings.max_path_segments:
+        return Reason("trap.depth", f"{segments} path segments, more than scope.max_path_segments")
+    if segments >= settings.max_segment_repeats and repeats(
+        path.split("/")[1:], settings.max_segment_repeats
+    ):
         return Reason(
             "trap.repeat", f"path segments stand {settings.max_segment_repeats} times in a row or more"
         )
     query = url.partition("?")[2]
     if query and (reason := _query_trap(query, settings)):
         return reason
-    if settings.session_in_path and _SESSION.search(path):
+    if settings.session_in_path and ("(" in path or "id" in path.lower()) and _SESSION.search(path):
         return Reason("trap.session", "a session id is part of the path")
     return _calendar_trap(url, settings, year)
 
@@ -181,7 +184,7 @@ def _query_trap(query: str, settings: ScopeSettings) -> Reason | None:
 
 
 def _calendar_trap(url: str, settings: ScopeSettings, year: int) -> Reason | None:
-    for match in (_DATE.search(url), _YEAR.search(url)):
+    for match in (_DATE.search(url), _YEAR.search(url) if "=" in url else None):
         if match and not year - _PAST_YEARS <= int(match[1][:5]) <= year + settings.calendar_years:
             return Reason("trap.calendar", f"the year {match[1][:5]} is too far away (scope.calendar_years)")
     return None
@@ -195,11 +198,11 @@ def _directory(url: str) -> str:
 
 def _path(url: str) -> str:
     """The path of a serialised URL, from the first slash behind the host to the query."""
-    start = url.find("/", url.find("://") + 3)
+    start = url.find("/", 8)  # behind "https://", or the first letter of the host behind "http://"
     end = url.find("?")
     if start < 0:
         return "/"
-    return url[start : end if end >= 0 else len(url)]
+    return url[start:end] if end >= 0 else url[start:]
 
 
 def _any_of(patterns: Iterable[str]) -> Callable[[str], re.Match[str] | None] | None:
