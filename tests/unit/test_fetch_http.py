@@ -6,6 +6,7 @@ import gzip
 import re
 import socket
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from skitter.fetch.http import HttpFetcher
 from skitter.model import Exchange, Failed, Fault, Fetched, NotModified, Outcome, Purpose, Redirected, Refused
 from skitter.settings import Bytes, FetchSettings, Seconds, SettingsError
 from skitter.testing.clock import VirtualClock
+from skitter.testing.web import Server as WebServer
+from skitter.testing.web import SyntheticWeb, serve
 from tests.fetching import LOOPBACK, LOOPS, Server, answered, fetching, ok, once, run, serving, visit
 
 BOTH_LOOPS = pytest.mark.parametrize("loop", LOOPS)
@@ -479,6 +482,27 @@ def test_a_connection_is_kept_for_the_next_visit_of_its_host_and_no_other(loop: 
             assert fetcher.statistics()["connections"] == {"requests": 6, "opened": 2, "reused": 4}
 
     run(main(), loop)
+
+
+@BOTH_LOOPS
+def test_parallel_visits_of_a_host_share_their_connections(loop: str):
+    """The answers of some arrive while others end: that is no talk on a connection that should be silent."""
+    web = SyntheticWeb(hosts=1, pages_per_host=1)
+    settings = loopback(resolve=tuple(f"{host}:{address}" for host, address in web.resolve_map().items()))
+
+    async def main(server: WebServer) -> None:
+        async with fetching(settings) as fetcher:
+
+            async def one_after_the_other() -> None:
+                for _ in range(40):
+                    fetched(await fetcher.fetch(visit(server.url())))
+                    time.sleep(0.001)  # a page is parsed; meanwhile the server, in a thread, goes on
+
+            await asyncio.gather(*(one_after_the_other() for _ in range(10)))
+            assert fetcher.statistics()["connections"]["opened"] == 10
+
+    with serve(web) as server:
+        run(main(server), loop)
 
 
 def test_no_connection_is_kept_when_none_is_to_be_kept():

@@ -71,6 +71,7 @@ class Multi:
             self._loop.remove_writer(fd)
         if now:
             self._watched[fd] = now
+            self._kept.in_use(fd)
         else:
             self._watched.pop(fd, None)
 
@@ -106,8 +107,10 @@ class Multi:
 
     def _end(self, curl: pycurl.Curl, code: int, message: str) -> None:
         done, peer = self._waiting.pop(curl)
-        self._kept.keep(peer, curl.getinfo(pycurl.ACTIVESOCKET))  # libcurl forgets it with the next line
+        fd = curl.getinfo(pycurl.ACTIVESOCKET)  # libcurl forgets it with the next line
         self._multi.remove_handle(curl)
+        if fd not in self._watched:  # or libcurl has given the connection to the next transfer already
+            self._kept.keep(peer, fd)
         self._make_room()
         if not done.done():
             done.set_result((code, message))
@@ -118,15 +121,17 @@ _LOUD = 2.0
 
 
 class _Kept:
-    """The sockets of connections that were used last, by their peers.
+    """The sockets of idle connections that were used last, by their peers.
 
     A number may be out of date: then it is no open socket, or another's that happens to be readable, and the price of
-    being wrong is one new connection.
+    being wrong is new connections for a while. So a socket that is watched again is struck off: a transfer that was
+    waiting when another ended takes its connection without a look, and the answer it gets is no idle talk.
     """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = max(capacity, 1)
         self._sockets: dict[str, set[int]] = {}
+        self._peers: dict[int, str] = {}  # the same the other way round
         self._loud: dict[str, float] = {}  # peers to be met on new connections only, and until when
         self._poll = select.poll()
 
@@ -134,16 +139,30 @@ class _Kept:
         """A transfer has ended on this socket; it may be closed already, and then is negative."""
         if fd < 0:
             return
+        self.in_use(fd)  # the number may be noted for a connection that is gone
         if len(self._sockets) >= self._capacity and peer not in self._sockets:
-            del self._sockets[next(iter(self._sockets))]
+            self._forget(next(iter(self._sockets)))
         self._sockets.setdefault(peer, set()).add(fd)
+        self._peers[fd] = peer
+
+    def in_use(self, fd: int) -> None:
+        """What comes on this socket from now on was asked for."""
+        peer = self._peers.pop(fd, None)
+        if peer is not None:
+            self._sockets[peer].discard(fd)
+
+    def _forget(self, peer: str) -> set[int]:
+        sockets = self._sockets.pop(peer, set())
+        for fd in sockets:
+            del self._peers[fd]
+        return sockets
 
     def has_spoken(self, peer: str, now: float) -> bool:
         """Whether something waits to be read on a connection that should be silent. Its end is something, too.
 
         Of several connections to one peer all are looked at before the first transfer, none before the next ones.
         """
-        sockets = self._sockets.pop(peer, ())
+        sockets = self._forget(peer)
         for fd in sockets:
             self._poll.register(fd, select.POLLIN)
         if sockets and any(event & select.POLLIN for _, event in self._poll.poll(0)):
