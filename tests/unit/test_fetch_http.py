@@ -4,6 +4,7 @@ import asyncio
 import errno
 import gzip
 import re
+import select
 import socket
 import threading
 import time
@@ -624,6 +625,15 @@ def test_many_transfers_at_once_do_not_mix(loop: str):
                 assert fetched(outcome).exchange.url == server.url(path)
 
     run(main(), loop)
+
+
+@BOTH_LOOPS
+def test_where_there_is_no_epoll_the_loop_watches_the_sockets(loop: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delattr(select, "epoll")
+    test_many_transfers_at_once_do_not_mix(loop)
+    test_parallel_visits_of_a_host_share_their_connections(loop)
+    test_the_deadline_ends_a_request_wherever_it_stands(b"", loop)
+    test_nothing_is_left_open_after_close(loop)
 
 
 # ------------------------------------------------------------------------------------------------ ends

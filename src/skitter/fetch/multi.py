@@ -9,8 +9,14 @@ than announced, an answer nobody asked for) would have that taken for the next a
 
 import asyncio
 import select
+from collections.abc import Iterable
 
 import pycurl
+
+from skitter.fetch.sockets import sockets
+
+_NEVER = float("inf")
+_TIME = ((pycurl.SOCKET_TIMEOUT, 0),)  # what is ready when nothing but time has passed
 
 
 class Multi:
@@ -19,8 +25,10 @@ class Multi:
     def __init__(self, loop: asyncio.AbstractEventLoop, keep: int) -> None:
         self._loop = loop
         self._waiting: dict[pycurl.Curl, tuple[asyncio.Future[tuple[int, str]], str]] = {}
-        self._watched: dict[int, int] = {}  # socket → what it is watched for
-        self._timer: asyncio.Handle | None = None
+        self._sockets = sockets(loop, self._serve)
+        self._soon: asyncio.Handle | None = None  # the next ring, and the one at a later time
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = self._due = _NEVER
         self._keep = keep
         self._kept = _Kept(keep)
         self._multi = pycurl.CurlMulti()
@@ -49,52 +57,59 @@ class Multi:
         for curl in list(self._waiting):
             self._end(curl, pycurl.E_ABORTED_BY_CALLBACK, "the fetcher was closed")
         self._multi.close()
-        for fd in list(self._watched):
-            self._watch(pycurl.POLL_REMOVE, fd, None, None)
-        self._cancel_timer()
+        self._sockets.close()
+        for timer in (self._soon, self._alarm):
+            if timer is not None:
+                timer.cancel()
 
     def _make_room(self) -> None:
         """libcurl counts the connections in use among those it keeps, and closes idle ones when there are too many."""
         self._multi.setopt(pycurl.M_MAXCONNECTS, max(self._keep + len(self._waiting) - 1, 1))
 
+    # -- what libcurl waits for ------------------------------------------------------------------------------
+
     def _watch(self, what: int, fd: int, _multi: object, _own: object) -> None:
         """libcurl's socket callback: watch `fd` for `what` from now on."""
-        before = self._watched.get(fd, pycurl.POLL_NONE)
-        now = pycurl.POLL_NONE if what == pycurl.POLL_REMOVE else what
-        if now & pycurl.POLL_IN and not before & pycurl.POLL_IN:
-            self._loop.add_reader(fd, self._act, fd, pycurl.CSELECT_IN)
-        elif before & pycurl.POLL_IN and not now & pycurl.POLL_IN:
-            self._loop.remove_reader(fd)
-        if now & pycurl.POLL_OUT and not before & pycurl.POLL_OUT:
-            self._loop.add_writer(fd, self._act, fd, pycurl.CSELECT_OUT)
-        elif before & pycurl.POLL_OUT and not now & pycurl.POLL_OUT:
-            self._loop.remove_writer(fd)
-        if now:
-            self._watched[fd] = now
-            self._kept.in_use(fd)
+        if what == pycurl.POLL_REMOVE:
+            self._sockets.release(fd)
         else:
-            self._watched.pop(fd, None)
+            self._sockets.watch(fd, what)
+            self._kept.in_use(fd)
 
     def _wake(self, milliseconds: int) -> None:
-        """libcurl's timer callback: there is one timer, and this replaces it. It must not act from in here."""
-        self._cancel_timer()
-        if milliseconds == 0:
-            self._timer = self._loop.call_soon(self._ring)
-        elif milliseconds > 0:
-            self._timer = self._loop.call_later(milliseconds / 1000, self._ring)
+        """libcurl's timer callback: there is one timer, and this replaces it. It must not act from in here.
 
-    def _cancel_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        Every transfer puts the timer off: so the loop's is left alone while it is early enough, and may ring in vain.
+        """
+        if milliseconds == 0:
+            if self._soon is None:
+                self._soon = self._loop.call_soon(self._ring)
+            return
+        self._due = self._loop.time() + milliseconds / 1000 if milliseconds > 0 else _NEVER
+        if self._due < self._alarm_at:
+            self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = self._loop.call_at(self._due, self._look_at_the_time)
+        self._alarm_at = self._due
+
+    def _look_at_the_time(self) -> None:
+        self._alarm, self._alarm_at = None, _NEVER
+        if self._due <= self._loop.time():
+            self._serve(_TIME)
+        elif self._due < _NEVER:
+            self._set_alarm()
 
     def _ring(self) -> None:
-        self._timer = None
-        self._act(pycurl.SOCKET_TIMEOUT, 0)
+        self._soon = None
+        self._serve(_TIME)
 
-    def _act(self, fd: int, event: int) -> None:
+    def _serve(self, ready: Iterable[tuple[int, int]]) -> None:
         """Let libcurl work, then hand out what has ended."""
-        _, running = self._multi.socket_action(fd, event)
+        for fd, event in ready:
+            _, running = self._multi.socket_action(fd, event)
         if running < len(self._waiting):
             self._collect()
 
@@ -109,7 +124,9 @@ class Multi:
         done, peer = self._waiting.pop(curl)
         fd = curl.getinfo(pycurl.ACTIVESOCKET)  # libcurl forgets it with the next line
         self._multi.remove_handle(curl)
-        if fd not in self._watched:  # or libcurl has given the connection to the next transfer already
+        if (
+            fd not in self._sockets.watched
+        ):  # or libcurl has given the connection to the next transfer already
             self._kept.keep(peer, fd)
         self._make_room()
         if not done.done():
