@@ -1,10 +1,12 @@
-"""What is set once for the whole process: memory, open files, the event loop."""
+"""What is set once for the whole process: memory, garbage, open files, the event loop."""
 
 import asyncio
 import ctypes
+import gc
 import resource
 import sys
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -35,12 +37,31 @@ def raise_open_files(wanted: int) -> int:
     return wanted if soft == resource.RLIM_INFINITY else soft
 
 
+# A visit leaves no cycles behind, so there is little to collect and much to look through: the modules, the memos, the
+# pages in flight. With Python's thresholds (700 new objects, 10 and 10 rounds) that is 4 % of a crawl. What cycles there
+# are (failed requests have some) go when this many objects have come: about 10 MB of them.
+_COLLECT_AFTER = (100_000, 20, 20)
+
+
+@contextmanager
+def collecting_rarely() -> Iterator[None]:
+    """Take what is loaded out of the garbage collector's sight, and let it look at the rest less often."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run the program on the fast event loop."""
     import uvloop  # noqa: PLC0415  a parent of workers does without
 
     tune_allocator()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with collecting_rarely(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main)
 
 

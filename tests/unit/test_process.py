@@ -1,6 +1,7 @@
 """What is set once for the whole process. Limits are changed in a process of their own."""
 
 import asyncio
+import gc
 import resource
 import subprocess
 import sys
@@ -65,3 +66,23 @@ def test_what_is_raised_comes_out():
 
     with pytest.raises(ZeroDivisionError, match="out"):
         run(main())
+
+
+def test_garbage_is_collected_rarely_while_the_program_runs_and_cycles_still_go():
+    class Knot:
+        def __init__(self) -> None:
+            self.itself = self
+            self.weight: list[list[int]] = [[] for _ in range(10)]
+
+    async def main() -> tuple[int, int]:
+        thresholds = gc.get_threshold()
+        for _ in range(100_000):
+            Knot()
+        return thresholds[0], sum(isinstance(one, Knot) for one in gc.get_objects())
+
+    before = gc.get_threshold()
+    threshold, left = run(main())
+    assert threshold > before[0]
+    assert left < 50_000
+    assert gc.get_threshold() == before
+    assert gc.get_freeze_count() == 0
