@@ -6,9 +6,10 @@ whose clock is in the future is simply not handed out by the frontier.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+
+from msgspec import Struct
 
 from skitter.model import Reason
 from skitter.robots import RobotsRules
@@ -18,8 +19,7 @@ from skitter.settings import PolitenessSettings
 _MAX_DELAY_DIGITS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class TokenBucket:
+class TokenBucket(Struct, frozen=True):
     """At most `burst` requests at once and one per `delay` seconds in the long run.
 
     The state of the bucket is the clock itself: the time from which a token is there (the generic cell rate algorithm).

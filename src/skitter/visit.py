@@ -84,14 +84,14 @@ async def make(visit: Visit, at: Stations) -> Finished:
         return await _fetch_robots(visit, at)
 
     origin = urls.origin(visit.link.url)
-    held = await at.permissions.held_until(origin)
-    if held > at.clock.now():
-        return _postponed(visit, held)
-    refusal = await at.permissions.refusal(visit.link.url) or at.scope.budget_refusal(visit.host_pages)
+    robots_txt = await at.permissions.in_force(origin)
+    if robots_txt.held > at.clock.now():
+        return _postponed(visit, robots_txt.held)
+    refusal = robots_txt.refusal(visit.link.url) or at.scope.budget_refusal(visit.host_pages)
     outcome: Outcome = Refused(refusal) if refusal else await at.fetcher.fetch(visit)
 
-    rules = await at.permissions.rules(origin)
-    owed = politeness.owed(rules, at.settings.politeness)
+    robots_txt = await at.permissions.in_force(origin)  # it may have been renewed meanwhile
+    owed = politeness.owed(robots_txt.rules, at.settings.politeness)
     verdict = schedule.verdict(visit, outcome, owed, at.settings, at.clock.now(), at.jitter())
     at.links.visited(visit.link)
     match outcome:
@@ -133,17 +133,17 @@ async def _store_page(visit: Visit, fetched: Fetched, verdict: Verdict, at: Stat
             Settlement(visit=visit, verdict=failed, exchange=fetched.exchange, status=fetched.status)
         )
 
-    page = _page(link, fetched, document, at)
+    # What an error page links to is its template; the page it stands for does not exist.
+    wanted, refused = at.links.found(link, document) if fetched.status < 400 else ([], [])
+    page = _page(link, fetched, document, len(wanted) + len(refused), at)
     twin = await at.duplicates.claim(page) if 200 <= page.status < 300 else None
     identical = twin is not None and twin.digest == page.digest
     if twin is not None:
         page = replace(page, duplicate_of=twin.url, identical=identical)
-    # What an error page links to is its template; the page it stands for does not exist.
-    wanted, refused = at.links.found(link, document) if page.status < 400 else ([], [])
     settlement = Settlement(
         visit=visit,
         verdict=verdict,
-        page=replace(page, links_count=len(wanted) + len(refused)),
+        page=page,
         links=wanted,
         refused=refused,
         exchange=fetched.exchange,
@@ -159,7 +159,7 @@ def _read(link: Link, fetched: Fetched, at: Stations) -> Document | Failed:
         return Failed(Fault.PARSER, f"{type(error).__name__}: {error}", fetched.exchange)
 
 
-def _page(link: Link, fetched: Fetched, document: Document, at: Stations) -> Page:
+def _page(link: Link, fetched: Fetched, document: Document, links_count: int, at: Stations) -> Page:
     simhash = dedup.simhash(document.text, at.settings.dedup.min_words) if at.settings.dedup.near else None
     return Page(
         url=link.url,
@@ -187,6 +187,7 @@ def _page(link: Link, fetched: Fetched, document: Document, at: Stations) -> Pag
         robots=document.directives,
         etag=header(fetched.headers, "etag"),
         last_modified=header(fetched.headers, "last-modified"),
+        links_count=links_count,
         ignored=document.ignored,
         meta=link.meta,
     )
@@ -242,7 +243,7 @@ async def _fetch_robots(visit: Visit, at: Stations) -> Finished:
         asked = max(asked or 0.0, meaning.copy.held - now)
 
     # The host that answered may be another than the origin's, with rules of its own, and old ones hold while new are read.
-    own = await at.permissions.rules(urls.origin(link.url))
+    own = (await at.permissions.in_force(urls.origin(link.url))).rules
     rules = await at.permissions.renew(meaning.copy) if meaning.copy else None
     owed = max(politeness.owed(rules, at.settings.politeness), politeness.owed(own, at.settings.politeness))
     exchange = exchange_of(outcome)
@@ -316,4 +317,7 @@ def status_of(outcome: Outcome) -> int:
 
 def header(headers: Sequence[tuple[str, str]], name: str) -> str:
     """The first field of that name."""
-    return next((value for field_name, value in headers if field_name == name), "")
+    for field_name, value in headers:
+        if field_name == name:
+            return value
+    return ""

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from skitter import urls
 from skitter.backends.memory import MemoryCache, MemoryFrontier, MemoryStore
 from skitter.model import RobotsCopy
 from skitter.permission import Permissions
@@ -36,10 +37,10 @@ class Ground:
         self.permissions = Permissions(self.frontier, MemoryCache(10, self.clock), self.clock, "skitter")
 
     def refusal(self, url):
-        return asyncio.run(self.permissions.refusal(url))
+        return asyncio.run(self.permissions.in_force(urls.origin(url))).refusal(url)
 
     def rules(self, origin=ORIGIN):
-        return asyncio.run(self.permissions.rules(origin))
+        return asyncio.run(self.permissions.in_force(origin)).rules
 
 
 def copy(body=RULES, **fields):

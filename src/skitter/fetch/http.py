@@ -109,7 +109,7 @@ class HttpFetcher:
         visit: Visit,
         where: request.Target,
         addresses: Sequence[str],
-        lines: Sequence[str],
+        lines: tuple[str, ...],
         begun: float,
     ) -> Outcome:
         """Make the request to the first address that lets us connect."""

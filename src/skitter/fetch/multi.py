@@ -41,7 +41,9 @@ class Multi:
 
         `peer` names whom a connection leads to: transfers for the same peer may share it, one after the other.
         """
-        curl.setopt(pycurl.FRESH_CONNECT, self._kept.has_spoken(peer, self._loop.time()))
+        fresh = self._kept.has_spoken(peer, self._loop.time())
+        if fresh:
+            curl.setopt(pycurl.FRESH_CONNECT, 1)
         done: asyncio.Future[tuple[int, str]] = self._loop.create_future()
         self._waiting[curl] = done, peer
         self._make_room()
@@ -51,6 +53,8 @@ class Multi:
         finally:
             if self._waiting.pop(curl, None) is not None:  # cancelled: the connection goes with it
                 self._multi.remove_handle(curl)
+            if fresh:
+                curl.setopt(pycurl.FRESH_CONNECT, 0)
 
     def close(self) -> None:
         """Close every connection. What is in flight ends as cut off."""

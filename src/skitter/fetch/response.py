@@ -23,6 +23,7 @@ Headers = Sequence[tuple[str, str]]
 
 # RFC 9110 15.4: the statuses whose Location is where the resource is now. 300 leaves the choice to a person.
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
+_CODED = ("content-encoding", "transfer-encoding")
 _BLANK = " \t\r"
 
 
@@ -37,6 +38,8 @@ def outcome(exchange: Exchange, limit: int, purpose: Purpose = Purpose.PAGE) -> 
     location = first(headers, "location") if status in _REDIRECTS else ""
     if location:
         return Redirected(exchange, status, headers, resolve(location, exchange.url) or "", location)
+    if not any(name in _CODED for name, _ in headers):
+        return Fetched(exchange, status, headers, exchange.body, exchange.body)
     transferred = decode_transfer(exchange.body, codings(headers, "transfer-encoding"), limit)
     decoded = decode(transferred.content, codings(headers, "content-encoding"), limit)
     # RFC 9309 2.5: what exceeds the limit of a robots.txt is left unread, the rest is in force.

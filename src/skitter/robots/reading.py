@@ -41,7 +41,9 @@ class RobotsRules(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def delay(self) -> float | None:
         """Seconds between requests: the larger of Crawl-delay and Request-rate."""
-        return max((wait for wait in (self.crawl_delay, self.request_rate) if wait is not None), default=None)
+        if self.crawl_delay is None or self.request_rate is None:
+            return self.crawl_delay if self.request_rate is None else self.request_rate
+        return max(self.crawl_delay, self.request_rate)
 
     def allows(self, url: str) -> bool:
         """May this URL, of the origin that the file belongs to, be fetched?"""
