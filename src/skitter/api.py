@@ -156,7 +156,9 @@ class Run:
     async def _run(self) -> Report:
         async with AsyncExitStack() as stack:
             path = self._path or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skitter-")))
-            crawl = await stack.enter_async_context(opened(path, self.settings, Events(self._hear)))
+            events = Events()
+            events.subscribe(self._hear, Settled)
+            crawl = await stack.enter_async_context(opened(path, self.settings, events))
             await crawl.seed(seeds.named(self._urls, self.settings.urls))
             self._crawl = crawl
             if self._left:

@@ -50,7 +50,7 @@ class Crawl:
         self.directory = directory
         self.events = events
         self._warnings: list[str] = []
-        events.subscribe(self._remember)
+        events.subscribe(self._remember, Warned)
 
     async def seed(self, seeds: Iterable[Link | BadSeed]) -> int:
         """Offer seeds; says how many were new."""
@@ -104,7 +104,8 @@ async def manned(
         for number in shards:
             request_log = RequestLog(directory.request_log(number))
             stack.callback(request_log.close)
-            own_events = Events(request_log, events.emit)
+            own_events = events.branch()
+            own_events.subscribe(request_log, *request_log.KINDS)
             if request_log.repaired:
                 events.emit(Warned(request_log.repaired))
             members.append(Shard(_own(at, directory, number), own_events, directory, number))

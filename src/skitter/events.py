@@ -1,6 +1,7 @@
 """What happened, as typed events. The log, the request log, progress and reports are readers of this one stream."""
 
 from collections.abc import Callable, Sequence
+from typing import get_args
 
 from msgspec import Struct
 
@@ -96,16 +97,39 @@ Reader = Callable[[Event], None]
 
 
 class Events:
-    """Hands each event to every reader, in order."""
+    """Hands each event to every reader that wants its kind, in order."""
 
     def __init__(self, *readers: Reader) -> None:
-        self._readers = list(readers)
+        self._readers: dict[type[Event], list[Reader]] = {kind: [] for kind in get_args(Event)}
+        self._flushes: list[Callable[[], None]] = []
+        for reader in readers:
+            self.subscribe(reader)
 
-    def subscribe(self, reader: Reader) -> None:
-        """Add a reader."""
-        self._readers.append(reader)
+    def subscribe(self, reader: Reader, *kinds: type[Event]) -> None:
+        """Add a reader of these kinds, of all if none is named. One that gathers what it is told has a method `flush`."""
+        for kind in kinds or self._readers:
+            self._readers[kind].append(reader)
+        if (flush := getattr(reader, "flush", None)) is not None:
+            self._flushes.append(flush)
+
+    def branch(self) -> "Events":
+        """Events of a part: its own readers hear them, and so do the readers that the whole has now."""
+        part = Events()
+        for kind, readers in self._readers.items():
+            for reader in readers:
+                part.subscribe(reader, kind)
+        return part
+
+    def heard(self, kind: type[Event]) -> bool:
+        """Whether anybody reads events of this kind: there are some for every visit, and none need be made for nobody."""
+        return bool(self._readers[kind])
 
     def emit(self, event: Event) -> None:
         """Tell every reader."""
-        for reader in self._readers:
+        for reader in self._readers[type(event)]:
             reader(event)
+
+    def flush(self) -> None:
+        """Return when the readers that gather are done with everything that was emitted."""
+        for flush in self._flushes:
+            flush()

@@ -15,25 +15,41 @@ log = logging.getLogger("skitter")
 class RequestLog:
     """Every request to a server, one JSON object a line. Politeness is proven from this file.
 
-    A line is handed to the operating system before its visit is settled, so a crash can leave a request in the log whose
-    page is fetched again (both happened), but never a page without its request.
+    The lines of a group of visits are handed to the operating system together, by `flush` and before the group is settled.
+    So a crash can leave a request in the log whose page is fetched again (both happened), but never a page without its
+    request.
     """
+
+    KINDS = (Requested, Lost)
 
     def __init__(self, path: Path) -> None:
         self.repaired = _cut_torn_line(path)
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        self._encode = msgspec.json.Encoder().encode
+        self._encode_lines = msgspec.json.Encoder().encode_lines
+        self._waiting: list[Requested | Lost] = []
 
     def __call__(self, event: Event) -> None:
-        """Write a line for each request, and for each visit that a crash left open."""
-        if isinstance(event, Requested | Lost):
-            line = self._encode(event) + b"\n"
-            while line:  # a disk that is almost full takes a part; the next write raises, and the next start cuts it off
-                line = line[os.write(self._file, line) :]
+        """Take a line for each request, and write one at once for each visit that a crash left open."""
+        if isinstance(event, Requested):
+            self._waiting.append(event)
+        elif isinstance(event, Lost):
+            self._waiting.append(event)
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was taken."""
+        text, self._waiting = self._encode_lines(self._waiting), []
+        while (
+            text
+        ):  # a disk that is almost full takes a part; the next write raises, and the next start cuts it off
+            text = text[os.write(self._file, text) :]
 
     def close(self) -> None:
-        """Let go of the file."""
-        os.close(self._file)
+        """Write what is left, and let go of the file."""
+        try:
+            self.flush()
+        finally:
+            os.close(self._file)
 
 
 def _cut_torn_line(path: Path) -> str:
@@ -51,9 +67,16 @@ def _cut_torn_line(path: Path) -> str:
     return f"cut {size - keep} bytes of a torn line from {path.name}"
 
 
+# What a person wants to read.
+SAID = (Opened, Requested, Lost, Deferred, SetAside, ScopeWidened, Warned)
+
+
 def say(event: Event) -> None:
-    """The events a person wants to read, through the standard logging module."""
+    """Events in words, through the standard logging module."""
     match event:
+        case Requested():
+            if log.isEnabledFor(logging.INFO):
+                _say_request(event)
         case Opened(_, lost, repaired):
             if repaired:
                 log.warning("repaired: %s", repaired)
@@ -67,21 +90,23 @@ def say(event: Event) -> None:
             log.warning("%s redirects to %s; the scope goes along", seed, target)
         case Warned(text):
             log.warning("%s", text)
-        case Requested(url, _, address, start, end, status, size, purpose, _, fault):
-            log.info(
-                "%s %s %s %s (%s, %d bytes, %.0f ms)",
-                _clock(start),
-                purpose,
-                fault or status,
-                url,
-                address,
-                size,
-                (end - start) * 1000,
-            )
         case Lost(url):
             log.info("lost %s", url)
         case _:
             pass
+
+
+def _say_request(event: Requested) -> None:
+    log.info(
+        "%s %s %s %s (%s, %d bytes, %.0f ms)",
+        _clock(event.start),
+        event.purpose,
+        event.fault or event.status,
+        event.url,
+        event.address,
+        event.bytes,
+        (event.end - event.start) * 1000,
+    )
 
 
 def _clock(seconds: float) -> str:

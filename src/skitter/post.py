@@ -15,7 +15,9 @@ from skitter.ports import Frontier
 Deliver = Callable[[int, Sequence[Link]], Awaitable[None]]
 """Bring links to a shard; returns when they are safe there."""
 
-_COLLECT = 0.2  # seconds: links of many pages travel together, and a polite host waits longer than that anyway
+_COLLECT = (
+    0.2  # seconds: links of many pages travel together, and a polite host waits longer than that anyway
+)
 _BATCH = 1000  # links in one delivery
 _UNDERWAY = 16  # deliveries at once: what may be in memory twice while an owner is slow or away
 

@@ -207,13 +207,15 @@ class Shard:
         at = self._at
         for finished in group:
             self._log_request(finished.settlement)
+        self._events.flush()  # a request is in the log before its visit is settled
         places = iter(await at.archive.append([finished.packed for finished in group if finished.packed]))
         settlements = [
             _placed(finished, next(places)) if finished.packed else finished.settlement for finished in group
         ]
         for settlement in settlements:
-            found = settlement.links if settlement.again is None else [settlement.again]
-            self._take_into_scope([link for link in found if link.seed], settlement.visit.link)
+            if settlement.visit.link.seed:  # only where a seed's redirect leads is a seed, too
+                found = settlement.links if settlement.again is None else [settlement.again]
+                self._take_into_scope([link for link in found if link.seed], settlement.visit.link)
         accepted = await at.frontier.settle(settlements, at.archive.mark(), at.clock.now())
         at.duplicates.committed([s.page for s in settlements if s.page is not None])
         self.counts = await at.frontier.counts()
@@ -261,7 +263,8 @@ class Shard:
         elif settlement.robots is not None and settlement.robots.held:
             copy, now = settlement.robots, self._at.clock.now()
             self._events.emit(Deferred(copy.origin, copy.held, max(0.0, copy.held - now), copy.problem))
-        self._events.emit(Settled(settlement.visit, settlement.page, settlement.status, verdict.reason))
+        if self._events.heard(Settled):
+            self._events.emit(Settled(settlement.visit, settlement.page, settlement.status, verdict.reason))
 
     # -- taking care -----------------------------------------------------------------------------------------
 

@@ -73,7 +73,7 @@ class Worker:
         """Open the shards, crawl until told to stop, and report."""
         directory = CrawlDirectory(Path(self._start.directory))
         settings = _share(directory.read_settings(), self._start.workers)
-        async with manned(directory, self._start.shards, settings, Events(self._tell)) as team:
+        async with manned(directory, self._start.shards, settings, self._events()) as team:
             team.when_idle = lambda: self._line.say(Idle())
             team.elsewhere = self._send
             if team.max_pages is not None:
@@ -173,6 +173,11 @@ class Worker:
             await safe
         finally:
             del self._unacknowledged[carry.number]
+
+    def _events(self) -> Events:
+        events = Events()
+        events.subscribe(self._tell, Requested, RootsAdded, *_TOLD)
+        return events
 
     def _tell(self, event: Event) -> None:
         if isinstance(event, Requested):

@@ -42,10 +42,16 @@ def test_requests_and_lost_visits_are_written_and_nothing_else(path):
     assert second == {"type": "Lost", "url": "http://a.test/x", "host": "a.test", "leased_at": AT}
 
 
-def test_a_line_is_with_the_operating_system_when_the_call_returns(path):
+def test_requests_are_with_the_operating_system_when_flush_returns_and_lost_visits_at_once(path):
     written = RequestLog(path)
     written(REQUESTED)
-    assert len(lines(path)) == 1
+    written(REQUESTED)
+    written.flush()
+    assert len(lines(path)) == 2
+    written(LOST)
+    assert len(lines(path)) == 3
+    written.flush()
+    assert len(lines(path)) == 3
     written.close()
 
 
@@ -98,7 +104,7 @@ def test_a_disk_that_fills_up_inside_a_line_is_loud_and_the_next_start_mends_it(
 
     monkeypatch.setattr(log.os, "write", full)
     with pytest.raises(OSError, match="no space"):
-        written(REQUESTED)
+        written(LOST)
     written.close()
     monkeypatch.undo()
     again = RequestLog(path)

@@ -18,7 +18,7 @@ from skitter.cli.usage import Exit
 from skitter.display import printable
 from skitter.events import Events, Warned
 from skitter.fleet.parent import Fleet, assembled
-from skitter.log import say
+from skitter.log import SAID, say
 from skitter.model import Link
 from skitter.seeds import BadSeed
 from skitter.settings import Settings
@@ -34,7 +34,8 @@ def crawl(
     """Crawl until it is done, at a limit or interrupted. Returns the exit code."""
     shown = screen(sys.stderr, quiet=arguments.quiet)
     _log_to(shown, verbose=arguments.verbose, quiet=arguments.quiet)
-    events = Events(say)
+    events = Events()
+    events.subscribe(say, *SAID)
     try:
         with assembled(directory, settings, events, tell_requests=arguments.verbose) as fleet:
             if not settings.fetch.contact and not settings.fetch.user_agent:
