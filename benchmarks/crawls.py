@@ -8,9 +8,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from benchmarks import same
 from benchmarks.crawlers import CRAWLERS, Crawler
 from benchmarks.spending import spend
 from benchmarks.webs import Served, Web, cores, cpu_of, serving
@@ -48,6 +49,7 @@ class Row:
     connections: int
     forbidden: int
     runs: list[Run]
+    same: int | None = None  # pages of which title, text and links are the same as Skitter's
 
 
 def crawl(crawler: Crawler, served: Served) -> Run:
@@ -111,7 +113,7 @@ def measure(web: Web, rounds: int, chosen: Sequence[str]) -> list[Row]:
             able.append(crawler)
     runs: dict[str, list[Run]] = {crawler.name: [] for crawler in able}
     with serving(web) as served:
-        crawl(CRAWLERS[-1], served)  # every page is rendered once before anybody is timed
+        agreed = same.agreement(able, served)
         for turn in range(rounds):
             for crawler in (*able[turn % len(able) :], *able[: turn % len(able)]):
                 run = crawl(crawler, served)
@@ -119,7 +121,8 @@ def measure(web: Web, rounds: int, chosen: Sequence[str]) -> list[Row]:
                 _say(
                     f"{web.name} {turn + 1}/{rounds}  {crawler.label}: {run.cpu / max(run.pages, 1) * 1000:.2f}"
                 )
-        return [summed_up(crawler, len(served.pages), runs[crawler.name]) for crawler in able]
+        rows = [summed_up(crawler, len(served.pages), runs[crawler.name]) for crawler in able]
+        return [replace(row, same=agreed.get(row.name)) for row in rows]
 
 
 def as_json(rows: Sequence[Row]) -> list[dict[str, object]]:

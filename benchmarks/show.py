@@ -13,15 +13,8 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]  # heads, lines
 def crawls(rows: Sequence[Mapping[str, Any]]) -> Table:
     """A line per crawler."""
     heads = (
-        "",
-        "pages/s",
-        "CPU s per 1,000 pages",
-        "spread",
-        "peak MB",
-        "pages",
-        "server core",
-        "connections",
-    )
+        "", "pages/s", "CPU s per 1,000 pages", "spread", "peak MB", "pages", "read alike", "connections", "server core",
+    )  # fmt: skip
     lines = [
         (
             row["label"],
@@ -31,8 +24,9 @@ def crawls(rows: Sequence[Mapping[str, Any]]) -> Table:
             f"{row['peak_mb']:.0f}",
             f"{row['pages']:,} of {row['of']:,}"
             + (f", {row['forbidden']} forbidden" if row["forbidden"] else ""),
-            f"{row['server_share']:.0%}",
+            "–" if row["same"] is None else f"{row['same'] / row['of']:.0%}",
             f"{row['connections']:,}",
+            f"{row['server_share']:.0%}",
         )
         for row in rows
     ]

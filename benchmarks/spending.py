@@ -20,7 +20,7 @@ class Cost:
 
     seconds: float
     cpu: float  # user + system, of all its processes
-    peak_mb: float  # resident memory, summed over its processes
+    peak_mb: float  # resident memory, summed over its processes, looked at ten times a second
     output: str
     memory: list[tuple[float, int]]  # seconds since the start, resident bytes
 
@@ -45,7 +45,8 @@ def spend(
         output = said.read()
     if child.returncode not in codes:
         raise SystemExit(f"{' '.join(command)[:200]} ended with {child.returncode}:\n{output[-2000:]}")
-    peak = max([usage.ru_maxrss * 1024, *(resident for _, resident in watch.seen)])
+    # Not the ru_maxrss of wait4: a child's begins with that of the process that made it.
+    peak = max((resident for _, resident in watch.seen), default=0)
     return Cost(seconds, usage.ru_utime + usage.ru_stime, peak / 2**20, output, watch.seen)
 
 
