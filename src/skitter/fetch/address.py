@@ -11,14 +11,16 @@ import re
 import socket
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-import aiodns
-import pycares
 from msgspec import Struct
 
 from skitter.model import Reason
 from skitter.ports import Cache
 from skitter.settings import FetchSettings, SettingsError
+
+if TYPE_CHECKING:
+    import aiodns
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -148,7 +150,6 @@ class Answer(Struct, frozen=True, array_like=True):
 
 # A record may say that it is good for no time at all. A visit still has to be made on it, and perhaps its retry.
 _LEAST_TTL = 1.0
-_NO_SUCH_NAME = (aiodns.error.ARES_ENOTFOUND, aiodns.error.ARES_ENODATA)
 
 
 class Names:
@@ -183,6 +184,8 @@ class Names:
             self._resolver = None
 
     async def _ask(self, host: str) -> tuple[Answer, float]:
+        from aiodns import error  # noqa: PLC0415  25 ms that a crawl of named addresses does without
+
         if self._resolver is None:
             self._resolver = self._connect()
         try:
@@ -190,8 +193,8 @@ class Names:
                 found = await self._resolver.getaddrinfo(host, type=socket.SOCK_STREAM)
         except TimeoutError:
             return Answer(problem=f"no answer within {self._timeout:g} s"), self._negative_ttl
-        except aiodns.error.DNSError as problem:
-            definite = problem.args[0] in _NO_SUCH_NAME
+        except error.DNSError as problem:
+            definite = problem.args[0] in (error.ARES_ENOTFOUND, error.ARES_ENODATA)
             return Answer(problem=str(problem.args[-1]), definite=definite), self._negative_ttl
         addresses = tuple(dict.fromkeys(_numeric(node.addr[0]) for node in found.nodes))
         if not addresses:
@@ -199,7 +202,10 @@ class Names:
         ttl = min(node.ttl for node in found.nodes)
         return Answer(addresses), max(_LEAST_TTL, min(ttl, self._max_ttl))
 
-    def _connect(self) -> aiodns.DNSResolver:
+    def _connect(self) -> "aiodns.DNSResolver":
+        import aiodns  # noqa: PLC0415  as above
+        import pycares  # noqa: PLC0415
+
         # A name in a URL is absolute: the search list of this machine must not complete it to an internal one.
         return aiodns.DNSResolver(
             nameservers=self._servers or None,
