@@ -5,6 +5,7 @@ It does what the parent says and decides nothing about the whole. When the paren
 
 import asyncio
 import dataclasses
+import os
 import signal
 import socket
 import sys
@@ -234,4 +235,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # All is saved and closed. The interpreter would free every object first, which takes 50 ms; the kernel does not ask.
+    os._exit(main())
