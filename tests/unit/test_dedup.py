@@ -6,6 +6,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skitter import dedup
 from skitter.backends.memory import MemoryFrontier
 from skitter.dedup import Duplicates, distance, payload_digest, simhash
 from skitter.model import Page
@@ -31,7 +32,7 @@ def test_the_digest_is_that_of_the_archive():
 
 def test_texts_that_differ_in_a_word_are_near_and_others_far():
     changed = near = 0
-    for seed in range(50):
+    for seed in range(200):
         one = text(seed, words=1500)
         words = one.split()
         words[seed * 7] = "changed"
@@ -54,7 +55,49 @@ def test_a_short_text_has_no_simhash():
 
 
 def test_simhash_is_the_same_on_every_machine():
-    assert simhash("the quick brown fox jumps over the lazy dog " * 4, 3) == 0xCB1C7A5B3AE76AC5
+    assert simhash("the quick brown fox jumps over the lazy dog " * 4, 3) == 0xF0EC672FE6599DC1
+
+
+def test_a_text_of_many_blocks_is_near_one_that_differs_in_a_word_at_any_place(monkeypatch):
+    one = text(3, words=20_000)
+    whole = simhash(one, 32)
+    for place in range(0, 20_000, 2_500):
+        words = one.split()
+        words[place] = "changed"
+        assert distance(whole, simhash(" ".join(words), 32)) <= 3
+    monkeypatch.setattr(dedup, "_BLOCK", 1024)  # where it is cut does not matter
+    assert simhash(one, 32) == whole
+
+
+def test_a_word_longer_than_a_block_is_hashed_too():
+    long = "x" * 100_000
+    assert simhash(f"a b {long} c d", 3) == simhash(f"a b {long} c d", 3)
+    assert simhash(f"a b {long} c d", 3) != simhash(f"a b {long[:-1]} c d", 3)
+
+
+def test_short_words_and_all_bits_are_counted_beyond_what_fits_into_a_byte():
+    assert distance(simhash("a b c " * 5_000, 3), simhash("a b c " * 10, 3)) <= 3
+
+
+def by_hand(words):
+    """SimHash by its definition, one number at a time."""
+    base, mix, modulo = 0xD1342543DE82EF95, 0x9E3779B97F4A7C15, 2**64
+    hashes = [sum(o * base**i for i, o in enumerate(word.encode(), 1)) % modulo for word in words]
+    votes = [0] * 64
+    for first, second, third in zip(hashes, hashes[1:], hashes[2:], strict=False):
+        shingle = ((first * mix % modulo ^ second) * mix % modulo) ^ third
+        shingle = (shingle ^ shingle >> 29) * mix % modulo
+        shingle ^= shingle >> 32
+        votes = [vote + (1 if shingle >> bit & 1 else -1) for bit, vote in enumerate(votes)]
+    return sum((vote > 0) << bit for bit, vote in enumerate(votes))
+
+
+@given(
+    st.lists(st.sampled_from(["a", "ab", "b", "\u4e2d\u6587", "\xa0"]), min_size=3, max_size=40),
+    st.integers(1, 9),
+)
+def test_simhash_is_what_its_definition_says(words, times):
+    assert simhash(" ".join(words * times), 3) == by_hand(words * times)
 
 
 @given(st.text())
