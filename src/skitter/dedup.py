@@ -5,8 +5,6 @@ in few of them. Features are shingles of three words. Pages are compared inside 
 site are the archive's business, the print view and the session-id copy are ours.
 """
 
-import base64
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -14,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skitter.digest import sha1
 from skitter.model import Page
 from skitter.ports import Frontier, Twin
 from skitter.settings import DedupSettings
@@ -34,7 +33,7 @@ _ROW = 16  # shingles whose bits are counted side by side
 
 def payload_digest(payload: bytes) -> str:
     """The digest by which archives name a payload."""
-    return "sha1:" + base64.b32encode(hashlib.sha1(payload, usedforsecurity=False).digest()).decode()
+    return sha1(payload).decode()
 
 
 def simhash(text: str, min_words: int) -> int | None:

@@ -12,7 +12,7 @@ LAYERS = (
     ("model",),
     ("ports",),
     ("settings", "events", "display", "clock"),
-    ("surt",),
+    ("surt", "digest"),
     ("urls",),
     ("robots", "seeds", "directory", "log", "process"),
     ("politeness", "scope", "permission"),
@@ -27,7 +27,7 @@ LAYERS = (
     ("cli",),
 )
 # Back ends see only these.
-BACKENDS_SEE = {"backends", "model", "ports", "settings", "events", "urls", "surt"}
+BACKENDS_SEE = {"backends", "model", "ports", "settings", "events", "urls", "surt", "digest"}
 # Shipped for tests; nothing of the product may depend on it.
 TESTING = "testing"
 

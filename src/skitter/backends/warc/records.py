@@ -11,17 +11,16 @@ indexer makes up for the missing field by hashing the framing along, and then ca
 revisit by its digest, only by the URI and date that the revisit names. Our own index has the right one.
 """
 
-import hashlib
 import os
 import re
 import time
-from base64 import b32encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from isal import isal_zlib
 
+from skitter.digest import sha1
 from skitter.model import Exchange, Page
 from skitter.ports import Packed, Twin
 
@@ -82,19 +81,12 @@ def warcinfo(name: str, now: float, fields: Mapping[str, str]) -> bytes:
     return _record(b"warcinfo", record_ids(1)[0], head, _FIELDS, (block,))
 
 
-def _record(kind: bytes, record_id: bytes, fields: bytes, media_type: bytes, block: Iterable[bytes]) -> bytes:
-    body = b"".join(block)
-    record = b"".join(
-        (
-            b"WARC/1.1\r\nWARC-Type: %b\r\nWARC-Record-ID: <urn:uuid:%b>\r\n" % (kind, record_id),
-            fields,
-            b"WARC-Block-Digest: %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n"
-            % (sha1(body), media_type, len(body)),
-            body,
-            b"\r\n\r\n",
-        )
-    )
-    member: bytes = isal_zlib.compress(record, _LEVEL, _GZIP)
+def _record(kind: bytes, record_id: bytes, fields: bytes, media_type: bytes, block: Sequence[bytes]) -> bytes:
+    head = (
+        b"WARC/1.1\r\nWARC-Type: %b\r\nWARC-Record-ID: <urn:uuid:%b>\r\n%b"
+        b"WARC-Block-Digest: %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n"
+    ) % (kind, record_id, fields, sha1(*block), media_type, sum(map(len, block)))
+    member: bytes = isal_zlib.compress(b"".join((head, *block, b"\r\n\r\n")), _LEVEL, _GZIP)
     return member
 
 
@@ -172,11 +164,6 @@ def dechunk(body: bytes) -> tuple[bytes, bool]:
 
 
 # ------------------------------------------------------------------------------------------------ values of fields
-
-
-def sha1(octets: bytes) -> bytes:
-    """The labelled digest that archives use: SHA-1 in base 32."""
-    return b"sha1:" + b32encode(hashlib.sha1(octets, usedforsecurity=False).digest())
 
 
 def record_ids(count: int) -> list[bytes]:

