@@ -1,98 +1,133 @@
-"""What the frontier costs: CPU microseconds, user and system, background threads included.
+"""What the frontier costs: CPU microseconds, user and system, RocksDB's background threads included.
 
-    python benchmarks/frontier.py [--urls 1000000] [--directory DIR]
+    python -m benchmarks.frontier [--urls 100000 1000000] [--shape zipf|one-host|many-hosts] [--json FILE]
 
-Links are offered to 20,000 hosts by Zipf's law, half of them known; visits are leased and settled in groups of 50 with 20
-links each, half known: four of five to their own host ("local"), or to any host. Each row is measured when the store
-holds so many URLs: the price must not grow with them.
+Each size is a process of its own. It fills a store, then measures while the store holds so many URLs: the price must not
+grow with them. Known links are drawn from everything ever offered, so no cache of the latest ones can answer for them;
+only "the same again" offers the very same values, as the memo of judged links does for the navigation of a site. Visits
+are leased and settled in groups of 20; of the links on a page four of five stay on its host. At the end the process is
+killed by itself, with visits open, and another one opens the store and tells how long that took.
+
+The default ends in about a minute; `--urls 1000000 10000000` is the long one.
 """
 
 import argparse
 import asyncio
 import gc
+import json
 import os
 import platform
-import random
-import resource
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
 
 from skitter.backends.rocksdb import RocksFrontier
 from skitter.model import Exchange, Link, Page, Purpose, RobotsCopy, Settlement, State, Verdict, Visit
 from skitter.ports import Mark
 
-HOSTS = 20_000
-GROUP = 50
+SHAPES = {"zipf": 100_000, "one-host": 1, "many-hosts": 0}  # hosts; 0: one for every URL
+SIZES = (100_000, 1_000_000)
+GROUP = 20
 LINKS = 20
+NAVIGATION = 40  # links on a page of a site that is known already
 VISITS = 2_000
 OFFERED = 20_000
 BATCH = 500
-KNOWN = 50_000  # links that are offered again
+REMEMBERED = 16  # links of a host that later pages of it repeat
 HEADERS = [("content-type", "text/html; charset=utf-8"), ("server", "nginx"), ("content-length", "18000")]
+ROWS = {
+    "new": "add, all new",
+    "half": "add, half known",
+    "nine": "add, nine of ten known",
+    "same": "add, the same again",
+    "visit_half": "lease + settle, 20 links half known",
+    "visit_nine": "lease + settle, 20 links nine of ten known",
+    "visit_known": "lease + settle, 40 links known, the same again",
+    "visit_bare": "lease + settle, no links",
+    "rss_mb": "resident MB",
+    "peak_mb": "resident MB, peak",
+    "disk_bytes": "bytes on disk per URL",
+    "reopen_s": "seconds to open after kill -9",
+    "first_s": "seconds to the first visit after that",
+}
 
 
 class Web:
-    """Links by Zipf's law, half of them offered before."""
+    """Links by number: the same number is the same link, so what was offered need not be remembered."""
 
-    def __init__(self, seed: int) -> None:
-        self._dice = random.Random(seed)
-        self._weights = list(_cumulated(1 / rank for rank in range(1, HOSTS + 1)))
-        self._made = 0
-        self._known: list[Link] = []
+    def __init__(self, shape: str) -> None:
+        self._dice = Random(1)
+        self._ranks = _zipf(SHAPES[shape]) if SHAPES[shape] else None
+        self._of_host: dict[str, list[int]] = {}
+        self.made = 0
 
-    def new(self, count: int, at: str = "") -> list[Link]:
-        hosts = self._dice.choices(range(HOSTS), cum_weights=self._weights, k=count)
+    def _host(self, number: int) -> str:
+        if self._ranks is None:
+            return f"www.host{number}.example"
+        return f"www.host{self._ranks[number * 2_654_435_761 % len(self._ranks)]}.example"
+
+    def _link(self, number: int, host: str = "") -> Link:
+        host = host or self._host(number)
+        url = f"https://{host}/some/section/of/the/site/article-{number}.html"
+        parent = f"https://{host}/some/section/index.html"
+        depth = number % 7
+        return Link(url=url, key=url, host=host, depth=depth, score=-float(depth), parent=parent)
+
+    def new(self, count: int) -> list[Link]:
+        self.made += count
+        return [self._link(number) for number in range(self.made - count, self.made)]
+
+    def known(self, count: int) -> list[Link]:
+        """Equal links, made afresh as a parser would."""
+        return [self._link(self._dice.randrange(self.made)) for _ in range(count)]
+
+    def mixed(self, count: int, new: int) -> list[Link]:
+        known = self.known(count - new)
+        return known + self.new(new)
+
+    def page(self, host: str, count: int, new: int) -> list[Link]:
+        """The links of a page: four of five stay on its host, and repeat what other pages of it linked to."""
+        local = self._of_host.setdefault(host, [])
         links = []
-        for number, host in enumerate(hosts):
-            self._made += 1
-            name = at if at and number % 5 else f"www.host{host}.example"
-            url = f"https://{name}/some/section/of/the/site/article-{self._made}.html"
-            depth = self._made % 7
-            parent = f"https://{name}/some/section/index.html"
-            links.append(Link(url=url, key=url, host=name, depth=depth, score=-float(depth), parent=parent))
-        for link in links:
-            if len(self._known) < KNOWN:
-                self._known.append(link)
+        for place in range(count):
+            if place < new:
+                self.made += 1
+                number = self.made - 1
+                links.append(self._link(number, host if place % 5 else ""))
+                if place % 5:
+                    local.append(number)
+            elif place % 5 and local:
+                links.append(self._link(self._dice.choice(local), host))
             else:
-                self._known[self._dice.randrange(KNOWN)] = link
+                links.append(self._link(self._dice.randrange(self.made)))
+        del local[:-REMEMBERED]
         return links
 
-    def half_known(self, count: int, at: str = "") -> list[Link]:
-        new = self.new(count - count // 2, at)
-        # What a page links to was mostly linked to by its neighbours too.
-        known = self._dice.choices(new if at else self._known, k=count // 2)
-        return [*new, *map(_found_again, known)]
+
+def _zipf(hosts: int) -> list[int]:
+    """Ranks so that equal steps through the list meet the hosts by Zipf's law."""
+    weights = np.cumsum(1 / np.arange(1, hosts + 1))
+    quantiles = np.linspace(0, weights[-1], 1 << 21, endpoint=False)
+    ranks: list[int] = np.searchsorted(weights, quantiles, side="right").astype(np.int32).data  # type: ignore[assignment]
+    return ranks
 
 
-def _found_again(link: Link) -> Link:
-    """An equal link, made afresh as a parser would: what the frontier is given has just been in the CPU's hands."""
-    url = link.url[:8] + link.url[8:]
-    return Link(
-        url=url,
-        key=url,
-        host=link.host[:4] + link.host[4:],
-        depth=link.depth,
-        score=link.score,
-        parent=link.parent,
-    )
-
-
-def _cumulated(weights: Iterator[float]) -> Iterator[float]:
-    total = 0.0
-    for weight in weights:
-        total += weight
-        yield total
-
-
-def settlement(visit: Visit, links: list[Link], now: float) -> Settlement:
+def settlement(visit: Visit, links: Sequence[Link], now: float) -> Settlement:
     link = visit.link
     verdict = Verdict(state=State.CRAWLED, host_free=now + 1, host_delay=1.0)
     exchange = Exchange(link.url, "192.0.2.1", now, now, b"GET", b"head", b"body")
     if link.purpose is Purpose.ROBOTS:
-        copy = RobotsCopy(origin=link.origin, status=200, access="all", expires=now + 1e6)
+        copy = RobotsCopy(origin=link.origin, status=200, access="all", expires=now + 1e9)
         return Settlement(visit=visit, verdict=verdict, robots=copy, exchange=exchange)
     page = Page(
         url=link.url,
@@ -108,94 +143,179 @@ def settlement(visit: Visit, links: list[Link], now: float) -> Settlement:
         title="The title of an article of usual length",
         digest=f"sha1:{hash(link.key):x}",
         simhash=hash(link.key) & (2**64 - 1),
-        text="",
     )
     return Settlement(visit=visit, verdict=verdict, page=page, links=links, exchange=exchange, status=200)
 
 
-def _settle_memory() -> None:
-    """Keep what the benchmark itself holds out of the garbage collector's rounds."""
-    gc.collect()
-    gc.freeze()
+class Meter:
+    """CPU time of the whole process, without what the main thread spends on the benchmark's own work."""
+
+    def __init__(self) -> None:
+        gc.collect()
+        gc.freeze()  # what the benchmark itself holds is no work for the collector
+        self._began, self._own = time.process_time(), 0.0
+
+    def own(self, work: Callable[[], Any]) -> Any:
+        began = time.thread_time()
+        result = work()
+        self._own += time.thread_time() - began
+        return result
+
+    def each(self, count: int) -> float:
+        """Microseconds."""
+        return (time.process_time() - self._began - self._own) / count * 1e6
 
 
 class Bench:
-    def __init__(self, directory: Path) -> None:
+    """One frontier under load."""
+
+    def __init__(self, directory: Path, shape: str) -> None:
         self.frontier = RocksFrontier(directory)
-        self.web = Web(1)
+        self.web = Web(shape)
         self.now = 1_000_000.0
 
-    async def fill(self, urls: int) -> None:
-        while (await self.frontier.counts()).added < urls:
-            await self.frontier.add(self.web.new(1000), [], self.now)
-
-    async def add(self) -> float:
-        """CPU microseconds per link; making the links is not counted."""
-        spent = 0.0
-        _settle_memory()
-        for _ in range(OFFERED // BATCH):
-            links = self.web.half_known(BATCH)
-            began = time.process_time()
+    async def offer(self, count: int, make: Callable[[], list[Link]]) -> float:
+        meter, done = Meter(), 0
+        while done < count:
+            links = meter.own(make)
             await self.frontier.add(links, [], self.now)
-            spent += time.process_time() - began
-        return spent / OFFERED * 1e6
+            done += len(links)
+        return meter.each(done)
 
-    async def visit(self, links: int, *, local: bool) -> float:
-        """CPU microseconds per visit; making the pages is not counted."""
-        done, spent = 0, 0.0
-        _settle_memory()
+    async def robots(self, visits: int) -> None:
+        """Have the robots.txt files settled of the hosts that are next, so that what is measured are pages."""
+        for _ in range(visits // GROUP):
+            self.now += 2
+            leased = await self.frontier.lease(GROUP, self.now)
+            found = [settlement(visit, [], self.now) for visit in leased]
+            await self.frontier.settle(found, Mark(), self.now)
+
+    async def visit(self, make: Callable[[str], Sequence[Link]]) -> float:
+        meter, done = Meter(), 0
         while done < VISITS:
             self.now += 2
-            began = time.process_time()
             visits = await self.frontier.lease(GROUP, self.now)
-            spent += time.process_time() - began
-            found = [self.web.half_known(links, visit.link.host if local else "") for visit in visits]
-            settlements = [settlement(*each, self.now) for each in zip(visits, found, strict=True)]
-            began = time.process_time()
-            await self.frontier.settle(settlements, Mark("a", done), self.now)
-            spent += time.process_time() - began
+            if not visits:
+                raise AssertionError("nothing to visit")
+            found = meter.own(partial(self._pages, visits, make))
+            await self.frontier.settle(found, Mark("a", done), self.now)
             done += len(visits)
-        return spent / done * 1e6
+        return meter.each(done)
 
-    async def row(self, urls: int) -> str:
-        await self.fill(urls)
-        added = await self.add()
-        bare = await self.visit(0, local=False)
-        local = await self.visit(LINKS, local=True)
-        anywhere = await self.visit(LINKS, local=False)
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-        return f"{urls:>10,} {added:>8.1f} {bare:>12.1f} {local:>14.1f} {anywhere:>17.1f} {memory:>10}"
+    def _pages(self, visits: Sequence[Visit], make: Callable[[str], Sequence[Link]]) -> list[Settlement]:
+        return [settlement(visit, make(visit.link.host), self.now) for visit in visits]
+
+    async def figures(self, urls: int) -> dict[str, float]:
+        web = self.web
+        figures = {"new": await self.offer(urls, lambda: web.new(1000))}
+        figures["half"] = await self.offer(OFFERED, lambda: web.mixed(BATCH, BATCH // 2))
+        figures["nine"] = await self.offer(OFFERED, lambda: web.mixed(BATCH, BATCH // 10))
+        again = web.known(BATCH)
+        await self.frontier.add(again, [], self.now)
+        figures["same"] = await self.offer(OFFERED, lambda: again)
+        await self.robots(VISITS)
+        navigation = web.known(NAVIGATION)
+        figures["visit_bare"] = await self.visit(lambda _: ())
+        figures["visit_half"] = await self.visit(lambda host: web.page(host, LINKS, LINKS // 2))
+        figures["visit_nine"] = await self.visit(lambda host: web.page(host, LINKS, LINKS // 10))
+        figures["visit_known"] = await self.visit(lambda _: navigation)
+        return figures
 
 
-async def main(urls: int, directory: Path) -> None:
-    print(
-        f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores, CPU µs each\n"
-    )
-    print("      URLs      add  visit, bare  20 links local  20 links anywhere   peak MiB")
-    bench = Bench(directory)
+def _memory() -> dict[str, float]:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    fields = dict(line.split(":", 1) for line in lines if ":" in line)
+    return {
+        name: int(fields[field].split()[0]) >> 10
+        for name, field in (("rss_mb", "VmRSS"), ("peak_mb", "VmHWM"))
+    }
+
+
+def _stored(directory: Path) -> int:
+    return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
+
+
+async def _fill_and_die(directory: Path, shape: str, urls: int) -> None:
+    bench = Bench(directory, shape)
     await bench.frontier.open(bench.now)
-    size = 100_000
-    while size <= urls:
-        print(await bench.row(size), flush=True)
-        size *= 10
-    print(bench.frontier.statistics())
+    figures = await bench.figures(urls) | _memory()
+    await bench.frontier.lease(GROUP, bench.now + 10)
+    figures["disk_bytes"] = _stored(directory) / (await bench.frontier.counts()).added
+    print(json.dumps(figures | {"statistics": bench.frontier.statistics(), "now": bench.now}), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def _open_again(directory: Path, now: float) -> None:
+    frontier = RocksFrontier(directory)
     began = time.perf_counter()
-    bench.frontier.abandon()
-    await bench.frontier.open(bench.now)
-    print(f"\nopened again after a kill in {time.perf_counter() - began:.2f} s")
-    await bench.frontier.close()
+    opened = await frontier.open(now + 20)
+    opened_in = time.perf_counter() - began
+    visits = await frontier.lease(GROUP, now + 40)
+    figures = {"reopen_s": opened_in, "first_s": time.perf_counter() - began}
+    if not opened.lost or not visits:
+        raise AssertionError("the killed process left no visits open")
+    await frontier.close()
+    print(json.dumps(figures))
 
 
-if __name__ == "__main__":
+def _child(*arguments: object) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.frontier", *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        said = child.communicate()[0]
+    if not said:
+        raise RuntimeError(f"{command} ended with {child.returncode} and said nothing")
+    answer: dict[str, Any] = json.loads(said)
+    return answer
+
+
+def measure(urls: int, shape: str = "zipf", directory: Path | None = None) -> dict[str, Any]:
+    """All figures at one size, by the names in ROWS."""
+    where = Path(tempfile.mkdtemp(prefix="skitter-bench-", dir=directory))
+    try:
+        figures = _child("--part", "fill", "--urls", urls, "--shape", shape, "--directory", where / "state")
+        now = figures.pop("now")
+        figures |= _child("--part", "open", "--now", now, "--directory", where / "state")
+    finally:
+        shutil.rmtree(where)
+    return {"urls": urls, "shape": shape, **figures}
+
+
+def table(results: Iterable[dict[str, Any]]) -> str:
+    """Figures side by side, one column a size."""
+    columns = list(results)
+    lines = [f"{'URLs':<50}" + "".join(f"{column['urls']:>14,}" for column in columns)]
+    for name, title in ROWS.items():
+        lines.append(f"{title:<50}" + "".join(f"{column[name]:>14.2f}" for column in columns))
+    return "\n".join(lines)
+
+
+def main(arguments: argparse.Namespace) -> None:
+    if arguments.part == "fill":
+        asyncio.run(_fill_and_die(arguments.directory, arguments.shape, arguments.urls[0]))
+    elif arguments.part == "open":
+        asyncio.run(_open_again(arguments.directory, arguments.now))
+    else:
+        print(
+            f"CPython {platform.python_version()}, {os.cpu_count()} cores; CPU µs each; hosts: {arguments.shape}"
+        )
+        results = [measure(urls, arguments.shape, arguments.directory) for urls in arguments.urls]
+        print(table(results))
+        if arguments.json:
+            arguments.json.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--urls", type=int, default=1_000_000)
-    parser.add_argument("--directory", type=Path)
-    arguments = parser.parse_args()
-    where = arguments.directory or Path(tempfile.mkdtemp(prefix="skitter-bench-"))
-    try:
-        asyncio.run(main(arguments.urls, where / "state"))
-    finally:
-        if arguments.directory is None:
-            shutil.rmtree(where)
+    parser.add_argument("--urls", type=int, nargs="+", default=list(SIZES), help="sizes to measure at")
+    parser.add_argument("--shape", choices=SHAPES, default="zipf", help="how the URLs spread over hosts")
+    parser.add_argument("--json", type=Path, help="write the figures there too")
+    parser.add_argument("--directory", type=Path, help="where the stores are made and removed")
+    parser.add_argument("--part", choices=("fill", "open"), help=argparse.SUPPRESS)
+    parser.add_argument("--now", type=float, default=0.0, help=argparse.SUPPRESS)
+    return parser
+
+
+if __name__ == "__main__":
+    main(_parser().parse_args())

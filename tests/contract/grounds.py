@@ -42,5 +42,5 @@ class RocksGround:
 def small_settings(window: int = 4) -> Settings:
     """Small enough that the bounds on memory are met in a test."""
     settings = Settings()
-    frontier = dataclasses.replace(settings.frontier, expected_urls=1000, window=window)
+    frontier = dataclasses.replace(settings.frontier, window=window)
     return dataclasses.replace(settings, frontier=frontier)

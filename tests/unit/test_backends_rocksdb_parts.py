@@ -1,7 +1,9 @@
-"""The parts of the frontier on RocksDB: keys that sort, windows that do not miss, a filter that never says no wrongly."""
+"""The parts of the frontier on RocksDB: keys that sort, windows that do not miss, a seen set that forgets nothing."""
 
 import asyncio
+import random
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,13 +11,14 @@ from hypothesis import strategies as st
 from skitter.backends import rules
 from skitter.backends.rocksdb.bounded import Bounded
 from skitter.backends.rocksdb.layout import after, number8, number_of, score8, spot24, time8, time_of
-from skitter.backends.rocksdb.seen import Seen
+from skitter.backends.rocksdb.seen import RANKS, Same, Seen
 from skitter.backends.rocksdb.store import Batch, Store
+from skitter.backends.rocksdb.table import ABSENT, Table
 from skitter.backends.rocksdb.window import Window
-from skitter.model import Level, Place
+from skitter.model import Level, Place, State, Verdict
 from skitter.ports import Mark
-from skitter.testing.contracts.owner import Owner
-from tests.contract.grounds import RocksGround, small_settings
+from skitter.testing.contracts.owner import Owner, link
+from tests.contract.grounds import RocksGround
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -119,108 +122,171 @@ def test_a_bounded_dictionary_forgets_what_came_first_and_only_when_trimmed():
     assert len(bounded) == 5
 
 
-# ------------------------------------------------------------------------------------------------ the filter
+# ------------------------------------------------------------------------------------------------ the seen set
+
+fingerprints = st.integers(0, 2**64 - 1)
 
 
-def ids(count, prefix=b"d" * 8):
-    return [prefix + number.to_bytes(8, "big") for number in range(count)]
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(fingerprints, st.integers(0, 0xFFFF)), max_size=60),
+    st.integers(0, 255),
+    st.integers(0, 60),
+)
+def test_a_table_knows_what_it_was_given_one_by_one_or_at_once(given_ranks, part, split):
+    truth = {}
+    table = Table()
+    crowded = [(number << 8 & 2**64 - 256 | part, rank) for number, rank in given_ranks]  # all in one part
+    for fingerprint, rank in crowded[:split]:
+        table.put(fingerprint, rank)
+    if crowded[split:]:
+        names, ranks = zip(*crowded[split:], strict=True)
+        table.put_all(np.array(names, dtype=np.uint64), np.array(ranks, dtype=np.uint16))
+    for fingerprint, rank in crowded:
+        truth[fingerprint >> 16 or 1] = rank
+    for fingerprint, _ in crowded:
+        assert table.find(fingerprint) == truth[fingerprint >> 16 or 1]
+    assert len(table) == len(truth)
 
 
-def test_the_filter_never_denies_what_it_was_given_also_when_it_has_grown(store):
-    seen = Seen(store, Batch(store), expected=100)
-    given_ids = ids(1000)
-    for id16 in given_ids:
-        seen.add(id16)
-    assert all(seen.perhaps(id16) for id16 in given_ids)
-    others = ids(2000, b"e" * 8)
-    wrong = sum(seen.perhaps(id16) for id16 in others)
-    assert wrong < 200
-    numbers = seen.statistics()["seen"]
-    assert numbers["items"] == 1000
-    assert numbers["capacity"] == 100 + 200 + 400 + 800
-    assert numbers["spared"] == 2000 - wrong
-    assert 0 < numbers["false_positive_rate"] < 0.05
-    assert 0 < numbers["fill"] < 0.6
+def test_a_table_that_grows_forgets_nothing_and_never_takes_a_stranger_for_known():
+    dice = random.Random(7)
+    table, truth = Table(), {}
+    for _ in range(60_000):
+        fingerprint, rank = dice.getrandbits(64), dice.randrange(1 << 16)
+        table.put(fingerprint, rank)
+        truth[fingerprint] = rank
+    assert len(table) == len(truth)
+    assert all(table.find(fingerprint) == rank for fingerprint, rank in truth.items())
+    assert all(table.find(dice.getrandbits(64)) == ABSENT for _ in range(60_000))
+    assert len(table) <= table.capacity < table.slots < 3 * len(table)
 
 
-def test_a_saved_filter_is_used_once(store):
+def test_a_table_whose_fingerprints_all_belong_at_its_end_grows_instead_of_running_over():
+    table = Table()
+    crowd = [2**64 - (number << 16) - 1 for number in range(200)]
+    for fingerprint in crowd:
+        table.put(fingerprint, 3)
+    assert all(table.find(fingerprint) == 3 for fingerprint in crowd)
+
+
+@given(st.sampled_from(Level), st.sampled_from(Level), st.floats(allow_nan=False), st.floats(allow_nan=False))
+def test_a_rank_that_is_no_better_is_never_taken_for_better_and_a_better_one_is_never_overlooked(
+    level, other_level, score, other
+):
+    stored, offered = RANKS[score][level][0], RANKS[other][other_level][1]
+    assert 0 < offered < 0xFFFF
+    if rules.better(other_level, other, level, score):
+        assert offered < stored
+
+
+@pytest.mark.parametrize("score", [0.0, -0.0, 1.0, -1.0, 5.0, -17.0, 255.0, -256.0, 0.5, 3.25])
+def test_an_equal_rank_is_known_to_be_no_better(score):
+    for level in Level:
+        later, sooner = RANKS[score][level]
+        assert later == sooner
+
+
+def offered(seen, count, start=0):
+    return [seen.find(number * 0x9E37_79B9_7F4A_7C15 % 2**64) for number in range(start, start + count)]
+
+
+def offer(store, seen, count, start=0):
     batch = Batch(store)
-    seen = Seen(store, batch, expected=100)
-    for id16 in ids(150):
-        batch.put("urls", id16)
-        seen.add(id16)
+    for number in range(start, start + count):
+        seen.add(number * 0x9E37_79B9_7F4A_7C15 % 2**64, 1 + number % 7)
     seen.save(batch)
     store.commit(batch)
-    again = Seen(store, batch, expected=100)
-    assert again.complete
-    assert all(again.perhaps(id16) for id16 in ids(150))
-    store.commit(batch)
-    after_a_crash = Seen(store, batch, expected=100)
-    assert not after_a_crash.complete
+    seen.saved(batch)
+    store.commit(batch)  # what notes a snapshot
+    seen.saved(batch)
 
 
-def test_without_a_saved_filter_everything_is_possible_until_it_is_built_again(store, monkeypatch):
-    monkeypatch.setattr("skitter.backends.rocksdb.seen._SLICE", 40)
-    batch = Batch(store)
-    for id16 in ids(100):
-        batch.put("urls", id16)
-    store.commit(batch)
-    seen = Seen(store, batch, expected=100)
-    slices = 0
-    while not seen.complete:
-        assert seen.perhaps(b"never offered 16")
-        seen.rebuild()
-        slices += 1
-    assert slices == 3
-    assert all(seen.perhaps(id16) for id16 in ids(100))
-    assert not seen.perhaps(b"never offered 16")
+def test_the_seen_set_is_read_again_from_its_log(store):
+    seen = Seen(store)
+    offer(store, seen, 100)
+    offer(store, seen, 100, start=100)
+    again = Seen(store)
+    assert offered(again, 200) == offered(seen, 200) == [1 + number % 7 for number in range(200)]
+    assert again.find(12345) == ABSENT
+    assert again.statistics()["seen"]["log"] == 200
 
 
-def test_a_filter_that_cannot_be_saved_is_built_again(store):
-    batch = Batch(store)
-    seen = Seen(store, batch, expected=100)
-    batch.put("urls", ids(1)[0])
-    seen.add(ids(1)[0])
-    (store.path / "seen-0.bloom").mkdir()
-    seen.save(batch)
-    store.commit(batch)
-    again = Seen(store, batch, expected=100)
-    assert not again.complete
-    again.rebuild()
-    assert again.perhaps(ids(1)[0])
+def test_the_seen_set_is_read_from_its_snapshot_and_the_log_behind_it(store, monkeypatch):
+    monkeypatch.setattr("skitter.backends.rocksdb.seen._SNAPSHOT_AT_LEAST", 100)
+    seen = Seen(store)
+    for start in range(0, 700, 70):
+        offer(store, seen, 70, start)
+    (file,) = store.path.glob("seen-*.table")  # earlier ones are gone
+    again = Seen(store)
+    assert again.statistics()["seen"]["log"] < 300
+    assert offered(again, 700) == [1 + number % 7 for number in range(700)]
+    assert again.find(12345) == ABSENT
+    assert file.exists()
 
 
-def test_a_saved_filter_that_is_cut_short_is_built_again(store):
-    batch = Batch(store)
-    seen = Seen(store, batch, expected=100)
-    batch.put("urls", ids(1)[0])
-    seen.add(ids(1)[0])
-    seen.save(batch)
-    store.commit(batch)
-    (store.path / "seen-0.bloom").write_bytes(b"")
-    again = Seen(store, batch, expected=100)
-    assert not again.complete
-    again.rebuild()
-    assert again.perhaps(ids(1)[0])
+@pytest.mark.parametrize("damage", ["gone", "cut", "changed"])
+def test_a_snapshot_that_cannot_be_used_is_not(store, monkeypatch, damage):
+    monkeypatch.setattr("skitter.backends.rocksdb.seen._SNAPSHOT_AT_LEAST", 100)
+    seen = Seen(store)
+    offer(store, seen, 150)
+    (file,) = store.path.glob("seen-*.table")
+    content = file.read_bytes()
+    if damage == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(content[:-8] if damage == "cut" else content[:-8] + b"\x07" * 8)
+    assert offered(Seen(store), 150) == [1 + number % 7 for number in range(150)]
 
 
-def test_known_links_stay_known_while_the_filter_is_rebuilt(tmp_path, monkeypatch):
-    monkeypatch.setattr("skitter.backends.rocksdb.seen._SLICE", 10)
-    ground = RocksGround(tmp_path, small_settings())
+def test_a_snapshot_that_was_not_noted_before_the_end_is_removed(store):
+    (store.path / "seen-9.table").write_bytes(b"half")
+    Seen(store)
+    assert not list(store.path.glob("seen-*.table"))
+
+
+def test_a_snapshot_that_cannot_be_written_leaves_the_log(store, monkeypatch):
+    monkeypatch.setattr("skitter.backends.rocksdb.seen._SNAPSHOT_AT_LEAST", 100)
+    seen = Seen(store)
+    (store.path / "seen-1.table").mkdir()
+    offer(store, seen, 150)
+    (store.path / "seen-1.table").rmdir()
+    assert offered(Seen(store), 150) == [1 + number % 7 for number in range(150)]
+
+
+def test_links_that_are_remembered_are_bounded_and_keep_their_identity(monkeypatch):
+    monkeypatch.setattr("skitter.backends.rocksdb.seen._SAME", 10)
+    same = Same()
+    links = [link(f"https://a.example/{number}") for number in range(11)]
+    for number, one in enumerate(links):
+        same.remember(one, b"%d" % number)
+    same._links.capacity = 10
+    same.trim()
+    assert len(same) == 5
+    assert same.ids[id(links[10])] == b"10"
+    assert id(links[0]) not in same.ids
+
+
+def test_a_link_that_changed_nothing_moves_the_page_forward_once_it_waits_again(tmp_path):
+    ground = RocksGround(tmp_path)
 
     async def crawl():
         owner = await Owner.of(ground)
-        names = [f"https://a.example/{number}" for number in range(100)]
-        await owner.add(*names)
-        owner = await owner.killed()
-        assert owner.frontier.statistics()["seen"]["complete"] == 0.0
-        for name in names:
-            assert await owner.add(name) == 0
-        assert owner.frontier.statistics()["seen"]["complete"] == 1.0
-        assert await owner.add("https://a.example/new") == 1
-        owner = await owner.restarted()
-        assert owner.frontier.statistics()["seen"]["complete"] == 1.0
-        assert await owner.add(*names) == 0
+        page, other = "https://a.example/1", "https://a.example/2"
+        urgent = link(page, score=9.0)
+        await owner.add(page)
+        visit = await owner.lease_page()
+        await owner.settle(visit, Verdict(state=State.CRAWLED, due=owner.now + 10), status=200)
+        for _ in range(3):
+            await owner.add(urgent)
+        assert len(owner.frontier._open_shard.seen.wanted) == 1
+        owner.now += 20
+        await owner.add(link(other, score=5.0), link(other + "b", score=4.0))
+        first = await owner.lease_page()  # with this lease the page waits again
+        await owner.add(urgent)
+        await owner.store(first)
+        assert first.link.url == other
+        assert await owner.crawl() == [page, other + "b"]
 
     asyncio.run(crawl())
 

@@ -241,9 +241,6 @@ class ArchiveSettings:
 class FrontierSettings:
     """The store of one shard."""
 
-    expected_urls: int = setting(
-        1_000_000, "URLs the Bloom filter in front of the seen set is sized for at first"
-    )
     window: int = setting(20_000, "hosts held in memory for scheduling; the rest wait on disk")
     block_cache: Bytes = setting(Bytes(16 * 2**20), "memory for blocks read from the store")
 

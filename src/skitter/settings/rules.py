@@ -40,7 +40,6 @@ RANGES: Mapping[str, Range] = {
             "fetch.dns_cache",
             "parse.max_input",
             "archive.max_file",
-            "frontier.expected_urls",
             "frontier.window",
             "crawl.max_pages",
             "crawl.max_bytes",

@@ -1,46 +1,58 @@
 """Links in: each URL once, whoever offers it and however often."""
 
 from collections.abc import Sequence
+from typing import cast
 
 from msgspec.structs import replace
 
 from skitter import urls
 from skitter.backends import rules
 from skitter.backends.rocksdb.hosts import Named
-from skitter.backends.rocksdb.layout import fp8, spot24
+from skitter.backends.rocksdb.layout import seen8, spot24
 from skitter.backends.rocksdb.records import FAILED, FOREIGN, QUEUED, REFUSED, STATES, Entry, entry_of
-from skitter.backends.rocksdb.seen import ALWAYS, NEVER, Rank, rank
+from skitter.backends.rocksdb.seen import ALWAYS, NEVER, RANKS
 from skitter.backends.rocksdb.shard import Shard
+from skitter.backends.rocksdb.table import ABSENT
 from skitter.model import Level, Link, Purpose, Reason
+from skitter.urls import fingerprint
 
 
 def add(
     shard: Shard, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]], now: float
 ) -> list[bytes]:
     """Accept and refuse links; the ids of all, in order. How many were new shows in the counts."""
-    ids = []
-    counts, recent, named, secret = shard.counts, shard.seen.recent, shard.hosts.named, shard.store.secret
-    for link in links:
+    ids = _offer(shard, links, now)
+    return ids + _refuse_all(shard, refused, now) if refused else ids
+
+
+def _offer(shard: Shard, links: Sequence[Link], now: float) -> list[bytes]:
+    seen, counts = shard.seen, shard.counts
+    ids = list(map(seen.wanted.ids.get, map(id, links)))  # 0.1 µs each
+    others = [] if all(ids) else [place for place, id16 in enumerate(ids) if id16 is None]
+    known = len(ids) - len(others)
+    named, secret, find = shard.hosts.named, shard.store.secret, seen.find
+    for place in others:
+        link = links[place]
         if link.purpose is Purpose.ROBOTS:
-            ids.append(_add_robots(shard, link, now))
+            ids[place] = _add_robots(shard, link, now)
             continue
         host = named(link.host)
-        id16 = host.dom8 + fp8(link.key, secret)
-        ids.append(id16)
-        known = recent.get(id16)
-        if known is not None and not link.seed and rank(link.level, link.score) >= known:
-            counts.seen += 1
-            counts.known += 1
+        digest = fingerprint(link.key, secret)
+        id16 = ids[place] = host.dom8 + digest.to_bytes(8, "big")
+        rank = find(host.domain ^ digest)
+        if rank != ABSENT and not link.seed and RANKS[link.score][link.level][1] >= rank:
+            known += 1
+            seen.wanted.remember(link, id16)
         else:
-            _look_up(shard, id16, host, link, now)
-    ids += [_refuse(shard, link, reason, now) for link, reason in refused]
-    return ids
+            _look_up(shard, id16, host, link, now, offered=rank != ABSENT)
+    counts.seen += known
+    counts.known += known
+    return cast("list[bytes]", ids)
 
 
-def _look_up(shard: Shard, id16: bytes, host: Named, link: Link, now: float) -> None:
-    """A link that was not offered lately, or not as urgently, or a seed."""
-    seen = shard.seen
-    entry = shard.entry(id16) if id16 in seen.recent or seen.perhaps(id16) else None
+def _look_up(shard: Shard, id16: bytes, host: Named, link: Link, now: float, *, offered: bool) -> None:
+    """A link that is new or was not offered as urgently, or a seed."""
+    entry = shard.entry(id16) if offered else None
     named = link.seed and rules.names_seed(link) and not host.foreign
     if named:
         _take_back(shard, host, link)
@@ -79,7 +91,6 @@ def _accept(shard: Shard, id16: bytes, known: Entry | None, host: Named, link: L
     _, state = shard.host(link.host, host)
     entry = entry_of(link, 0, now)
     if known is None:
-        shard.seen.add(id16)
         if state.aside is not None:
             _keep_refused(shard, id16, entry, state.aside)
             return
@@ -90,33 +101,35 @@ def _accept(shard: Shard, id16: bytes, known: Entry | None, host: Named, link: L
     entry.seq = shard.next_seq()
     shard.enqueue(id16, entry, host)
     shard.counts.added += known is None or not known.seq
-    shard.seen.recent[id16] = rank(link.level, link.score)
+    rank = RANKS[link.score][link.level][0]
+    if known is None:
+        shard.seen.add(seen8(id16), rank)
+    else:
+        shard.seen.waits(seen8(id16), rank)
 
 
 def _keep_refused(shard: Shard, id16: bytes, entry: Entry, reason: Reason) -> None:
     """Its sequence number stays 0: it was never accepted, and may be by the next one who offers it."""
     shard.enter(entry, REFUSED, reason)
     shard.keep(id16, entry)
-    shard.seen.recent[id16] = ALWAYS
+    shard.seen.add(seen8(id16), ALWAYS)
 
 
 def _forward(shard: Shard, id16: bytes, known: Entry | None, link: Link, now: float) -> None:
     """A link of another shard is sent there once. Its owner counts it."""
-    if known is None:
-        shard.seen.add(id16)
-    else:
+    if known is not None:
         shard.leave(known)
     entry = entry_of(link, 0, now)
     entry.state = FOREIGN
     shard.keep(id16, entry)
     shard.send(link)
-    shard.seen.recent[id16] = NEVER
+    shard.seen.add(seen8(id16), NEVER)
 
 
 def _move_forward(shard: Shard, id16: bytes, entry: Entry, link: Link) -> None:
     """A link that still waits is wanted more urgently by somebody else. It keeps its age."""
     if entry.state != QUEUED or id16 in shard.leases:
-        shard.seen.recent[id16] = _rank_of(entry)
+        shard.seen.correct(seen8(id16), _rank_of(entry))
         return
     if rules.better(link.level, link.score, entry.level, entry.score):
         old = entry.level, spot24(entry.score, entry.seq, id16)
@@ -126,13 +139,13 @@ def _move_forward(shard: Shard, id16: bytes, entry: Entry, link: Link) -> None:
         if entry.due is None:
             _move(shard, id16, entry, *old)
         shard.keep(id16, entry)
-    shard.seen.recent[id16] = rank(entry.level, entry.score)
+    shard.seen.correct(seen8(id16), _rank_of(entry))
 
 
-def _rank_of(entry: Entry) -> Rank:
+def _rank_of(entry: Entry) -> int:
     """What a link must be better than to be worth a look at this record."""
     if entry.state == QUEUED:
-        return rank(entry.level, entry.score)
+        return RANKS[entry.score][entry.level][0]
     return ALWAYS if entry.state == REFUSED and not entry.seq else NEVER
 
 
@@ -143,18 +156,21 @@ def _move(shard: Shard, id16: bytes, entry: Entry, level: int, spot: bytes) -> N
     shard.hosts.touch(host8, state)
 
 
-def _refuse(shard: Shard, link: Link, reason: Reason, now: float) -> bytes:
-    """A link that is not wanted has a record too, so that somebody can be told why."""
-    id16 = shard.id_of(link)
-    shard.counts.seen += 1
-    if shard.seen.recent.get(id16) is not None or (
-        shard.seen.perhaps(id16) and shard.batch.get("urls", id16) is not None
-    ):
-        shard.counts.known += 1
-        return id16
-    shard.seen.add(id16)
-    _keep_refused(shard, id16, entry_of(link, 0, now), reason)
-    return id16
+def _refuse_all(shard: Shard, refused: Sequence[tuple[Link, Reason]], now: float) -> list[bytes]:
+    same, counts = shard.seen.refused, shard.counts
+    ids = []
+    for link, reason in refused:
+        id16 = same.ids.get(id(link))
+        if id16 is None:
+            id16 = shard.id_of(link)
+            if shard.seen.find(seen8(id16)) == ABSENT:
+                _keep_refused(shard, id16, entry_of(link, 0, now), reason)
+                counts.known -= 1
+            same.remember(link, id16)
+        ids.append(id16)
+    counts.seen += len(ids)
+    counts.known += len(ids)
+    return ids
 
 
 # ------------------------------------------------------------------------------------------------ robots.txt

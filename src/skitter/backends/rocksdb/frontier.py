@@ -15,7 +15,6 @@ from skitter.backends.rocksdb.hand import Hand
 from skitter.backends.rocksdb.layout import number8, number_of
 from skitter.backends.rocksdb.reading import RocksReader
 from skitter.backends.rocksdb.records import decode_link
-from skitter.backends.rocksdb.seen import remove_saved
 from skitter.backends.rocksdb.shard import Shard
 from skitter.backends.rocksdb.store import Store
 from skitter.model import Link, Reason, Settlement, Visit
@@ -55,13 +54,12 @@ class RocksFrontier(RocksReader):
             with shard.step(now):
                 opened = recovery.recover(shard, hand.read(), now)
             hand.write(None)
-            remove_saved(self._path)
             undo.pop_all()
         self._shard, self._hand, self._clock = shard, hand, now
         return opened
 
     async def close(self, now: float = 0.0) -> None:
-        """Put open visits back, keep the filter, and let go of the directory."""
+        """Put open visits back, and let go of the directory."""
         shard, self._shard = self._shard, None
         if shard is None:
             return
@@ -70,7 +68,6 @@ class RocksFrontier(RocksReader):
                 now = max(now, self._clock)
                 with shard.step(now):
                     recovery.give_back(shard, now)
-                    shard.seen.save(shard.batch)
                 shard.store.sync()
         finally:
             self._let_go(shard)
@@ -102,7 +99,6 @@ class RocksFrontier(RocksReader):
         """Accept links, once each."""
         shard = self._open_shard
         before = shard.counts.added
-        shard.seen.rebuild()
         with shard.step(now):
             adding.add(shard, links, refused, now)
         return shard.counts.added - before
@@ -110,7 +106,6 @@ class RocksFrontier(RocksReader):
     async def lease(self, limit: int, now: float) -> list[Visit]:
         """Hand out what may be visited now."""
         shard = self._open_shard
-        shard.seen.rebuild()
         with shard.step(now, counts_matter=False):
             return leasing.lease(shard, limit, now)
 

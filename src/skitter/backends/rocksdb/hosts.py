@@ -19,6 +19,7 @@ class Named(NamedTuple):
 
     host8: bytes
     dom8: bytes
+    domain: int  # dom8 as a number
     foreign: bool  # it belongs to another shard
 
 
@@ -39,7 +40,8 @@ class Hosts:
         if named is None:
             domain = urls.registrable_domain(name)
             foreign = self._shards > 1 and urls.shard(domain, self._shards) != self._shard
-            named = Named(fp8(name, self._secret), fp8(domain, self._secret), foreign)
+            dom8 = fp8(domain, self._secret)
+            named = Named(fp8(name, self._secret), dom8, int.from_bytes(dom8, "big"), foreign)
             self._names[name] = named
         return named
 

@@ -21,6 +21,7 @@ robots   origin                                               RobotsCopy
 twins    dom8 + "d" + digest                                  id16 + time
          dom8 + "0".."3" + 16 bits of the SimHash + SimHash   id16 + time
 outbox   sequence number                                      Link
+log      number                                               fingerprints and ranks of a commit's new URLs, see seen
 default  "format", "secret", "ledger", "seen"                 see store, shard and seen
 """
 
@@ -42,6 +43,7 @@ FAMILIES = (
     "robots",
     "twins",
     "outbox",
+    "log",
 )
 
 RETRY, RECRAWL, PARKED = b"t", b"v", b"a"
@@ -57,6 +59,11 @@ _ONES = (1 << 64) - 1
 def fp8(text: str, secret: int) -> bytes:
     """A fingerprint as it stands in keys."""
     return fingerprint(text, secret).to_bytes(8, "big")
+
+
+def seen8(id16: bytes) -> int:
+    """What a URL is known by in the seen set."""
+    return int.from_bytes(id16[:8], "big") ^ int.from_bytes(id16[8:], "big")
 
 
 def number8(number: int) -> bytes:

@@ -48,7 +48,7 @@ def _bring_back(shard: Shard, id16: bytes, key: bytes, window: Window) -> None:
         state.waiting -= 1
         shard.hosts.touch(host8, state)
     shard.set_due(id16, entry, None)
-    shard.enqueue(id16, entry)
+    shard.enqueue_again(id16, entry)
 
 
 def _park(shard: Shard, host8: bytes, key: bytes, window: Window) -> None:

@@ -43,7 +43,7 @@ def _recover(shard: Shard, id16: bytes, visit: Visit, *, in_hand: bool, now: flo
             shard.enter(entry, FAILED, reason)
             shard.keep(id16, entry)
         else:
-            shard.enqueue(id16, entry)
+            shard.enqueue_again(id16, entry)
     return given_up
 
 
@@ -56,7 +56,7 @@ def give_back(shard: Shard, now: float) -> None:
         entry = shard.leased.get(id16)
         shard.end(id16)
         if entry is not None:
-            shard.enqueue(id16, entry)
+            shard.enqueue_again(id16, entry)
 
 
 def reopen(shard: Shard, mark: Mark) -> int:
@@ -69,6 +69,6 @@ def reopen(shard: Shard, mark: Mark) -> int:
             shard.leave(entry)
             shard.set_due(id16, entry, None)
             entry.reason = None
-            shard.enqueue(id16, entry)
+            shard.enqueue_again(id16, entry)
     shard.ledger.mark = replace(mark)
     return len(gone)

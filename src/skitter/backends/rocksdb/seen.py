@@ -1,170 +1,232 @@
-"""What stands before the exact look-up of a URL: what was offered lately, and a Bloom filter of everything.
+"""Which URLs were offered before, and would it change anything to offer this one again? Answered without a read.
 
-Both only spare reads; the truth is in the family `urls`. The filter may have bits too many (after a crash, for links that
-were never committed), never too few. It is saved when a frontier is closed; the note that says so is deleted in the first
-commit after it was read. So after a crash there is no note: the filter is built again, a slice with every verb, and
-until then every answer is "perhaps" and the store is asked.
+In front stand the very same Link values: the memo of judged links hands one out for every page that repeats an href, and a
+link that was known once, and not better than what is recorded, stays so. Behind them stands a table of every URL ever
+offered (see `table`) with the rank it waits at. Only a link that might move something forward, a seed, and what is new
+go on to the store.
+
+The truth is the family `urls`. A rank in the table may be later than the true one, which costs a look at the record; it
+is never sooner, which would lose a move. The table is made again, when a store is opened, from a snapshot file and the
+rows of the family `log` behind it, one for each commit that accepted something. A snapshot holds only what the store has
+brought to the disk already, so it never knows a URL that a loss of power has taken from the store.
 """
 
 import math
-from functools import lru_cache, partial
+from array import array
 from pathlib import Path
 
+import numpy as np
+import xxhash
 from msgspec import Struct
 from msgspec.msgpack import decode
-from rbloom import Bloom
 
 from skitter.backends.rocksdb.bounded import Bounded
+from skitter.backends.rocksdb.layout import number8, number_of
 from skitter.backends.rocksdb.records import encode
 from skitter.backends.rocksdb.store import Batch, Store
+from skitter.backends.rocksdb.table import FINGERPRINT_BITS, PARTS, Table
+from skitter.model import Level, Link
 
-Rank = tuple[int, float]  # level, -score: smaller is sooner
-NEVER: Rank = (-1, 0.0)  # nothing would move this one forward
-ALWAYS: Rank = (255, 0.0)  # whoever wants this one changes something
+NEVER = 0  # nothing would move this one forward
+ALWAYS = 0xFFFF  # whoever wants this one changes something
 
-FALSE_POSITIVES = (
-    0.01  # 9.6 bits per URL, 7 hashes; a false alarm costs one read, more hashes cost every link
-)
-_RECENT = 50_000  # links: some 8 MB
-_SLICE = 2_000  # keys per verb while the filter is rebuilt: under 2 ms
-_KEY = b"seen"
-
-
-@lru_cache(maxsize=4096)  # few are in use at a time, and many links share one
-def rank(level: int, score: float) -> Rank:
-    """Where a link stands, for comparison."""
-    return int(level), -score
+_SAME = 32_768  # links; most are held by the memo of judged links anyway
+_SNAPSHOT_AT_LEAST = 500_000  # URLs in the log behind the last snapshot; some 0.2 s to read again
+_SNAPSHOT_SHARE = 4  # or a fourth of all, so that writing snapshots costs nothing to speak of
+_SCORES = 4096  # few are in use at a time: most strategies score by depth
+_NOTE = b"seen"
 
 
-# An id is two fingerprints already: hashing it once more would gain nothing.
-_bits = partial(int.from_bytes, byteorder="big", signed=True)
+# ------------------------------------------------------------------------------------------------ ranks
 
 
-class SavedFilter(Struct, array_like=True):
-    """What is noted of a filter that was saved."""
+class Ranks(dict[float, tuple[tuple[int, int], ...]]):
+    """By score and level, a place in the queue as a number up to 40,960, smaller is sooner: (never sooner than the place
+    is, never later). Both are the same for whole scores up to 256, so that an equal offer is known to be no better.
+    """
+
+    def __missing__(self, score: float) -> tuple[tuple[int, int], ...]:
+        if len(self) > _SCORES:
+            self.clear()
+        steps = _steps(score)
+        later, sooner = 4096 - math.floor(steps), 4096 - math.ceil(steps)
+        self[score] = found = tuple((8192 * level + later, 8192 * level + sooner) for level in Level)
+        return found
+
+
+def _steps(score: float) -> float:
+    """Where a score stands among 8,190 steps: sign, five bits of exponent, seven of mantissa."""
+    size = abs(score)
+    if not size:
+        return 0.0
+    if not size < 65536:
+        return math.copysign(4094.5, score)
+    part, power = math.frexp(size)
+    return math.copysign(1 + 128 * (power + 14) + 128 * (2 * part - 1) if power >= -14 else 0.5, score)
+
+
+RANKS = Ranks()
+
+
+# ------------------------------------------------------------------------------------------------ the seen set
+
+
+class Snapshot(Struct, array_like=True):
+    """What is noted of a saved table."""
 
     file: str
-    capacity: int
-    items: int
+    row: int  # the first row of the log that is not in it
+    counts: list[int]  # URLs by part
+    digest: int
 
 
-class Filter(Struct):
-    """One of the filters; when it is full, one of twice the size is added."""
+class Same:
+    """Links that were offered before, as these very values. Holding them keeps their identity from being reused."""
 
-    bloom: Bloom
-    capacity: int
-    items: int = 0
+    def __init__(self) -> None:
+        self.ids: dict[int, bytes] = {}  # identity -> id16
+        self._links: Bounded[int, Link] = Bounded(_SAME)
+
+    def remember(self, link: Link, id16: bytes) -> None:
+        """Offering this one again changes nothing."""
+        self.ids[id(link)] = id16
+        self._links[id(link)] = link
+
+    def forget(self) -> None:
+        """A URL is back that nothing could move, or at a later rank: these links may be better than that."""
+        self.ids.clear()
+        self._links.clear()
+
+    def trim(self) -> None:
+        """Forget the older half when there are too many."""
+        if len(self._links) > _SAME:
+            self._links.trim()
+            self.ids = {name: self.ids[name] for name in self._links}
+
+    def __len__(self) -> int:
+        return len(self.ids)
 
 
 class Seen:
-    """The seen test before the seen test."""
+    """Every URL ever offered."""
 
-    def __init__(self, store: Store, batch: Batch, expected: int) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self.recent: Bounded[bytes, Rank] = Bounded(_RECENT)
-        self._cursor = b""  # how far the filter is rebuilt
-        self._filters, self.complete = self._load(batch, expected)
-        self._last = self._filters[-1]
-        self._asked = self._spared = 0
+        self.wanted = Same()
+        self.refused = Same()
+        self._table = Table()
+        self.find = self._table.find
+        self._new = array("Q")  # fingerprints for the log, and their ranks
+        self._new_ranks = array("H")
+        self._row = self._behind = 0  # the next row of the log; URLs in it behind the snapshot
+        self._snapshot_file = ""
+        self._load()
 
-    def _load(self, batch: Batch, expected: int) -> tuple[list[Filter], bool]:
-        note = self._store.get("default", _KEY)
-        if note is None:
-            nothing_yet = next(self._store.keys("urls", b"", b"\xff" * 17), None) is None
-            return [_new(expected)], nothing_yet
-        batch.delete("default", _KEY)
-        saved = decode(note, type=list[SavedFilter])
-        try:
-            filters = [
-                Filter(Bloom.load(str(self._store.path / one.file), _bits), one.capacity, one.items)
-                for one in saved
-            ]
-        except (OSError, ValueError):  # gone or cut short: it is only a shortcut, and can be made again
-            return [_new(expected)], False
-        return filters, True
+    def add(self, fingerprint: int, rank: int) -> None:
+        """A URL has a record from now on."""
+        self._table.put(fingerprint, rank)
+        self._new.append(fingerprint)
+        self._new_ranks.append(rank)
 
-    def perhaps(self, id16: bytes) -> bool:
-        """False when this URL was certainly never offered."""
-        if not self.complete:
-            return True
-        self._asked += 1
-        for one in self._filters:
-            if id16 in one.bloom:
-                return True
-        self._spared += 1
-        return False
+    def correct(self, fingerprint: int, rank: int) -> None:
+        """What a look at the record has shown. Not worth a row in the log: the next look would show it again."""
+        self._table.put(fingerprint, rank)
 
-    def add(self, id16: bytes) -> None:
-        """This URL has a record from now on."""
-        last = self._last
-        last.bloom.add(id16)
-        last.items += 1
-        if last.items >= last.capacity:
-            self._last = _new(2 * last.capacity)
-            self._filters.append(self._last)
+    def waits(self, fingerprint: int, rank: int) -> None:
+        """A URL waits again. If nothing could move it until now, or it waited at a sooner rank, that has changed."""
+        if self._table.find(fingerprint) != rank:
+            self.add(fingerprint, rank)
+            self.wanted.forget()
 
-    def rebuild(self) -> None:
-        """Read the next slice of the URLs into the filter, if it is not whole."""
-        if self.complete:
-            return
-        for count, id16 in enumerate(self._store.keys("urls", self._cursor, b"\xff" * 17), 1):
-            self.add(id16)
-            if count == _SLICE:
-                self._cursor = id16 + b"\x00"
-                return
-        self.complete = True
+    # -- durability --------------------------------------------------------------------------------------------
 
     def save(self, batch: Batch) -> None:
-        """Keep the filter for whoever opens the store next. To be called with the last commit."""
-        if not self.complete:
+        """Put what is new into the batch."""
+        if self._new:
+            batch.put("log", number8(self._row), self._new.tobytes() + self._new_ranks.tobytes())
+            self._row += 1
+            self._behind += len(self._new)
+            del self._new[:]
+            del self._new_ranks[:]
+
+    def saved(self, batch: Batch) -> None:
+        """The batch is committed."""
+        self.wanted.trim()
+        self.refused.trim()
+        if self._snapshot_file:  # its note was in this batch
+            remove_snapshots(self._store.path, but=self._snapshot_file)
+            self._snapshot_file = ""
+        if self._behind > max(_SNAPSHOT_AT_LEAST, len(self._table) // _SNAPSHOT_SHARE):
+            self._store.sync()
+            self._snapshot(batch)
+            self._behind = 0
+
+    def _snapshot(self, batch: Batch) -> None:
+        """Write the table out, to be noted with the next commit. What is noted and not whole shows in the digest."""
+        counts, digest = [], xxhash.xxh3_64()
+        name = f"seen-{self._row}.table"
+        try:
+            with (self._store.path / name).open("wb") as file:
+                for words in self._table.dump():
+                    counts.append(len(words))
+                    digest.update(words.data)
+                    file.write(words.data)
+        except OSError:  # the disk is full: the log is longer then, and the store itself will say so
             return
-        notes = []
-        for number, one in enumerate(self._filters):
-            name = f"seen-{number}.bloom"
-            try:
-                one.bloom.save(str(self._store.path / name))
-            except OSError:  # the disk is full: it can be made again
-                return
-            notes.append(SavedFilter(name, one.capacity, one.items))
-        batch.put("default", _KEY, encode(notes))
+        self._snapshot_file = name
+        batch.put("default", _NOTE, encode(Snapshot(name, self._row, counts, digest.intdigest())))
+
+    def _load(self) -> None:
+        note = self._store.get("default", _NOTE)
+        saved = None if note is None else decode(note, type=Snapshot)
+        remove_snapshots(self._store.path, but="" if saved is None else saved.file)
+        if saved is not None:
+            self._row = _restored(saved, self._store.path, self._table)
+        fingerprints, ranks = [], []
+        for key, row in self._store.scan("log", number8(self._row), b"\xff" * 9):
+            self._row = number_of(key) + 1
+            fingerprints.append(row[: len(row) // 10 * 8])
+            ranks.append(row[len(row) // 10 * 8 :])
+        if fingerprints:
+            new = np.frombuffer(b"".join(fingerprints), dtype=np.uint64)
+            self._behind = len(new)
+            self._table.put_all(new, np.frombuffer(b"".join(ranks), dtype=np.uint16))
 
     def statistics(self) -> dict[str, dict[str, float]]:
-        """The filter and the memory before it."""
-        bits = sum(one.bloom.size_in_bits for one in self._filters)
-        wrong = [_false_positives(one) for one in self._filters]
-        numbers = {
-            "capacity": sum(one.capacity for one in self._filters),
-            "items": sum(one.items for one in self._filters),
-            "bits": bits,
-            "hashes": _hashes(self._filters[0]),
-            "fill": sum(_fill(one) * one.bloom.size_in_bits for one in self._filters) / bits,
-            "false_positive_rate": 1 - math.prod(1 - rate for rate in wrong),
-            "asked": self._asked,
-            "spared": self._spared,
-            "complete": float(self.complete),
+        """The table, which is a filter with one hash and very few false alarms, and the memo before it."""
+        items, slots = len(self._table), self._table.slots
+        table = {
+            "capacity": self._table.capacity,
+            "items": items,
+            "bits": 64 * slots,
+            "hashes": 1,
+            "fill": items / slots,
+            "false_positive_rate": items / 2**FINGERPRINT_BITS,
+            "log": self._behind,
         }
-        return {"seen": numbers, "recent": {"entries": len(self.recent), "capacity": _RECENT}}
+        return {
+            "seen": table,
+            "same": {"entries": len(self.wanted) + len(self.refused), "capacity": 2 * _SAME},
+        }
 
 
-def _new(capacity: int) -> Filter:
-    return Filter(Bloom(capacity, FALSE_POSITIVES, hash_func=_bits), capacity)
+def _restored(saved: Snapshot, path: Path, table: Table) -> int:
+    """Read a snapshot; the first row of the log that it does not hold, which is 0 if it cannot be used."""
+    try:
+        words = np.fromfile(path / saved.file, dtype=np.uint64)
+    except OSError:
+        return 0
+    if len(words) != sum(saved.counts) or xxhash.xxh3_64_intdigest(words.data) != saved.digest:
+        return 0
+    start = 0
+    for part in range(PARTS):
+        table.restore(part, words[start : start + saved.counts[part]])
+        start += saved.counts[part]
+    return saved.row
 
 
-def _hashes(one: Filter) -> int:
-    """The best number for bits per item is their ratio times ln 2; rbloom uses it, rounded."""
-    return round(one.bloom.size_in_bits / one.capacity * math.log(2))
-
-
-def _fill(one: Filter) -> float:
-    """The share of bits that are set, as expected of this many items."""
-    return -math.expm1(-_hashes(one) * one.items / one.bloom.size_in_bits)
-
-
-def _false_positives(one: Filter) -> float:
-    return float(_fill(one) ** _hashes(one))
-
-
-def remove_saved(path: Path) -> None:
-    """Saved filters are of no use once they were read."""
-    for file in path.glob("seen-*.bloom"):
-        file.unlink(missing_ok=True)
+def remove_snapshots(path: Path, but: str) -> None:
+    """Snapshots that no note names are of no use."""
+    for file in path.glob("seen-*.table"):
+        if file.name != but:
+            file.unlink(missing_ok=True)

@@ -7,7 +7,9 @@ from msgspec.structs import replace
 from skitter import urls
 from skitter.backends import rules
 from skitter.backends.rocksdb.adding import add, queue_hop
+from skitter.backends.rocksdb.layout import seen8
 from skitter.backends.rocksdb.records import CODES, CRAWLED, Entry
+from skitter.backends.rocksdb.seen import NEVER
 from skitter.backends.rocksdb.shard import Shard
 from skitter.model import Purpose, Settlement, State
 
@@ -65,13 +67,14 @@ def _settle_page(shard: Shard, id16: bytes, entry: Entry, settlement: Settlement
         )
         entry.key = settlement.visit.link.key
         entry.attempts = 0  # a redirect is an answer
-        shard.enqueue(id16, entry)
+        shard.enqueue_again(id16, entry)
     elif verdict.state is State.QUEUED and verdict.due is not None:
         shard.wait(id16, entry, verdict.due)
     elif verdict.state is State.QUEUED:
-        shard.enqueue(id16, entry)
+        shard.enqueue_again(id16, entry)
     else:
         shard.enter(entry, CODES[verdict.state], verdict.reason)
+        shard.seen.correct(seen8(id16), NEVER)
         if entry.state == CRAWLED:
             entry.attempts, entry.crawl_count, entry.last_crawl = 0, entry.crawl_count + 1, now
             shard.set_due(id16, entry, verdict.due)

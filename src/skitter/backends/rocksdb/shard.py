@@ -16,7 +16,7 @@ from skitter.backends.rocksdb import twins
 from skitter.backends.rocksdb.agenda import Agenda
 from skitter.backends.rocksdb.bounded import Bounded
 from skitter.backends.rocksdb.hosts import Hosts, Named
-from skitter.backends.rocksdb.layout import PARKED, RECRAWL, RETRY, after, fp8, number8, spot24, time8
+from skitter.backends.rocksdb.layout import PARKED, RECRAWL, RETRY, after, fp8, number8, seen8, spot24, time8
 from skitter.backends.rocksdb.queue import Queue
 from skitter.backends.rocksdb.records import (
     QUEUED,
@@ -32,7 +32,7 @@ from skitter.backends.rocksdb.records import (
     decode_suspicion,
     encode,
 )
-from skitter.backends.rocksdb.seen import Seen
+from skitter.backends.rocksdb.seen import RANKS, Seen
 from skitter.backends.rocksdb.store import Batch, Store
 from skitter.backends.rocksdb.window import Window
 from skitter.model import Counts, Link, Page, Purpose, Reason, RobotsCopy, Visit
@@ -64,7 +64,7 @@ class Shard:
         self.hosts = Hosts(self.batch, store.secret, shard, shards, window)
         self.queue = Queue(self.batch, window)
         self.agenda = Agenda(self.batch)
-        self.seen = Seen(store, self.batch, settings.frontier.expected_urls)
+        self.seen = Seen(store)
         packed = store.get("default", b"ledger")
         self.ledger = decode_ledger(packed) if packed else Ledger(0, Mark(), Counts())
         self.counts = self.ledger.counts
@@ -97,12 +97,13 @@ class Shard:
         for host8, state in self.hosts.touched.items():
             self.agenda.place(host8, state, room=self.has_room(host8), now=now)
         self.hosts.save()
+        self.seen.save(self.batch)
         self.batch.put("default", b"ledger", encode(self.ledger))
         self.store.commit(self.batch)
         self.hosts.saved()
         self.queue.trim()
         self.rules_until.trim()
-        self.seen.recent.trim()
+        self.seen.saved(self.batch)
 
     @property
     def has_changes(self) -> bool:
@@ -140,6 +141,12 @@ class Shard:
     def leave(self, entry: Entry) -> None:
         """A URL goes out of its state."""
         rules.count_state(self.counts, STATES[entry.state], entry.reason, -1)
+
+    def enqueue_again(self, id16: bytes, entry: Entry) -> None:
+        """A URL with a record waits for a visit once more, and may be moved forward again."""
+        if not entry.origin:
+            self.seen.waits(seen8(id16), RANKS[entry.score][entry.level][0])
+        self.enqueue(id16, entry)
 
     def enqueue(self, id16: bytes, entry: Entry, named: Named | None = None) -> None:
         """A URL waits for its visit; a hop of a robots.txt does not wait on a host that is set aside."""

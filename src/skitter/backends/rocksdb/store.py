@@ -25,7 +25,7 @@ from rocksdict import (
 from skitter.backends.rocksdb.layout import FAMILIES
 from skitter.ports import StateError
 
-FORMAT = b"1"
+FORMAT = b"2"
 
 # Measured with benchmarks/frontier.py; compression doubled the CPU time of the background threads.
 _MEMTABLE = {"urls": 32 << 20, "queue": 16 << 20, "pages": 16 << 20}
@@ -257,7 +257,7 @@ def _family_options(name: str, cache: Cache) -> Options:
     # Index and filters stay outside the block cache: inside a small one, single reads took 200 µs.
     table.set_cache_index_and_filter_blocks(False)
     table.set_block_size(4 << 10)
-    if name not in ("queue", "due", "agenda", "outbox"):  # these are only read in order
+    if name not in ("queue", "due", "agenda", "outbox", "log"):  # these are only read in order
         table.set_bloom_filter(_FILTER_BITS, False)  # noqa: FBT003  see above
     options.set_block_based_table_factory(table)
     if name == "queue":
