@@ -156,7 +156,7 @@ class Seen:
         if self._snapshot_file:  # its note was in this batch
             remove_snapshots(self._store.path, but=self._snapshot_file)
             self._snapshot_file = ""
-        if self._behind > max(_SNAPSHOT_AT_LEAST, len(self._table) // _SNAPSHOT_SHARE):
+        if self._behind > _SNAPSHOT_AT_LEAST and self._behind > len(self._table) // _SNAPSHOT_SHARE:
             self._store.sync()
             self._snapshot(batch)
             self._behind = 0
