@@ -5,6 +5,8 @@
 Everything here is frozen and without behaviour: stations take one of these and return the next. The failures of the web
 are values of the closed type `Outcome`; an exception means a bug or broken infrastructure. Times are wall-clock seconds
 since the epoch, because they are persisted and must make sense to the process that opens the crawl next.
+
+What there are very many of is out of the garbage collector's sight (`gc=False`): it can be part of no cycle.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +18,7 @@ from msgspec import Struct, field
 # ------------------------------------------------------------------------------------------------ why not
 
 
-class Reason(Struct, frozen=True, array_like=True):
+class Reason(Struct, frozen=True, array_like=True, gc=False):
     """Why something was not done. `code` is one of a closed set of dotted words, `detail` says it to a person."""
 
     code: str
@@ -43,7 +45,7 @@ class Purpose(StrEnum):
     ROBOTS = "robots"
 
 
-class Link(Struct, frozen=True, array_like=True, kw_only=True, omit_defaults=True):
+class Link(Struct, frozen=True, array_like=True, kw_only=True, omit_defaults=True, gc=False):
     """A URL somebody wants. `url` is what will be fetched, `key` is what it is known by."""
 
     url: str
@@ -61,7 +63,7 @@ class Link(Struct, frozen=True, array_like=True, kw_only=True, omit_defaults=Tru
     meta: Mapping[str, Any] | None = None  # what the seed file said; reaches the page record
 
 
-class Visit(Struct, frozen=True, array_like=True):
+class Visit(Struct, frozen=True, array_like=True, gc=False):
     """Permission to make one request for a link, now. It ends by being settled."""
 
     link: Link

@@ -295,20 +295,20 @@ def test_hosts_wait_their_turn_also_beyond_the_window_of_clocks(ground, monkeypa
 
 
 def test_a_host_with_many_links_is_read_from_where_it_was_left(ground, monkeypatch):
-    monkeypatch.setattr("skitter.backends.rocksdb.queue._READ_AHEAD", 8)
+    monkeypatch.setattr("skitter.backends.rocksdb.queue._READ_AHEAD", (8, 8))
 
     async def crawl():
         owner = await Owner.of(ground)
         await owner.add(*(link(f"{A}{number}", score=-number) for number in range(500)))
         starts = []
-        read = Batch.keys_after
+        read = Batch.rows_after
 
         def spied(batch, family, start, end, limit):
             if family == "queue":
                 starts.append(start)
             return read(batch, family, start, end, limit)
 
-        monkeypatch.setattr(Batch, "keys_after", spied)
+        monkeypatch.setattr(Batch, "rows_after", spied)
         assert await owner.crawl(500) == [f"{A}{number}" for number in range(500)]
         assert starts == sorted(starts)
         assert len(set(starts)) == len(starts) <= 500 / 8 + 1

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skitter import urls
 from skitter.backends import rules
 from skitter.backends.rocksdb.bounded import Bounded
 from skitter.backends.rocksdb.layout import after, number8, number_of, score8, spot24, time8, time_of
@@ -15,7 +16,7 @@ from skitter.backends.rocksdb.seen import RANKS, Same, Seen
 from skitter.backends.rocksdb.store import Batch, Store
 from skitter.backends.rocksdb.table import ABSENT, Table
 from skitter.backends.rocksdb.window import Window
-from skitter.model import Level, Place, State, Verdict
+from skitter.model import Level, Place, Reason, State, Verdict
 from skitter.ports import Mark
 from skitter.testing.contracts.owner import Owner, link
 from tests.contract.grounds import RocksGround
@@ -110,6 +111,27 @@ def test_a_batch_reads_its_own_writes(store):
     assert store.get("urls", b"k") == b"1"
     store.commit(batch)
     assert store.get("urls", b"k") is None
+
+
+def test_a_scan_ends_where_it_was_told_to_also_when_that_key_is_forgotten(store):
+    batch = Batch(store)
+    for number in range(100):
+        batch.put("urls", b"k%03d" % number, b"v")
+    store.commit(batch)
+    rows = store.scan("urls", b"k", b"k" + b"%03d" % 10)
+    others = [store.scan("urls", b"k", b"\xff" * number) for number in range(1, 200)]
+    assert [key for key, _ in rows] == [b"k%03d" % number for number in range(10)]
+    assert len(others) == 199
+
+
+def test_a_scan_reads_what_there_was_when_it_began(store):
+    batch = Batch(store)
+    batch.put("urls", b"1", b"v")
+    store.commit(batch)
+    rows = store.scan_all("urls")
+    batch.put("urls", b"2", b"v")
+    store.commit(batch)
+    assert list(rows) == [(b"1", b"v")]
 
 
 def test_a_bounded_dictionary_forgets_what_came_first_and_only_when_trimmed():
@@ -254,17 +276,37 @@ def test_a_snapshot_that_cannot_be_written_leaves_the_log(store, monkeypatch):
     assert offered(Seen(store), 150) == [1 + number % 7 for number in range(150)]
 
 
-def test_links_that_are_remembered_are_bounded_and_keep_their_identity(monkeypatch):
+def test_links_that_are_remembered_are_bounded(monkeypatch):
     monkeypatch.setattr("skitter.backends.rocksdb.seen._SAME", 10)
     same = Same()
     links = [link(f"https://a.example/{number}") for number in range(11)]
-    for number, one in enumerate(links):
-        same.remember(one, b"%d" % number)
-    same._links.capacity = 10
+    for one in links[:10]:
+        same.remember(one, one.key.encode())
+        same.trim()
+    assert [same.ids[id(one)] for one in links[:10]] == [one.key.encode() for one in links[:10]]
+    same.remember(links[10], b"")
     same.trim()
-    assert len(same) == 5
-    assert same.ids[id(links[10])] == b"10"
-    assert id(links[0]) not in same.ids
+    assert len(same) == 0
+
+
+def test_the_same_link_to_another_shard_is_sent_once_and_the_same_refusal_kept_once(tmp_path):
+    other = next(name for name in (f"o{n}.example" for n in range(99)) if urls.shard(name, 2) == 1)
+    mine = next(name for name in (f"m{n}.example" for n in range(99)) if urls.shard(name, 2) == 0)
+
+    async def crawl():
+        owner = await Owner.of(RocksGround(tmp_path), shards=2)
+        foreign, local = link(f"https://{other}/"), link(f"https://{mine}/")
+        refusal = (link(f"https://{mine}/no"), Reason("trap"))
+        for _ in range(4):
+            await owner.add(foreign, local, foreign, refused=[refusal, refusal])
+        counts = await owner.frontier.counts()
+        assert [sent for _, sent in await owner.frontier.outbox(9)] == [foreign]
+        assert (counts.outbox, counts.added, counts.refused) == (1, 1, {"trap": 1})
+        assert (counts.seen, counts.known) == (4 + 8 + 8 - 1, 3 + 7 + 7)
+        assert await owner.add(refusal[0]) == 1  # somebody wants it after all
+        assert (await owner.frontier.counts()).refused == {}
+
+    asyncio.run(crawl())
 
 
 def test_a_link_that_changed_nothing_moves_the_page_forward_once_it_waits_again(tmp_path):

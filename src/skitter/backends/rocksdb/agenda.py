@@ -29,12 +29,19 @@ class Agenda:
         where = self._place(host8, state, now) if room and state.aside is None else b""
         if where == state.place:
             return False
+        # A key that comes and goes between two commits need not be written at all.
         changes = self._batch.changes["agenda"]
         if state.place:
-            changes[state.place] = None
+            if changes.get(state.place) is None:
+                changes[state.place] = None
+            else:
+                del changes[state.place]
             self._window(state.place).discard(state.place)
         if where:
-            changes[where] = b""
+            if where in changes:
+                del changes[where]
+            else:
+                changes[where] = b""
             self._window(where).push(where)
         state.place = where
         return True

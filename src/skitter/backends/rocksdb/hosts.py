@@ -1,7 +1,8 @@
 """Host states, a bounded number of them in memory, and the fingerprints of their names.
 
 A state in memory is the truth and is changed in place; whoever changes one says so with `touch`, and `save` writes all that
-were touched into the batch of the verb that did it. After a commit any state may be forgotten.
+were touched into the batch of the verb that did it. Who knows that a host stands where it belongs in the agenda puts its
+state into `touched` alone. After a commit any state may be forgotten.
 """
 
 from typing import NamedTuple
@@ -32,7 +33,8 @@ class Hosts:
         self._shard, self._shards = shard, shards
         self._names: Bounded[str, Named] = Bounded(4 * capacity)
         self._states: Bounded[bytes, HostState] = Bounded(capacity)
-        self.touched: dict[bytes, HostState] = {}
+        self.touched: dict[bytes, HostState] = {}  # to be saved
+        self.moved: dict[bytes, HostState] = {}  # of these, what may have to stand elsewhere in the agenda
 
     def named(self, name: str) -> Named:
         """The fingerprints of a name, and whose it is."""
@@ -67,12 +69,12 @@ class Hosts:
         """The state of a host that is met for the first time."""
         state = HostState(name, named.dom8, [0] * len(Level), [b""] * len(Level))
         self._states[named.host8] = state
-        self.touched[named.host8] = state
+        self.touch(named.host8, state)
         return state
 
     def touch(self, host8: bytes, state: HostState) -> None:
         """A state was changed."""
-        self.touched[host8] = state
+        self.touched[host8] = self.moved[host8] = state
 
     def save(self) -> None:
         """Put what was changed into the batch."""
@@ -81,8 +83,14 @@ class Hosts:
             changes[host8] = encode(state)
 
     def saved(self) -> None:
-        """The batch is committed."""
+        """The batch is committed. What was changed lately is forgotten last: a few hosts have most of the links."""
+        states = self._states
+        if len(states) > states.capacity // 2:
+            for host8, state in self.touched.items():
+                states.pop(host8, None)
+                states[host8] = state
         self.touched.clear()
+        self.moved.clear()
         self._states.trim()
         self._names.trim()
 

@@ -6,17 +6,17 @@ id16     dom8 + fingerprint of a URL's key: what a URL, its page, its lease and 
 spot24   score, larger first + sequence number, older first + the second half of the id16
 
 family   key                                                  value
-urls     id16                                                 Entry
-queue    host8 + level + spot24                               (nothing)
+urls     id16                                                 Entry; of one in the queue, WAITS and where: host8 + level
+                                                              + spot24 without its end
+queue    host8 + level + spot24                               Entry
 due      "t" (retry) or "v" (recrawl) + time + id16
          "a" + host8 + such a key: its host is set aside      (nothing)
 hosts    host8                                                HostState
 agenda   level + spot24 of its head + host8: a host that is free now
          0xff + time + host8: a host that is free later       (nothing)
-leases   id16                                                 Visit
+leases   id16                                                 Lease
 suspects id16                                                 crashes, of these in hand
-pages    id16                                                 Page, without text
-links    id16                                                 id16 of every link on it, one after the other
+pages    id16                                                 Page without text; id16 of every link on it, joined
 robots   origin                                               RobotsCopy
 twins    dom8 + "d" + digest                                  id16 + time
          dom8 + "0".."3" + 16 bits of the SimHash + SimHash   id16 + time
@@ -28,6 +28,7 @@ default  "format", "secret", "ledger", "seen"                 see store, shard a
 from functools import lru_cache
 from struct import Struct
 
+from skitter.model import Level
 from skitter.urls import fingerprint
 
 FAMILIES = (
@@ -39,16 +40,17 @@ FAMILIES = (
     "leases",
     "suspects",
     "pages",
-    "links",
     "robots",
     "twins",
     "outbox",
     "log",
 )
 
+WAITS = b"\xc1"  # the one byte that begins no MessagePack
 RETRY, RECRAWL, PARKED = b"t", b"v", b"a"
 LATER = b"\xff"
 SPOT = 24  # bytes
+LEVEL = tuple(bytes((level,)) for level in Level)
 
 _U64 = Struct(">Q")
 _F64 = Struct(">d")
@@ -96,6 +98,16 @@ def score8(score: float) -> bytes:
 def spot24(score: float, seq: int, id16: bytes) -> bytes:
     """Where a link stands in its host's level."""
     return score8(score) + _U64.pack(seq) + id16[8:]
+
+
+def waits_at(row: bytes) -> bytes:
+    """What stands in the place of an entry that is in this row of the queue: the text of a URL is stored once."""
+    return WAITS + row[:-8]
+
+
+def row_of(packed: bytes, id16: bytes) -> bytes:
+    """The row of the queue that `waits_at` named."""
+    return packed[1:] + id16[8:]
 
 
 def after(prefix: bytes) -> bytes:

@@ -4,7 +4,7 @@ from skitter import urls
 from skitter.backends import rules
 from skitter.backends.rocksdb.layout import PARKED, time_of
 from skitter.backends.rocksdb.queue import drawn
-from skitter.backends.rocksdb.records import QUEUED, Entry, HostState, Suspicion, link_of
+from skitter.backends.rocksdb.records import QUEUED, Entry, HostState, Suspicion, decode_entry, link_of
 from skitter.backends.rocksdb.shard import IDLE, Shard
 from skitter.backends.rocksdb.window import Window
 from skitter.model import Link, Visit
@@ -60,7 +60,7 @@ def _park(shard: Shard, host8: bytes, key: bytes, window: Window) -> None:
 
 def _free_hosts(shard: Shard, now: float) -> None:
     """Hosts whose clock has come are ready. Those that were just touched are placed with the commit."""
-    for host8, state in shard.hosts.touched.items():
+    for host8, state in shard.hosts.moved.items():
         shard.agenda.place(host8, state, room=shard.has_room(host8), now=now)
     for _ in range(_MOVED_AT_ONCE):
         following = shard.agenda.next_later()
@@ -68,7 +68,7 @@ def _free_hosts(shard: Shard, now: float) -> None:
             return
         state = shard.hosts.at(following[0])
         shard.agenda.place(following[0], state, room=True, now=now)
-        shard.hosts.touch(following[0], state)
+        shard.hosts.touched[following[0]] = state
 
 
 def _pick(shard: Shard, now: float) -> Visit | None:
@@ -81,15 +81,13 @@ def _pick(shard: Shard, now: float) -> Visit | None:
     level, host_turn = drawn(state)
     spot = state.heads[level]
     id16 = state.domain + spot[16:]
-    entry = shard.entry(id16)
-    if entry is None:
-        raise AssertionError(f"{id16.hex()} is queued on {state.name} and has no record")
-    link = _robots_first(shard, entry, now)
+    head = decode_entry(shard.queue.head(host8, state, level))
+    link, entry = _robots_first(shard, head, now), None
     if link is None:
-        link = link_of(entry)
+        link, entry = link_of(head), head
         attempt = entry.attempts + 1 if not entry.origin else _robots_attempt(shard, id16, link)
     else:
-        entry, id16 = None, shard.id_of(link)
+        id16 = shard.id_of(link)
         attempt = _robots_attempt(shard, id16, link)
     suspicion = shard.suspects.get(id16, _TRUSTED)
     suspect = rules.suspected(suspicion.crashes, suspicion.in_hand)
@@ -101,14 +99,13 @@ def _pick(shard: Shard, now: float) -> Visit | None:
         _take(shard, host8, state, level, spot)
         state.turn = host_turn
         state.hops -= bool(entry.origin)
-        shard.leased[id16] = entry
     host_pages = state.pages + shard.flights.get(host8, IDLE).visits  # no robots.txt is in flight here now
     visit = Visit(link, attempt, now, suspect, host_pages, state.free_at)
-    shard.begin(id16, host8, visit)
+    shard.begin(id16, host8, visit, entry)
     if shard.per_host > 1:  # the answer is not awaited, so the clock runs from the request
         state.free_at = max(state.free_at, now + state.delay)
     shard.agenda.place(host8, state, room=shard.has_room(host8), now=now)
-    shard.hosts.touch(host8, state)
+    shard.hosts.touched[host8] = state  # it stands where it belongs already
     return visit
 
 

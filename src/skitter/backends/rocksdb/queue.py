@@ -1,18 +1,22 @@
-"""The queue of links: by host, level, score and age.
+"""The queue of links: by host, level, score and age, each with its record.
 
-Each host's state holds the first link of each level, so a host out of memory needs no look into the queue before its next
-lease, and the queue is never read from the host's beginning, where the tombstones of all its earlier links lie.
+Each host's state names the first link of each level, so a host out of memory needs no look into the queue before its next
+lease, and the queue is never read from the host's beginning, where the tombstones of all its earlier links lie. The
+record stands in the queue itself: what is read ahead, in order, is all that a lease needs.
 """
 
 from skitter.backends import rules
 from skitter.backends.rocksdb.bounded import Bounded
-from skitter.backends.rocksdb.layout import SPOT, after
+from skitter.backends.rocksdb.layout import LEVEL, SPOT, after
 from skitter.backends.rocksdb.records import HostState
 from skitter.backends.rocksdb.store import Batch
 from skitter.backends.rocksdb.window import Window
 from skitter.model import Level
 
-_READ_AHEAD = 16  # links per host and level; one read of 16 costs little more than one of 1
+# Links per host and level that are read at once: few when many hosts are at work, so that all of them together stay in
+# some 10 MB, more when few are.
+_READ_AHEAD_ALL = 40_000
+_READ_AHEAD = (4, 32)
 
 
 class Queue:
@@ -20,42 +24,63 @@ class Queue:
 
     def __init__(self, batch: Batch, hosts: int) -> None:
         self._batch = batch
-        self._ahead: Bounded[bytes, Window] = Bounded(hosts)  # behind the head of (host, level)
+        self._ahead: Bounded[bytes, Window] = Bounded(hosts)  # from the head of (host, level) on
 
-    def push(self, host8: bytes, state: HostState, level: int, spot: bytes) -> None:
-        """A link waits."""
-        prefix = host8 + bytes((level,))
-        self._batch.changes["queue"][prefix + spot] = b""
+    def push(self, host8: bytes, state: HostState, level: int, spot: bytes, record: bytes) -> bytes:
+        """A link waits; says in which row."""
+        prefix = host8 + LEVEL[level]
+        row = prefix + spot
+        self._batch.changes["queue"][row] = record
         head = state.heads[level]
         state.levels[level] += 1
         if not head or spot < head:
-            state.heads[level], spot = spot, head
-        ahead = self._ahead.get(prefix) if spot else None
+            state.heads[level] = spot
+        ahead = self._ahead.get(prefix)
         if ahead is not None:
-            ahead.push(prefix + spot)
+            ahead.push(row, record)
+        return row
+
+    def head(self, host8: bytes, state: HostState, level: int) -> bytes:
+        """The record of the first link."""
+        prefix, spot = host8 + LEVEL[level], state.heads[level]
+        row = prefix + spot
+        ahead = self._ahead.get(prefix)
+        if ahead is None and state.levels[level] > 1:
+            ahead = self._read(prefix, spot)
+            ahead.first(self._batch, state.levels[level])
+        record = ahead.value(row) if ahead is not None else None
+        if record is None:
+            record = self._batch.get("queue", row)
+        if record is None:
+            raise AssertionError(f"the queue of {state.name} has lost its head")
+        return record
 
     def remove(self, host8: bytes, state: HostState, level: int, spot: bytes) -> None:
         """A link waits no more."""
-        prefix = host8 + bytes((level,))
-        self._batch.delete("queue", prefix + spot)
+        prefix = host8 + LEVEL[level]
+        row = prefix + spot
+        self._batch.delete("queue", row)
         state.levels[level] -= 1
         ahead = self._ahead.get(prefix)
+        if ahead is not None:
+            ahead.discard(row)
         if spot != state.heads[level]:
-            if ahead is not None:
-                ahead.discard(prefix + spot)
             return
         if not state.levels[level]:
             state.heads[level] = b""
             self._ahead.pop(prefix, None)
             return
-        if ahead is None:
-            ahead = Window("queue", prefix + spot, after(prefix), _READ_AHEAD)
-            self._ahead[prefix] = ahead
-        following = ahead.first(self._batch, state.levels[level])
+        following = (ahead or self._read(prefix, spot)).first(self._batch, state.levels[level])
         if following is None:
             raise AssertionError(f"the queue of {state.name} has lost {state.levels[level]} links")
-        ahead.discard(following)
         state.heads[level] = following[-SPOT:]
+
+    def _read(self, prefix: bytes, spot: bytes) -> Window:
+        """A window that begins with this spot. What is one byte shorter comes right before it."""
+        least, most = _READ_AHEAD
+        size = min(max(_READ_AHEAD_ALL // (len(self._ahead) + 1), least), most)
+        window = self._ahead[prefix] = Window("queue", prefix + spot[:-1], after(prefix), size)
+        return window
 
     def trim(self) -> None:
         """Forget the read-ahead of hosts that were not visited lately."""

@@ -4,12 +4,12 @@ It reads what is committed and nothing else, so that all readers are told the sa
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from skitter import urls
 from skitter.backends.rocksdb import twins
-from skitter.backends.rocksdb.layout import fp8
+from skitter.backends.rocksdb.layout import WAITS, fp8, row_of
 from skitter.backends.rocksdb.records import (
     FOREIGN,
     LEVELS,
@@ -18,10 +18,11 @@ from skitter.backends.rocksdb.records import (
     HostState,
     decode_entry,
     decode_host,
+    decode_lease,
     decode_ledger,
-    decode_page,
+    decode_links,
     decode_robots,
-    decode_visit,
+    decode_stored,
 )
 from skitter.backends.rocksdb.store import Store
 from skitter.model import Counts, HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
@@ -47,19 +48,15 @@ class RocksReader:
 
     async def url(self, key: str, host: str) -> UrlRecord | None:
         """What is known of a URL."""
-        id16 = self._id(key, host)
-        packed = self._reads.get("urls", id16)
-        if packed is None:
+        entry, leased = self._entry(self._id(key, host))
+        if entry is None or entry.state == FOREIGN:
             return None
-        entry = decode_entry(packed)
-        if entry.state == FOREIGN:
-            return None
-        return _url_record(entry, self._aside(entry.host), leased=self._reads.get("leases", id16) is not None)
+        return _url_record(entry, self._aside(entry.host), leased=leased)
 
     async def page(self, key: str, host: str) -> Page | None:
         """The stored page."""
         packed = self._reads.get("pages", self._id(key, host))
-        return None if packed is None else decode_page(packed)
+        return None if packed is None else decode_stored(packed).page
 
     async def host(self, name: str) -> HostRecord | None:
         """What is known of a host."""
@@ -76,23 +73,21 @@ class RocksReader:
         return twins.find(self._reads, fp8(domain, self._reads.secret), digest, simhash, distance)
 
     async def urls(self) -> AsyncIterator[UrlRecord]:
-        """Every URL, domain by domain."""
-        leased = {id16 for id16, _ in self._reads.scan_all("leases")}
+        """Every URL: what is in no queue, what is in flight, what waits."""
         asides: dict[str, Reason | None] = {}
-        for id16, packed in self._reads.scan_all("urls"):
-            entry = decode_entry(packed)
+        for entry, leased in self._entries():
             if entry.state == FOREIGN or entry.origin:
                 continue
             if entry.host not in asides:
-                if len(asides) > 10_000:  # hosts of one domain are neighbours: a few would do
+                if len(asides) > 10_000:  # URLs of one host are neighbours: a few would do
                     asides.clear()
                 asides[entry.host] = self._aside(entry.host)
-            yield _url_record(entry, asides[entry.host], leased=id16 in leased)
+            yield _url_record(entry, asides[entry.host], leased=leased)
 
     async def pages(self) -> AsyncIterator[Page]:
         """Every page, domain by domain."""
         for _, packed in self._reads.scan_all("pages"):
-            yield decode_page(packed)
+            yield decode_stored(packed).page
 
     async def hosts(self) -> AsyncIterator[HostRecord]:
         """Every host."""
@@ -103,8 +98,8 @@ class RocksReader:
 
     async def links(self) -> AsyncIterator[tuple[str, str]]:
         """Every link from a stored page."""
-        for source, targets in self._reads.scan_all("links"):
-            url = self._url(source)
+        for source, packed in self._reads.scan_all("pages"):
+            url, targets = self._url(source), decode_links(packed).links
             for start in range(0, len(targets), 16):
                 target = self._url(targets[start : start + 16])
                 if url and target:
@@ -118,9 +113,32 @@ class RocksReader:
         secret = self._reads.secret
         return fp8(urls.registrable_domain(host), secret) + fp8(key, secret)
 
-    def _url(self, id16: bytes) -> str:
+    def _entry(self, id16: bytes) -> tuple[Entry | None, bool]:
+        """The record of a URL wherever it stands, and whether it is in flight."""
         packed = self._reads.get("urls", id16)
-        return "" if packed is None else decode_entry(packed).url
+        if packed is not None and packed[:1] == WAITS:
+            lease = self._reads.get("leases", id16)
+            if lease is not None:
+                return decode_lease(lease).entry, True
+            packed = self._reads.get("queue", row_of(packed, id16))
+        return None if packed is None else decode_entry(packed), False
+
+    def _entries(self) -> Iterator[tuple[Entry, bool]]:
+        """Every record. All three are read as they are at the beginning, so none is met twice or missed."""
+        settled, leased, queued = map(self._reads.scan_all, ("urls", "leases", "queue"))
+        for _, packed in settled:
+            if packed[:1] != WAITS:
+                yield decode_entry(packed), False
+        for _, packed in leased:
+            entry = decode_lease(packed).entry
+            if entry is not None:
+                yield entry, True
+        for _, packed in queued:
+            yield decode_entry(packed), False
+
+    def _url(self, id16: bytes) -> str:
+        entry, _ = self._entry(id16)
+        return "" if entry is None else entry.url
 
     def _state(self, name: str) -> HostState | None:
         packed = self._reads.get("hosts", fp8(name, self._reads.secret))
@@ -131,7 +149,8 @@ class RocksReader:
         return None if state is None else state.aside
 
     def _in_flight(self) -> Counter[str]:
-        return Counter(decode_visit(packed).link.host for _, packed in self._reads.scan_all("leases"))
+        leases = (decode_lease(packed) for _, packed in self._reads.scan_all("leases"))
+        return Counter(lease.visit().link.host for lease in leases)
 
 
 def open_reader(path: Path) -> RocksReader:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.msgpack import Decoder, Encoder
 
 from skitter.model import (
@@ -25,18 +25,21 @@ CODES = {state: code for code, state in enumerate(STATES)}
 
 
 class Entry(Struct, array_like=True, gc=False):
-    """A URL, or a hop of a robots.txt, and what became of it. A leased one is QUEUED here and has a lease besides."""
+    """A URL, or a hop of a robots.txt, and what became of it. A leased one is QUEUED here and in its lease.
+
+    The fields that a new link fills come first: `packed_new` writes no others.
+    """
 
     url: str
     key: str  # empty when it is the URL itself
     host: str
-    state: int = QUEUED
     seq: int = 0
     level: int = Level.NORMAL
     score: float = 0.0
     depth: int = 0
     parent: str = ""
     first_seen: float = 0.0
+    state: int = QUEUED
     attempts: int = 0
     due: float | None = None  # it is in `due`, not in `queue`
     reason: Reason | None = None
@@ -49,6 +52,39 @@ class Entry(Struct, array_like=True, gc=False):
     seed: bool = False
     meta: dict[str, Any] | None = None
     origin: str = ""  # of a hop of a robots.txt; empty for a page
+
+
+class Lease(Struct, array_like=True, gc=False):
+    """An open visit. Its link is that of the entry, which waits in no queue meanwhile; a robots.txt may have none."""
+
+    attempt: int
+    leased_at: float
+    alone: bool
+    host_pages: int
+    host_free: float
+    entry: Entry | None = None
+    link: Link | None = None
+
+    def visit(self) -> Visit:
+        """The visit as it was handed out."""
+        link = self.link if self.entry is None else link_of(self.entry)
+        if link is None:
+            raise AssertionError("a lease without a link")
+        return Visit(link, self.attempt, self.leased_at, self.alone, self.host_pages, self.host_free)
+
+
+class Stored(Struct, array_like=True, gc=False):
+    """A page with the ids of its links."""
+
+    page: Page
+    links: bytes
+
+
+class StoredLinks(Struct, array_like=True, gc=False):
+    """The same, when only the links are asked for."""
+
+    page: Raw
+    links: bytes
 
 
 class HostState(Struct, array_like=True, gc=False):
@@ -100,31 +136,38 @@ decode_entry = Decoder(Entry).decode
 decode_host = Decoder(HostState).decode
 decode_ledger = Decoder(Ledger).decode
 decode_suspicion = Decoder(Suspicion).decode
-decode_visit = Decoder(Visit).decode
+decode_lease = Decoder(Lease).decode
 decode_link = Decoder(Link).decode
-decode_page = Decoder(Page).decode
+decode_stored = Decoder(Stored).decode
+decode_links = Decoder(StoredLinks).decode
 decode_robots = Decoder(RobotsCopy).decode
 
 
 def entry_of(link: Link, seq: int, now: float) -> Entry:
     """The record of a link that is new."""
     return Entry(
-        link.url,
-        "" if link.key == link.url else link.key,
-        link.host,
-        QUEUED,
-        seq,
-        int(link.level),
-        link.score,
-        link.depth,
-        link.parent,
-        now,
+        url=link.url,
+        key="" if link.key == link.url else link.key,
+        host=link.host,
+        seq=seq,
+        level=int(link.level),
+        score=link.score,
+        depth=link.depth,
+        parent=link.parent,
+        first_seen=now,
         requested=link.requested,
         hops=link.hops,
         seed=link.seed,
         meta=dict(link.meta) if link.meta else None,
         origin=link.origin if link.purpose is Purpose.ROBOTS else "",
     )
+
+
+def packed_new(link: Link, seq: int, now: float) -> bytes:
+    """The same, packed, of a link that was found on a page: half the time, a fifth less to store."""
+    url, key = link.url, link.key
+    key = "" if key == url else key
+    return encode((url, key, link.host, seq, link.level, link.score, link.depth, link.parent, now))
 
 
 def link_of(entry: Entry) -> Link:

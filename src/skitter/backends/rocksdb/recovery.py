@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from skitter.backends import rules
-from skitter.backends.rocksdb.records import FAILED, QUEUED, Suspicion, decode_visit
+from skitter.backends.rocksdb.records import FAILED, QUEUED, Entry, Suspicion, decode_lease
 from skitter.backends.rocksdb.shard import Shard
 from skitter.model import Purpose, Visit
 from skitter.ports import Mark, Opened
@@ -14,25 +14,28 @@ def recover(shard: Shard, hand: bytes, now: float) -> Opened:
     lost: list[Visit] = []
     aside: list[Visit] = []
     for id16, packed in list(shard.store.scan_all("leases")):
-        visit = decode_visit(packed)
+        lease = decode_lease(packed)
+        visit = lease.visit()
         host8, state = shard.host(visit.link.host)
         state.free_at = max(state.free_at, now + max(state.delay, shard.delay))
         shard.leases[id16] = visit
         shard.end(id16)
         shard.counts.lost += 1
-        given_up = _recover(shard, id16, visit, in_hand=visit.alone or id16 == hand, now=now)
+        in_hand = visit.alone or id16 == hand
+        given_up = _recover(shard, id16, visit, lease.entry, in_hand=in_hand, now=now)
         (aside if given_up else lost).append(visit)
         shard.hosts.touch(host8, state)
     return Opened(lost, aside, shard.ledger.mark)
 
 
-def _recover(shard: Shard, id16: bytes, visit: Visit, *, in_hand: bool, now: float) -> bool:
+def _recover(
+    shard: Shard, id16: bytes, visit: Visit, entry: Entry | None, *, in_hand: bool, now: float
+) -> bool:
     before = shard.suspects.get(id16, Suspicion())
     after = Suspicion(before.crashes + 1, before.in_hand + in_hand)
     shard.suspect(id16, after)
     given_up = after.in_hand >= rules.CRASHES_IN_HAND
     reason = rules.crash_reason(after.in_hand)
-    entry = shard.entry(id16)
     if given_up and visit.link.purpose is Purpose.ROBOTS:
         if entry is not None:
             shard.batch.delete("urls", id16)

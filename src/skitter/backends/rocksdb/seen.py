@@ -20,7 +20,6 @@ import xxhash
 from msgspec import Struct
 from msgspec.msgpack import decode
 
-from skitter.backends.rocksdb.bounded import Bounded
 from skitter.backends.rocksdb.layout import number8, number_of
 from skitter.backends.rocksdb.records import encode
 from skitter.backends.rocksdb.store import Batch, Store
@@ -85,12 +84,12 @@ class Same:
 
     def __init__(self) -> None:
         self.ids: dict[int, bytes] = {}  # identity -> id16
-        self._links: Bounded[int, Link] = Bounded(_SAME)
+        self._links: list[Link] = []
 
     def remember(self, link: Link, id16: bytes) -> None:
         """Offering this one again changes nothing."""
         self.ids[id(link)] = id16
-        self._links[id(link)] = link
+        self._links.append(link)
 
     def forget(self) -> None:
         """A URL is back that nothing could move, or at a later rank: these links may be better than that."""
@@ -98,10 +97,9 @@ class Same:
         self._links.clear()
 
     def trim(self) -> None:
-        """Forget the older half when there are too many."""
+        """Begin anew when there are too many: what is still in use is soon back."""
         if len(self._links) > _SAME:
-            self._links.trim()
-            self.ids = {name: self.ids[name] for name in self._links}
+            self.forget()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -116,6 +114,7 @@ class Seen:
         self.refused = Same()
         self._table = Table()
         self.find = self._table.find
+        self.setdefault = self._table.setdefault
         self._new = array("Q")  # fingerprints for the log, and their ranks
         self._new_ranks = array("H")
         self._row = self._behind = 0  # the next row of the log; URLs in it behind the snapshot
@@ -125,6 +124,10 @@ class Seen:
     def add(self, fingerprint: int, rank: int) -> None:
         """A URL has a record from now on."""
         self._table.put(fingerprint, rank)
+        self.log(fingerprint, rank)
+
+    def log(self, fingerprint: int, rank: int) -> None:
+        """It has just been put into the table with `setdefault`."""
         self._new.append(fingerprint)
         self._new_ranks.append(rank)
 

@@ -43,18 +43,18 @@ def _settle(shard: Shard, settlement: Settlement, now: float) -> bool:
             shard.set_aside(visit.link.host, verdict.host_aside)
         if entry is None:
             raise AssertionError(f"{visit.link.url} was leased and has no record")
-        _settle_page(shard, id16, entry, settlement, now)
-        if settlement.page is not None:
-            shard.batch.put("links", id16, b"".join(dict.fromkeys(targets)))
+        _settle_page(shard, id16, entry, settlement, targets, now)
     return True
 
 
-def _settle_page(shard: Shard, id16: bytes, entry: Entry, settlement: Settlement, now: float) -> None:
+def _settle_page(
+    shard: Shard, id16: bytes, entry: Entry, settlement: Settlement, targets: list[bytes], now: float
+) -> None:
     verdict, page, again = settlement.verdict, settlement.page, settlement.again
     if page is not None:
-        shard.keep_page(
-            id16, replace(page, text=""), replaces=bool(entry.attempts or entry.crawl_count or entry.status)
-        )
+        links = b"".join(dict.fromkeys(targets))
+        seen_before = bool(entry.attempts or entry.crawl_count or entry.status)
+        shard.keep_page(id16, replace(page, text="") if page.text else page, links, replaces=seen_before)
     entry.status = settlement.status or (page.status if page else entry.status)
     entry.attempts = settlement.visit.attempt - (not verdict.attempted)
     entry.reason = verdict.reason

@@ -16,7 +16,20 @@ from skitter.backends.rocksdb import twins
 from skitter.backends.rocksdb.agenda import Agenda
 from skitter.backends.rocksdb.bounded import Bounded
 from skitter.backends.rocksdb.hosts import Hosts, Named
-from skitter.backends.rocksdb.layout import PARKED, RECRAWL, RETRY, after, fp8, number8, seen8, spot24, time8
+from skitter.backends.rocksdb.layout import (
+    PARKED,
+    RECRAWL,
+    RETRY,
+    WAITS,
+    after,
+    fp8,
+    number8,
+    row_of,
+    seen8,
+    spot24,
+    time8,
+    waits_at,
+)
 from skitter.backends.rocksdb.queue import Queue
 from skitter.backends.rocksdb.records import (
     QUEUED,
@@ -27,8 +40,8 @@ from skitter.backends.rocksdb.records import (
     Suspicion,
     decode_entry,
     decode_ledger,
-    decode_page,
     decode_robots,
+    decode_stored,
     decode_suspicion,
     encode,
 )
@@ -94,7 +107,7 @@ class Shard:
         self.broken = False
 
     def _commit(self, now: float) -> None:
-        for host8, state in self.hosts.touched.items():
+        for host8, state in self.hosts.moved.items():
             self.agenda.place(host8, state, room=self.has_room(host8), now=now)
         self.hosts.save()
         self.seen.save(self.batch)
@@ -125,12 +138,18 @@ class Shard:
     # -- entries -----------------------------------------------------------------------------------------------
 
     def entry(self, id16: bytes) -> Entry | None:
-        """The record of a URL."""
+        """The record of a URL, wherever it stands."""
         packed = self.batch.get("urls", id16)
+        if packed is not None and packed[:1] == WAITS:
+            if id16 in self.leased:
+                return self.leased[id16]
+            packed = self.batch.get("queue", row_of(packed, id16))
+            if packed is None:
+                raise AssertionError(f"{id16.hex()} waits and is not in the queue")
         return None if packed is None else decode_entry(packed)
 
     def keep(self, id16: bytes, entry: Entry) -> None:
-        """Write the record of a URL."""
+        """Write the record of a URL that is in no queue."""
         self.batch.changes["urls"][id16] = encode(entry)
 
     def enter(self, entry: Entry, code: int, reason: Reason | None) -> None:
@@ -159,11 +178,16 @@ class Shard:
             self.counts.queued += 1
         else:
             rules.count_waiting(self.counts, state.aside, 1)
-        self.queue.push(host8, state, entry.level, spot24(entry.score, entry.seq, id16))
         if entry.origin:
             state.hops += 1
-        self.hosts.touched[host8] = state
-        self.batch.changes["urls"][id16] = encode(entry)
+        self.push(id16, entry, host8, state)
+
+    def push(self, id16: bytes, entry: Entry, host8: bytes, state: HostState) -> None:
+        """Put a record into the queue of its host, and in its own place where it is."""
+        spot = spot24(entry.score, entry.seq, id16)
+        row = self.queue.push(host8, state, entry.level, spot, encode(entry))
+        self.batch.changes["urls"][id16] = waits_at(row)
+        self.hosts.touch(host8, state)
 
     def wait(self, id16: bytes, entry: Entry, due: float) -> None:
         """A URL waits for a later time."""
@@ -237,13 +261,16 @@ class Shard:
 
     # -- leases ------------------------------------------------------------------------------------------------
 
-    def begin(self, id16: bytes, host8: bytes, visit: Visit) -> None:
-        """A visit is in flight."""
+    def begin(self, id16: bytes, host8: bytes, visit: Visit, entry: Entry | None) -> None:
+        """A visit is in flight. Its entry, which has left the queue, stands in the lease."""
         flight = self.flights.get(host8, IDLE)
         robots = visit.link.purpose is Purpose.ROBOTS
         self.flights[host8] = Flight(flight.visits + 1, flight.robots or robots)
         self.leases[id16] = visit
-        self.batch.put("leases", id16, encode(visit))
+        if entry is not None:
+            self.leased[id16] = entry
+        numbers = visit.attempt, visit.leased_at, visit.alone, visit.host_pages, visit.host_free
+        self.batch.put("leases", id16, encode((*numbers, entry, visit.link if entry is None else None)))
         self.counts.leased += 1
         if visit.alone:
             self.alone = id16
@@ -324,33 +351,32 @@ class Shard:
 
     # -- pages -------------------------------------------------------------------------------------------------
 
-    def keep_page(self, id16: bytes, page: Page, *, replaces: bool) -> None:
+    def keep_page(self, id16: bytes, page: Page, links: bytes, *, replaces: bool) -> None:
         """Store a page in the place of an earlier one."""
         if replaces:
             self.drop_page(id16)
         host8, state = self.host(page.host)
-        self.batch.put("pages", id16, encode(page))
+        self.batch.put("pages", id16, encode((page, links)))
         rules.count_page(self.counts, state, page, 1)
         self.hosts.touch(host8, state)
-        twins.index(self.batch, self.hosts.named(page.domain).host8, id16, page)
+        twins.index(self.batch, fp8(page.domain, self.store.secret), id16, page)
 
     def drop_page(self, id16: bytes) -> None:
         """Forget a page."""
         packed = self.batch.get("pages", id16)
         if packed is None:
             return
-        page = decode_page(packed)
+        page = decode_stored(packed).page
         host8, state = self.host(page.host)
         self.batch.delete("pages", id16)
-        self.batch.delete("links", id16)
         rules.count_page(self.counts, state, page, -1)
         self.hosts.touch(host8, state)
-        twins.unindex(self.batch, self.hosts.named(page.domain).host8, id16, page)
+        twins.unindex(self.batch, fp8(page.domain, self.store.secret), id16, page)
 
     def pages(self) -> Iterator[tuple[bytes, Page]]:
         """Every stored page, with its id."""
         for id16, packed in self.store.scan_all("pages"):
-            yield id16, decode_page(packed)
+            yield id16, decode_stored(packed).page
 
 
 def _due_key(id16: bytes, entry: Entry, due: float) -> bytes:

@@ -56,20 +56,31 @@ class Table:
             slot += 1
         return ABSENT
 
-    def put(self, fingerprint: int, rank: int) -> None:
-        """Set the rank, of a fingerprint that is here or a new one."""
+    def setdefault(self, fingerprint: int, rank: int) -> int:
+        """The rank, or ABSENT, and then it has this one from now on."""
         part = fingerprint & 0xFF
         view, word = self._views[part], fingerprint >> 16 or 1
         slot = (fingerprint >> 32) * self._homes[part] >> 32
         while found := view[slot]:
             if found >> 16 == word:
-                view[slot] = word << 16 | rank
-                return
+                return found & 0xFFFF
             slot += 1
         view[slot] = word << 16 | rank
         self._room[part] -= 1
         if self._room[part] <= 0 or slot + 2 >= len(view):
             self._fill(part, self._words(part))
+        return ABSENT
+
+    def put(self, fingerprint: int, rank: int) -> None:
+        """Set the rank, of a fingerprint that is here or a new one."""
+        if self.setdefault(fingerprint, rank) == ABSENT:
+            return
+        part = fingerprint & 0xFF
+        view, word = self._views[part], fingerprint >> 16 or 1
+        slot = (fingerprint >> 32) * self._homes[part] >> 32
+        while view[slot] >> 16 != word:
+            slot += 1
+        view[slot] = word << 16 | rank
 
     def __len__(self) -> int:
         return sum(int(homes * _FULL) - room for homes, room in zip(self._homes, self._room, strict=True))

@@ -8,7 +8,7 @@ from itertools import islice
 
 from skitter.backends import rules
 from skitter.backends.rocksdb.layout import after, time8, time_of
-from skitter.backends.rocksdb.records import decode_page
+from skitter.backends.rocksdb.records import decode_stored
 from skitter.backends.rocksdb.store import Batch, Store
 from skitter.model import Page
 from skitter.ports import Twin
@@ -62,7 +62,7 @@ def find(store: Store, dom8: bytes, digest: str, simhash: int | None, distance: 
     packed = store.get("pages", found[:16]) if found is not None else None
     if packed is None:
         return None
-    page = decode_page(packed)
+    page = decode_stored(packed).page
     return Twin(page.url, page.fetched_at, page.digest, page.simhash, page.archive)
 
 
