@@ -69,7 +69,7 @@ class Web:
         self._dice = Random(1)
         self._ranks = _zipf(SHAPES[shape]) if SHAPES[shape] else None
         self._of_host: dict[str, list[int]] = {}
-        self.made = 0
+        self.made = self._local = 0
 
     def _host(self, number: int) -> str:
         if self._ranks is None:
@@ -97,21 +97,18 @@ class Web:
 
     def page(self, host: str, count: int, new: int) -> list[Link]:
         """The links of a page: four of five stay on its host, and repeat what other pages of it linked to."""
-        local = self._of_host.setdefault(host, [])
-        links = []
-        for place in range(count):
-            if place < new:
-                self.made += 1
-                number = self.made - 1
-                links.append(self._link(number, host if place % 5 else ""))
-                if place % 5:
-                    local.append(number)
-            elif place % 5 and local:
-                links.append(self._link(self._dice.choice(local), host))
-            else:
-                links.append(self._link(self._dice.randrange(self.made)))
-        del local[:-REMEMBERED]
-        return links
+        return [self._of_page(host, local=place % 5 != 0, new=place < new) for place in range(count)]
+
+    def _of_page(self, host: str, *, local: bool, new: bool) -> Link:
+        known = self._of_host.setdefault(host, [])
+        if not local or not (new or known):
+            return (self.new(1) if new else self.known(1))[0]
+        if not new:
+            return self._link(self._dice.choice(known), host)
+        self._local -= 1  # numbers below zero: no link that is drawn from all is one of these
+        known.append(self._local)
+        del known[:-REMEMBERED]
+        return self._link(self._local, host)
 
 
 def _zipf(hosts: int) -> list[int]:

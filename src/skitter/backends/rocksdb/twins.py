@@ -24,22 +24,24 @@ def _by_digest(dom8: bytes, digest: str) -> bytes:
     return dom8 + b"d" + digest.encode()
 
 
-def _by_block(dom8: bytes, block: int, simhash: int) -> bytes:
-    """The common beginning of all SimHashes of a domain that agree in this block."""
-    return dom8 + b"0123"[block : block + 1] + (simhash >> (16 * block) & 0xFFFF).to_bytes(2, "big")
+def _by_block(dom8: bytes, block: int, simhash: bytes) -> bytes:
+    """The common beginning of all SimHashes of a domain that agree in this block. Block 0 are the last 16 bits."""
+    return dom8 + b"0123"[block : block + 1] + simhash[6 - 2 * block : 8 - 2 * block]
 
 
 def index(batch: Batch, dom8: bytes, id16: bytes, page: Page) -> None:
     """Later pages are compared with this one, unless an older one stands for it."""
     by_digest, by_simhash = rules.indexed(page)
     value = id16 + time8(page.fetched_at)
-    if by_digest and batch.get("twins", _by_digest(dom8, page.digest)) is None:
-        batch.put("twins", _by_digest(dom8, page.digest), value)
+    if by_digest:
+        key = _by_digest(dom8, page.digest)
+        if batch.get("twins", key) is None:
+            batch.put("twins", key, value)
     if by_simhash and page.simhash is not None:
         whole = page.simhash.to_bytes(8, "big")
-        if batch.get("twins", _by_block(dom8, 0, page.simhash) + whole) is None:
-            for block in range(BLOCKS):
-                batch.put("twins", _by_block(dom8, block, page.simhash) + whole, value)
+        keys = [_by_block(dom8, block, whole) + whole for block in range(BLOCKS)]
+        if batch.get("twins", keys[0]) is None:
+            batch.changes["twins"].update(dict.fromkeys(keys, value))
 
 
 def unindex(batch: Batch, dom8: bytes, id16: bytes, page: Page) -> None:
@@ -47,7 +49,7 @@ def unindex(batch: Batch, dom8: bytes, id16: bytes, page: Page) -> None:
     keys = [_by_digest(dom8, page.digest)]
     if page.simhash is not None:
         whole = page.simhash.to_bytes(8, "big")
-        keys += [_by_block(dom8, block, page.simhash) + whole for block in range(BLOCKS)]
+        keys += [_by_block(dom8, block, whole) + whole for block in range(BLOCKS)]
     for key in keys:
         value = batch.get("twins", key)
         if value is not None and value[:16] == id16:
@@ -68,8 +70,9 @@ def find(store: Store, dom8: bytes, digest: str, simhash: int | None, distance: 
 
 def _nearest(store: Store, dom8: bytes, simhash: int, distance: int) -> bytes | None:
     best: tuple[int, float, int, bytes] | None = None
+    whole = simhash.to_bytes(8, "big")
     for block in range(BLOCKS):
-        prefix = _by_block(dom8, block, simhash)
+        prefix = _by_block(dom8, block, whole)
         for key, value in islice(store.scan("twins", prefix, after(prefix)), _READ_AT_MOST):
             other = int.from_bytes(key[-8:], "big")
             apart = (other ^ simhash).bit_count()
