@@ -29,7 +29,7 @@ from skitter.model import Level, Link
 NEVER = 0  # nothing would move this one forward
 ALWAYS = 0xFFFF  # whoever wants this one changes something
 
-_SAME = 32_768  # links; most are held by the memo of judged links anyway
+_SAME = 20_000  # links; most are held by the memo of judged links anyway
 _SNAPSHOT_AT_LEAST = 500_000  # URLs in the log behind the last snapshot; some 0.2 s to read again
 _SNAPSHOT_SHARE = 4  # or a fourth of all, so that writing snapshots costs nothing to speak of
 _SCORES = 4096  # few are in use at a time: most strategies score by depth

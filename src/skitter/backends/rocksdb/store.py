@@ -34,7 +34,7 @@ _SMALL_MEMTABLE = 2 << 20
 _ALL_MEMTABLES = (
     40 << 20
 )  # all together: each by itself would let memory grow for the first hundred thousand pages
-_LOG_LIMIT = 128 << 20
+_LOG_LIMIT = 64 << 20  # what a start after a crash reads again, in a second at most
 _UNIVERSAL_TRIGGER = 8
 _FILTER_BITS = 10
 _OPEN_TRIES = 5  # a reader may meet the moment in which the owner replaces a file
@@ -244,6 +244,7 @@ def _whole_options() -> Options:
     options.set_keep_log_file_num(2)
     options.set_max_log_file_size(1 << 20)
     options.set_stats_dump_period_sec(0)
+    options.set_skip_stats_update_on_db_open(True)
     options.set_write_buffer_size(1 << 20)
     return options
 

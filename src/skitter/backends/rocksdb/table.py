@@ -9,6 +9,7 @@ One look-up in plain Python costs 0.4 µs. A look-up of many at once with numpy 
 with forty links does not earn back.
 """
 
+import mmap
 from collections.abc import Iterator
 
 import numpy as np
@@ -19,8 +20,9 @@ Words = NDArray[np.uint64]
 ABSENT = -1
 PARTS = 256
 FINGERPRINT_BITS = 56
-_FULL = 0.7  # of the slots: linear probing looks at 6.1 slots for what is new, 2.2 for what is known
-_GROWTH = 1.3
+_FULL = 0.75  # of the slots: linear probing looks at 8.5 slots for what is new, 2.5 for what is known
+_GROWTH = 1.25  # for the sake of memory; small tables double, for the sake of time
+_SMALL = 4096  # fingerprints
 _SMALLEST = 32  # slots
 _SLACK = 32  # slots behind the last one at which a fingerprint may belong, for those that are pushed on
 _PART = np.uint64(PARTS - 1)
@@ -108,12 +110,10 @@ class Table:
     def put_all(self, fingerprints: Words, ranks: NDArray[np.uint16]) -> None:
         """Like `put` for each in turn: of two that agree, the later counts."""
         words = np.maximum(fingerprints >> _RANK_BITS, np.uint64(1)) << _RANK_BITS | ranks
-        parts = fingerprints & _PART
-        order = np.argsort(parts, kind="stable")
-        words = words[order]
-        ends = np.searchsorted(parts[order], np.arange(PARTS + 1, dtype=np.uint64))
-        for part in range(PARTS):
-            new = words[ends[part] : ends[part + 1]]
+        parts = (fingerprints & _PART).astype(np.uint8)  # numbers this small are sorted in linear time
+        words = words[np.argsort(parts, kind="stable")]
+        ends = np.cumsum(np.bincount(parts, minlength=PARTS))
+        for part, new in enumerate(np.split(words, ends[:-1])):
             if len(new):
                 self._fill(part, _latest(np.concatenate((self._words(part), new))))
 
@@ -125,16 +125,21 @@ class Table:
     def _fill(self, part: int, words: Words) -> None:
         """Make a table of these words and room for more."""
         words = np.sort(words)
-        homes = max(_SMALLEST, int(len(words) / _FULL * _GROWTH))
+        homes = max(_SMALLEST, int(len(words) / _FULL * (2 if len(words) < _SMALL else _GROWTH)))
         belongs = (words >> _HALF) * np.uint64(homes) >> _HALF
         # Each goes where it belongs or, if that is taken, right behind the one before it.
         turn = np.arange(len(words), dtype=np.int64)
         places = np.maximum.accumulate(belongs.astype(np.int64) - turn) + turn
         last = int(places[-1]) if len(words) else 0
-        slots = np.zeros(max(homes, last + 1) + _SLACK, dtype=np.uint64)
+        slots = _zeros(max(homes, last + 1) + _SLACK)
         slots[places] = words
         self._slots[part], self._views[part], self._homes[part] = slots, slots.data, homes
         self._room[part] = int(homes * _FULL) - len(words)
+
+
+def _zeros(count: int) -> Words:
+    """Memory of its own from the kernel: what is given back would stay in the allocator's heap as holes."""
+    return np.frombuffer(mmap.mmap(-1, 8 * count), dtype=np.uint64)
 
 
 def _latest(words: Words) -> Words:
