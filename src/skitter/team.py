@@ -34,10 +34,9 @@ class Team:
         """`at` holds the stations that the shards share: fetcher, scope, links, clock."""
         self.shards = {shard.number: shard for shard in shards}
         self.max_pages = at.settings.crawl.max_pages
-        self.when_idle: Callable[[], None] | None = (
-            None  # set by a worker: its parent decides when all is done
-        )
-        self.elsewhere: Deliver | None = None  # set by a worker: brings links to shards of other workers
+        # Set by a worker: its parent decides when all is done, and brings links to the shards of others.
+        self.when_idle: Callable[[], None] | None = None
+        self.elsewhere: Deliver | None = None
         self._at = at
         self._events = events
         self._directory = directory

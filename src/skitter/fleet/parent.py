@@ -9,13 +9,10 @@ there. When the parent dies, its workers save what they have and go.
 import asyncio
 import os
 import signal
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -32,7 +29,6 @@ from skitter.fleet.messages import (
     Halt,
     Heard,
     Idle,
-    Line,
     Message,
     Ready,
     Roots,
@@ -41,6 +37,7 @@ from skitter.fleet.messages import (
     Start,
 )
 from skitter.fleet.rounds import Round, finished, shares
+from skitter.fleet.workers import Carrier, Worker
 from skitter.model import Counts, Link, Stop
 from skitter.ports import StateError
 from skitter.process import unwrapped
@@ -55,27 +52,6 @@ _DEATHS = 10  # without getting anywhere: then a worker is not started again
 _LONGEST_PAUSE = 5.0  # seconds before a worker is started again
 _SEED_BATCH = 1000
 _STATISTICS_EVERY = 1.0
-
-
-@dataclass(eq=False)
-class Worker:
-    """A worker as its parent sees it."""
-
-    number: int
-    shards: Sequence[int]
-    process: subprocess.Popen[bytes] | None = None
-    line: Line | None = None
-    ready: bool = False
-    account: Account | None = None
-    counts: Counts = field(default_factory=Counts)
-    ended: Ended | None = None
-    had: int | None = None  # pages, when it was first opened
-    deaths: int = 0  # in a row, without getting anywhere
-
-    def say(self, message: Message) -> None:
-        """Tell it something, if it is there to listen."""
-        if self.line is not None and self.ready:
-            self.line.say(message)
 
 
 @contextmanager
@@ -140,10 +116,8 @@ class Fleet:
         self._lock = lock
         self._command = command
         self._tell_requests = tell_requests
-        self._owner = {shard: worker for worker in self.workers for shard in worker.shards}
+        self._carrier = Carrier({shard: worker for worker in self.workers for shard in worker.shards})
         self._lives = 0
-        self._under_way: dict[tuple[int, int], tuple[int, int]] = {}  # (sender, number) -> (owner, links)
-        self._sent = self._accepted = 0
         self._sowing: Seeds | None = None  # seeds that are not with their owners yet
         self._sown = asyncio.Event()
         self._all_sown = False
@@ -201,44 +175,22 @@ class Fleet:
     async def _keep_alive(self, worker: Worker) -> None:
         """Start a worker, and again whenever it dies, until it has ended as it should."""
         while worker.ended is None and self._broken is None:
-            await self._start(worker)
+            self._lives += 1
+            path, shards = str(self._directory.path), list(worker.shards)
+            orders = Start(path, shards, len(self.workers), self._lives, self._tell_requests)
+            await worker.start(self._command, self._lock, orders)
             await self._listen(worker)
-            code = await self._gone(worker)
+            code = await worker.hung_up()
+            self._carrier.forget(worker.shards)
+            self._answered.set()
             if worker.ended is None and self._broken is None:
                 self._mourn(worker, code)
                 await asyncio.sleep(min(_LONGEST_PAUSE, 0.05 * 2**worker.deaths))
-
-    async def _start(self, worker: Worker) -> None:
-        self._lives += 1
-        ours, theirs = socket.socketpair()
-        with theirs:
-            worker.process = subprocess.Popen(  # noqa: ASYNC220, S603  it takes milliseconds, and the command is ours
-                [*self._command, str(theirs.fileno())],
-                pass_fds=(theirs.fileno(), self._lock),
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is for the parent to hear
-            )
-        worker.line = Line(*await asyncio.open_connection(sock=ours))
-        path = str(self._directory.path)
-        worker.line.say(Start(path, list(worker.shards), len(self.workers), self._lives, self._tell_requests))
 
     async def _listen(self, worker: Worker) -> None:
         line = worker.line
         while line is not None and (message := await line.hear()) is not None:
             self._hear(worker, message)
-
-    async def _gone(self, worker: Worker) -> int:
-        """It hung up. Forget what was under way from it and to it; it is repeated."""
-        worker.ready, process = False, worker.process
-        if worker.line is not None:
-            await worker.line.close()
-        shards = set(worker.shards)
-        for key, (owner, links) in list(self._under_way.items()):
-            if owner in shards or key[0] in shards:
-                del self._under_way[key]
-                self._sent -= links
-        self._answered.set()
-        return 0 if process is None else await asyncio.to_thread(process.wait)
 
     def _mourn(self, worker: Worker, code: int) -> None:
         worker.deaths += 1
@@ -264,11 +216,9 @@ class Fleet:
     def _hear(self, worker: Worker, message: Message) -> None:  # noqa: C901, PLR0912  one arm per message
         match message:
             case Carry():
-                self._carry(message)
-            case Carried(sender, number):
-                _, links = self._under_way.pop((sender, number), (0, 0))
-                self._accepted += links
-                self._owner[sender].say(message)
+                self._carrier.carry(message)
+            case Carried():
+                self._carrier.carried(message)
             case Account():
                 self._note(worker, message)
             case Idle():
@@ -293,13 +243,6 @@ class Fleet:
                 self._break(problem)
             case _:
                 raise AssertionError(message)
-
-    def _carry(self, message: Carry) -> None:
-        key = (message.sender, message.number)
-        if key not in self._under_way:
-            self._under_way[key] = (message.to, message.size)
-            self._sent += message.size
-        self._owner[message.to].say(message)
 
     def _note(self, worker: Worker, account: Account) -> None:
         if account.counts.requests + account.counts.failed > worker.counts.requests + worker.counts.failed:
@@ -385,7 +328,7 @@ class Fleet:
         if not all(worker.ready and self._has_answered(worker) for worker in workers):
             return None
         accounts = {worker.number: worker.account for worker in workers if worker.account is not None}
-        return Round(accounts, self._sent, self._accepted)
+        return Round(accounts, self._carrier.sent, self._carrier.accepted)
 
     def _has_answered(self, worker: Worker) -> bool:
         return worker.account is not None and worker.account.round == self._round
@@ -396,9 +339,7 @@ class Fleet:
         self._events.emit(
             Warned(f"worker {worker.number} has not answered for {patience:.0f} s and is ended")
         )
-        worker.ready = False
-        if worker.process is not None:
-            os.kill(worker.process.pid, signal.SIGKILL)
+        worker.kill()
 
     def _decide(self, before: Round | None, now: Round, elapsed: float) -> None:
         limits, counts = self.settings.crawl, now.counts
