@@ -22,9 +22,9 @@ from typing import NamedTuple, TypeAlias
 
 import xxhash
 from ada_url import join_url, normalize_url
-from publicsuffixlist import PublicSuffixList
 
 from skitter.settings import UrlsSettings
+from skitter.suffixes import suffixes
 from skitter.surt import cdx_key, reordered
 
 UrlRules = UrlsSettings
@@ -384,18 +384,12 @@ def address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-@lru_cache(maxsize=1)
-def _suffixes() -> PublicSuffixList:
-    return PublicSuffixList()  # with the private section; parsing the list takes some 30 ms, so not at import
-
-
 def registrable(name: str) -> str | None:
     """The part of a host name that somebody registered; None for addresses and public suffixes."""
     # Nobody registers names under .local, RFC 6762 section 3.
     if address(name) is not None or name.endswith((".local", ".local.")):
         return None
-    domain: str | None = _suffixes().privatesuffix(name.removesuffix("."))
-    return domain
+    return suffixes().registrable(name.removesuffix(".").lower())
 
 
 def registrable_domain(name: str) -> str:

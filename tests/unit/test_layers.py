@@ -12,7 +12,7 @@ LAYERS = (
     ("model",),
     ("ports",),
     ("settings", "events", "display", "clock"),
-    ("surt", "digest"),
+    ("surt", "digest", "suffixes"),
     ("urls",),
     ("robots", "seeds", "directory", "log", "process"),
     ("politeness", "scope", "permission"),
