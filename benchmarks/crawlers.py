@@ -16,6 +16,7 @@ from pathlib import Path
 
 from benchmarks.webs import CONNECTIONS, Served
 
+SCRAPYS_PER_HOST = 8  # its default; Crawlee has no such limit, Skitter's default is 1
 PEERS = Path(".venv-bench/bin/python")
 
 
@@ -66,8 +67,9 @@ def skitter(served: Served, folder: Path, *, near: bool = True, workers: int = 1
         "-q",
         "--json",
     ]
-    command += ["--allow-private=127.0.0.0/8", f"--delay={web.delay}s", f"--per-host={web.per_host}"]
+    command += ["--allow-private=127.0.0.0/8", f"--delay={web.delay}s"]
     command += [f"--concurrency={CONNECTIONS}", "--set", f"dedup.near={str(near).lower()}"]
+    command += [f"--per-host={web.per_host}"] if web.per_host else []
     command += [f"--max-time={time}"] if time else []
     command += [f"--workers={workers}"] if _has_workers() else []
     return Order(command, "\n".join(served.seeds))
@@ -96,7 +98,7 @@ def _peer(script: str) -> Callable[[Served, Path], Order]:
             "seeds": served.seeds,
             "hosts": served.hosts,
             "connections": CONNECTIONS,
-            "per_host": served.web.per_host,
+            "per_host": served.web.per_host or SCRAPYS_PER_HOST,
             "records": str(folder / "pages.jsonl"),
         }
         return Order([str(PEERS), "-m", f"benchmarks.peers.{script}"], json.dumps(plan))

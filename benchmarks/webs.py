@@ -27,7 +27,7 @@ class Web:
     pages_per_host: int
     robots: str  # the variant that all its hosts have
     latency: float = 0.0
-    per_host: int = CONNECTIONS  # requests in flight
+    per_host: int | None = None  # requests in flight; None: as many as the crawler thinks right
     delay: float = 0.0
     foreign_share: float = 0.1
 
@@ -39,9 +39,17 @@ class Web:
         )
 
 
-SITE = Web("site", "one host, 3,000 pages of 18 KB with 40 links", 1, 3000, "disallow", foreign_share=0.0)
-BROAD = Web("broad", "500 hosts with 10 such pages, 50 ms latency", 500, 10, "rules", 0.05, per_host=8)
-WIDE = Web("wide", "3,000 hosts with 250 such pages, 1 s delay", 3000, 250, "rules", per_host=1, delay=1.0)
+SITE = Web(
+    "site",
+    "one host, 3,000 pages of 18 KB with 40 links",
+    1,
+    3000,
+    "disallow",
+    per_host=CONNECTIONS,
+    foreign_share=0.0,
+)
+BROAD = Web("broad", "500 hosts with 10 such pages, 50 ms latency", 500, 10, "rules", latency=0.05)
+WIDE = Web("wide", "3,000 hosts with 250 such pages, 1 s delay", 3000, 250, "rules", delay=1.0)
 WEBS = {web.name: web for web in (SITE, BROAD, WIDE)}
 
 
