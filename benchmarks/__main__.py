@@ -11,10 +11,10 @@ from typing import Any
 
 from benchmarks import blocks, crawls, keep, machine, picture, show, targets, wide
 from benchmarks.crawlers import CRAWLERS
-from benchmarks.webs import BROAD, SITE
+from benchmarks.webs import BROAD, FLEET, SITE
 
 OUT = Path("bench-out")
-PARTS = ("site", "broad", "wide", "blocks")
+PARTS = ("site", "broad", "fleet", "wide", "blocks")
 NAMES = tuple(crawler.name for crawler in CRAWLERS)
 WIDE_SECONDS = 60  # the ten minutes are in `make soak`
 EXAMPLES = """examples:
@@ -63,21 +63,22 @@ def _measured(options: argparse.Namespace) -> dict[str, Any]:
     parts = options.only or PARTS
     found = {
         web.name: crawls.as_json(crawls.measure(web, options.rounds, options.crawlers))
-        for web in (SITE, BROAD)
+        for web in (SITE, BROAD, FLEET)
         if web.name in parts
     }
     figures = blocks.measure() if "blocks" in parts else []
     if options.store_baseline:
         blocks.store(figures)
+    polite = asdict(wide.measure(WIDE_SECONDS)) if "wide" in parts else None
     return {
         "measured": date.today().isoformat(),  # noqa: DTZ011  the day where it was measured
         "rounds": options.rounds,
         "machine": machine.machine(),
         "versions": machine.versions(),
         "crawls": found,
-        "wide": asdict(wide.measure(WIDE_SECONDS)) if "wide" in parts else None,
+        "wide": polite,
         "blocks": [asdict(figure) for figure in figures],
-        "targets": [asdict(each) for each in targets.compared(found)],
+        "targets": [asdict(each) for each in targets.compared(found, polite)],
     }
 
 

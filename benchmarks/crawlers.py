@@ -11,10 +11,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-from benchmarks.webs import CONNECTIONS, Served
+from benchmarks.webs import Served
 
 SCRAPYS_PER_HOST = 8  # its default; Crawlee has no such limit, Skitter's default is 1
 PEERS = Path(".venv-bench/bin/python")
@@ -44,14 +43,6 @@ class Crawler:
 # ------------------------------------------------------------------------------------------------ Skitter
 
 
-@cache
-def _has_workers() -> bool:
-    usage = subprocess.run(
-        [sys.executable, "-m", "skitter", "crawl", "--help"], capture_output=True, text=True, check=True
-    )
-    return "--workers" in usage.stdout
-
-
 def skitter(served: Served, folder: Path, *, near: bool = True, workers: int = 1, time: str = "") -> Order:
     """Everything on, as a user types it: robots, durable frontier, text, archive, request log."""
     web = served.web
@@ -66,12 +57,12 @@ def skitter(served: Served, folder: Path, *, near: bool = True, workers: int = 1
         str(folder / "crawl"),
         "-q",
         "--json",
+        f"--workers={workers}",
     ]
     command += ["--allow-private=127.0.0.0/8", f"--delay={web.delay}s"]
-    command += [f"--concurrency={CONNECTIONS}", "--set", f"dedup.near={str(near).lower()}"]
+    command += [f"--concurrency={web.connections}", "--set", f"dedup.near={str(near).lower()}"]
     command += [f"--per-host={web.per_host}"] if web.per_host else []
     command += [f"--max-time={time}"] if time else []
-    command += [f"--workers={workers}"] if _has_workers() else []
     return Order(command, "\n".join(served.seeds))
 
 
@@ -85,10 +76,6 @@ def _skitter_pages(_served: Served, folder: Path) -> set[str]:
     return {json.loads(line)["url"] for line in listed.splitlines()}
 
 
-def _no_workers() -> str:
-    return "" if _has_workers() else "this Skitter has no --workers"
-
-
 # ------------------------------------------------------------------------------------------------ peers
 
 
@@ -97,7 +84,7 @@ def _peer(script: str) -> Callable[[Served, Path], Order]:
         plan = {
             "seeds": served.seeds,
             "hosts": served.hosts,
-            "connections": CONNECTIONS,
+            "connections": served.web.connections,
             "per_host": served.web.per_host or SCRAPYS_PER_HOST,
             "records": str(folder / "pages.jsonl"),
         }
@@ -106,7 +93,7 @@ def _peer(script: str) -> Callable[[Served, Path], Order]:
     return order
 
 
-def _records(_served: Served, folder: Path) -> set[str]:
+def records(_served: Served, folder: Path) -> set[str]:
     with (folder / "pages.jsonl").open() as lines:
         return {json.loads(line)["url"] for line in lines}
 
@@ -121,7 +108,7 @@ def _wget(served: Served, folder: Path) -> Order:
     command += ["--output-file=/dev/null", f"--directory-prefix={folder}"]
     if len(served.seeds) == 1:
         return Order([*command, *served.seeds])
-    return Order(["xargs", "-P", str(CONNECTIONS), "-n", "1", *command], "\n".join(served.seeds))
+    return Order(["xargs", "-P", str(served.web.connections), "-n", "1", *command], "\n".join(served.seeds))
 
 
 def _files(_served: Served, folder: Path) -> set[str]:
@@ -140,24 +127,18 @@ def _no_wget() -> str:
 def _floor(served: Served, _folder: Path) -> Order:
     # From host to host, so that a connection is free again when its host's turn comes.
     in_turn = sorted(served.pages, key=lambda url: (url.split("/", 3)[3], url))
-    plan = {"urls": in_turn, "connections": CONNECTIONS}
+    plan = {"urls": in_turn, "connections": served.web.connections}
     return Order([sys.executable, "-m", "benchmarks.floor"], json.dumps(plan))
 
 
 CRAWLERS = (
-    Crawler("skitter", "Skitter", _skitter(), _skitter_pages),
+    Crawler("skitter", "Skitter", _skitter(), _skitter_pages, webs=("site", "broad", "fleet")),
     Crawler("skitter-exact", "Skitter, no near-duplicates", _skitter(near=False), _skitter_pages),
     Crawler(
-        "skitter-2",
-        "Skitter, 2 workers",
-        _skitter(workers=2),
-        _skitter_pages,
-        _no_workers,
-        ("broad",),
-        workers=2,
+        "skitter-2", "Skitter, 2 workers", _skitter(workers=2), _skitter_pages, webs=("fleet",), workers=2
     ),
-    Crawler("scrapy", "Scrapy", _peer("scrapy_peer"), _records, _no_peers),
-    Crawler("crawlee", "Crawlee", _peer("crawlee_peer"), _records, _no_peers),
+    Crawler("scrapy", "Scrapy", _peer("scrapy_peer"), records, _no_peers),
+    Crawler("crawlee", "Crawlee", _peer("crawlee_peer"), records, _no_peers),
     Crawler("wget", "wget (keeps files, no text)", _wget, _files, _no_wget),
     Crawler("floor", "raw fetch (keeps nothing)", _floor, lambda served, _folder: set(served.pages)),
 )

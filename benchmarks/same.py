@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.crawlers import Crawler
+from benchmarks.crawlers import Crawler, records
 from benchmarks.spending import spend
 from benchmarks.webs import Served
 
@@ -28,21 +28,22 @@ class Record(NamedTuple):
 
 def agreement(crawlers: Sequence[Crawler], served: Served) -> dict[str, int]:
     """For every peer that reads pages: how many it read as Skitter did."""
-    read = {crawler.name: _first_run(crawler, served) for crawler in crawlers}
-    ours = read.get("skitter", {})
-    return {name: in_common(ours, theirs) for name, theirs in read.items() if theirs and theirs is not ours}
+    peers = any(crawler.stored is records for crawler in crawlers)
+    read = {crawler.name: _first_run(crawler, served, export=peers) for crawler in crawlers}
+    ours = read.pop("skitter", {})
+    return {name: in_common(ours, theirs) for name, theirs in read.items() if ours and theirs}
 
 
 def in_common(ours: Mapping[str, Record], theirs: Mapping[str, Record]) -> int:
     return sum(theirs.get(url) == record for url, record in ours.items())
 
 
-def _first_run(crawler: Crawler, served: Served) -> dict[str, Record]:
+def _first_run(crawler: Crawler, served: Served, *, export: bool) -> dict[str, Record]:
     with tempfile.TemporaryDirectory(prefix="skitter-bench-") as name:
         folder = Path(name)
         order = crawler.order(served, folder)
         spend(order.command, order.stdin)
-        if crawler.name == "skitter":
+        if crawler.name == "skitter" and export:
             return _exported(folder / "crawl")
         if (folder / "pages.jsonl").exists():
             pages = map(json.loads, (folder / "pages.jsonl").read_text().splitlines())

@@ -91,6 +91,8 @@ def targets(reached: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _ratio(value: float) -> str:
+    if value >= 10:
+        return f"{value:,.0f}"
     return f"{value:.2f}" if value >= 0.5 else f"1/{1 / value:.1f}"
 
 

@@ -1,7 +1,7 @@
 """The webs that are crawled, and the process that serves them.
 
 *site* is one large host: what a page costs when nothing is waited for. *broad* is 500 small hosts that answer after 50 ms:
-many connections, many robots.txt files. *wide* is 3,000 hosts that want a second between two requests, which is what a
+many connections, many robots.txt files. *fleet* is *broad* with more to do: one worker beside two. *wide* is 3,000 hosts that want a second between two requests, which is what a
 polite crawl of the real web looks like. All hosts are loopback addresses of their own (127.x.y.z), because that is
 the one way of naming hosts that every crawler here understands without being told.
 """
@@ -14,8 +14,6 @@ from pathlib import Path
 
 from skitter.testing.web import Features, Refusal, Server, SyntheticWeb, serve_process
 
-CONNECTIONS = 100
-
 
 @dataclass(frozen=True)
 class Web:
@@ -27,7 +25,8 @@ class Web:
     pages_per_host: int
     robots: str  # the variant that all its hosts have
     latency: float = 0.0
-    per_host: int | None = None  # requests in flight; None: as many as the crawler thinks right
+    connections: int = 100  # requests in flight
+    per_host: int | None = None  # None: as many as the crawler thinks right
     delay: float = 0.0
     foreign_share: float = 0.1
 
@@ -45,12 +44,22 @@ SITE = Web(
     1,
     3000,
     "disallow",
-    per_host=CONNECTIONS,
+    per_host=100,
     foreign_share=0.0,
 )
 BROAD = Web("broad", "500 hosts with 10 such pages, 50 ms latency", 500, 10, "rules", latency=0.05)
+# Enough pages that start-up does not decide, and enough requests in flight that the latency does not.
+FLEET = Web(
+    "fleet",
+    "500 hosts with 30 such pages, 50 ms latency, 400 requests at once",
+    500,
+    30,
+    "rules",
+    0.05,
+    connections=400,
+)
 WIDE = Web("wide", "3,000 hosts with 250 such pages, 1 s delay", 3000, 250, "rules", delay=1.0)
-WEBS = {web.name: web for web in (SITE, BROAD, WIDE)}
+WEBS = {web.name: web for web in (SITE, BROAD, FLEET, WIDE)}
 
 
 @dataclass
