@@ -229,7 +229,7 @@ class Fetcher(Protocol):
 
 
 class Packed(Struct, frozen=True):
-    """Finished, compressed archive records of one visit. `main` is the index of the one that holds the answer."""
+    """Archive records of one visit, as `append` takes them. `main` is the index of the one that holds the answer."""
 
     records: Sequence[bytes]
     main: int
@@ -245,11 +245,11 @@ class Archive(Protocol):
     """
 
     def pack(self, exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:
-        """Render and compress the records of one exchange. With a twin, an identical payload is not stored again."""
+        """Render the records of one exchange. With a twin, an identical payload is not stored again."""
         ...
 
     async def append(self, packs: Sequence[Packed]) -> list[Place]:
-        """Write records out at the end; one place per pack."""
+        """Compress records and write them out at the end; one place per pack."""
         ...
 
     def mark(self) -> Mark:

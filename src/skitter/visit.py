@@ -2,7 +2,7 @@
 
     permission -> robots and budget -> fetch -> verdict -> parse -> page -> duplicate? -> links -> settlement
 
-A visit never writes anything: it returns its settlement and its finished archive records, and the shard's one committer
+A visit never writes anything: it returns its settlement and its archive records, and the shard's one committer
 makes them durable together. The failures of the web are outcomes; only a parser may raise, and that costs one page.
 """
 

@@ -68,7 +68,7 @@ class WarcArchive:
         }
 
     def pack(self, exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:
-        """Render and compress the records of one exchange. With a twin, an identical payload is not stored again."""
+        """Render the records of one exchange. With a twin, an identical payload is not stored again."""
         return records.pack(exchange, page, twin)
 
     def mark(self) -> Mark:
@@ -82,7 +82,11 @@ class WarcArchive:
     # -- writing ---------------------------------------------------------------------------------------------
 
     async def append(self, packs: Sequence[Packed]) -> list[Place]:
-        """Write records out at the end; one place per pack. All of them, or an OSError and none."""
+        """Write records out at the end; one place per pack. All of them, or an OSError and none.
+
+        They are compressed here, many in a row: between the parsing of two pages, neither would find its tables in the
+        cache (a whole crawl costs 6 % more so).
+        """
         if not packs:
             return []
         before = self._file, self._end, self._fd
@@ -92,10 +96,11 @@ class WarcArchive:
         group, places, end = [opening], [], self._end + len(opening)
         for pack in packs:
             for index, record in enumerate(pack.records):
+                member = records.compressed(record)
                 if index == pack.main:
-                    places.append(Place(self._file, end, len(record)))
-                end += len(record)
-            group.extend(pack.records)
+                    places.append(Place(self._file, end, len(member)))
+                end += len(member)
+                group.append(member)
         try:
             _write(self._fd, b"".join(group))
         except OSError:

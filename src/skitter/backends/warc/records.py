@@ -1,4 +1,4 @@
-"""Exchange, page and twin → finished WARC records. Nothing here touches a file or a clock.
+"""Exchange, page and twin → WARC records. Nothing here touches a file or a clock.
 
 Two digests, one of them with a catch. WARC-Block-Digest is the SHA-1 of the block as it stands in the record.
 WARC-Payload-Digest is defined over the HTTP entity-body (WARC 1.1 5.9, RFC 2616 7.2): transfer coding off, content coding
@@ -52,7 +52,7 @@ class _Payload(NamedTuple):
 
 
 def pack(exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:
-    """The records of one visit, compressed: the answer first, the metadata last."""
+    """The records of one visit, not compressed yet: the answer first, the metadata last."""
     if not exchange.head:
         raise ValueError(f"{exchange.url} was not answered: there is nothing to archive")
     answer_id, request_id, metadata_id = record_ids(3)
@@ -78,7 +78,7 @@ def warcinfo(name: str, now: float, fields: Mapping[str, str]) -> bytes:
     """The record that opens a file, compressed. `fields` describe the crawl; empty ones are left out."""
     block = b"".join(b"%b: %b\r\n" % (key.encode(), text(value)) for key, value in fields.items() if value)
     head = b"WARC-Date: %b\r\nWARC-Filename: %b\r\n" % (date(now), name.encode())
-    return _record(b"warcinfo", record_ids(1)[0], head, _FIELDS, (block,))
+    return compressed(_record(b"warcinfo", record_ids(1)[0], head, _FIELDS, (block,)))
 
 
 def _record(kind: bytes, record_id: bytes, fields: bytes, media_type: bytes, block: Sequence[bytes]) -> bytes:
@@ -86,7 +86,12 @@ def _record(kind: bytes, record_id: bytes, fields: bytes, media_type: bytes, blo
         b"WARC/1.1\r\nWARC-Type: %b\r\nWARC-Record-ID: <urn:uuid:%b>\r\n%b"
         b"WARC-Block-Digest: %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n"
     ) % (kind, record_id, fields, sha1(*block), media_type, sum(map(len, block)))
-    member: bytes = isal_zlib.compress(b"".join((head, *block, b"\r\n\r\n")), _LEVEL, _GZIP)
+    return b"".join((head, *block, b"\r\n\r\n"))
+
+
+def compressed(record: bytes) -> bytes:
+    """One gzip member per record (WARC 1.1, annex D)."""
+    member: bytes = isal_zlib.compress(record, _LEVEL, _GZIP)
     return member
 
 
