@@ -1,0 +1,216 @@
+"""What a page, a URL and a host cost in bytes and CPU: whole crawls of two sites, and stores filled on purpose.
+
+The sites are the benchmarks' *site* (pages of 18 KB, made up) and, where it is installed, Debian's python3-doc, whose pages are
+real. They are crawled as a user would, with everything on and no delay, and the crawl directory is weighed. Stores
+are filled in processes of their own, so that memory is theirs alone.
+"""
+
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from benchmarks.crawlers import skitter
+from benchmarks.frontier import Web as Links
+from benchmarks.frontier import settlement
+from benchmarks.spending import Cost, resident, spend
+from benchmarks.webs import SITE, Web, cores, serving
+from skitter.backends.rocksdb import RocksFrontier
+from skitter.model import Link, Purpose
+from skitter.ports import Mark
+
+REAL = Path("/usr/share/doc/python3.11/html")
+ROUNDS = 3
+URLS = (1_000_000, 3_000_000)  # memory per URL is the difference
+HOSTS = (200_000, 600_000)
+PAGES, LINKS, PER_HOST = 30_000, 40, 100
+NOW = 1e9
+
+
+@dataclass(frozen=True)
+class PageCost:
+    """Per stored page of a crawl; bytes, seconds."""
+
+    label: str
+    pages: int
+    links: float  # on a page
+    wire: float  # received, heads included; neither site compresses what it sends
+    archive: float
+    log: float
+    cpu: float
+    peak_mb: float
+
+
+def measure() -> dict[str, Any]:
+    """Everything, as in the JSON file."""
+    sites = [_crawled("made-up pages", lambda: serving(SITE))]
+    if REAL.is_dir():
+        sites.append(_crawled("python3-doc", _real))
+    return {"pages": [asdict(site) for site in sites], "stores": {name: _apart(name) for name in STORES}}
+
+
+# ------------------------------------------------------------------------------------------------ crawls
+
+
+class Site(Protocol):
+    """A web that is being served."""
+
+    web: Web
+
+    @property
+    def seeds(self) -> list[str]: ...
+
+
+@dataclass
+class _Files:
+    """A folder, served by Python's own web server."""
+
+    web: Web
+    seeds: list[str]
+
+
+@contextmanager
+def _real() -> Iterator[_Files]:
+    command = [sys.executable, "-um", "http.server", "0", "--bind", "127.0.0.1", "--protocol", "HTTP/1.1"]
+    with subprocess.Popen(
+        [*command, "--directory", str(REAL)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
+        try:
+            os.sched_setaffinity(server.pid, {cores()[0]})
+            port = server.stdout.readline().split(" port ")[1].split()[0]  # type: ignore[union-attr]
+            yield _Files(replace(SITE, per_host=8), [f"http://127.0.0.1:{port}/index.html"])
+        finally:
+            server.terminate()
+
+
+def _crawled(label: str, served: Callable[[], AbstractContextManager[Site]]) -> PageCost:
+    """The median crawl of a site by CPU."""
+    with served() as site:
+        found = [_crawl(label, site) for _ in range(ROUNDS)]
+    return replace(found[0], cpu=statistics.median(each.cpu for each in found))
+
+
+def _crawl(label: str, site: Site) -> PageCost:
+    with tempfile.TemporaryDirectory(prefix="skitter-scale-") as name:
+        folder = Path(name)
+        order = skitter(site, folder)  # type: ignore[arg-type]  it needs no more than a Site
+        cost = spend(order.command, order.stdin, cores()[1])
+        return _weighed(label, folder / "crawl", cost)
+
+
+def _weighed(label: str, crawl: Path, cost: Cost) -> PageCost:
+    counts = json.loads(cost.output)["counts"]
+    pages = counts["pages"]
+    return PageCost(
+        label,
+        pages,
+        counts["seen"] / pages,
+        counts["bytes"] / pages,
+        _weight(crawl / "archive", "*.warc.gz") / pages,
+        _weight(crawl / "log", "requests-*") / pages,
+        cost.cpu / pages,
+        cost.peak_mb,
+    )
+
+
+def _weight(folder: Path, pattern: str) -> int:
+    return sum(file.stat().st_size for file in folder.rglob(pattern))
+
+
+# ------------------------------------------------------------------------------------------------ stores
+
+
+def _apart(name: str) -> dict[str, float]:
+    """Fill a store in a process of its own."""
+    said = subprocess.run(
+        [sys.executable, "-m", "benchmarks.scale.costs", name], check=True, capture_output=True, text=True
+    )
+    return json.loads(said.stdout)  # type: ignore[no-any-return]
+
+
+def _state(folder: Path) -> int:
+    return _weight(folder, "*.sst") + _weight(folder, "*.log") + _weight(folder, "*.blob")
+
+
+async def _urls(folder: Path) -> dict[str, float]:
+    """So many URLs on 20,000 hosts, all waiting."""
+    frontier, links = RocksFrontier(folder), Links(1)
+    await frontier.open(NOW)
+    memory = []
+    for goal in URLS:
+        while (await frontier.counts()).added < goal:
+            await frontier.add(links.new(1000), [], NOW)
+        memory.append(resident(os.getpid()))
+    await frontier.close(NOW)
+    few, many = URLS
+    return {
+        "urls": many,
+        "disk": _state(folder) / many,
+        "memory": (memory[1] - memory[0]) / (many - few),
+        "resident_mb": memory[1] / 2**20,
+    }
+
+
+async def _hosts(folder: Path) -> dict[str, float]:
+    """So many hosts with one URL each."""
+    frontier = RocksFrontier(folder)
+    await frontier.open(NOW)
+    memory, made = [], 0
+    for goal in HOSTS:
+        while made < goal:
+            await frontier.add([_home(number) for number in range(made, made + 1000)], [], NOW)
+            made += 1000
+        memory.append(resident(os.getpid()))
+    await frontier.close(NOW)
+    few, many = HOSTS
+    return {"hosts": many, "disk": _state(folder) / many, "memory": (memory[1] - memory[0]) / (many - few)}
+
+
+def _home(number: int) -> Link:
+    host = f"www.host{number}.example"
+    return Link(url=f"https://{host}/", key=f"https://{host}/", host=host, parent="https://www.host0.example/")
+
+
+async def _pages(folder: Path) -> dict[str, float]:
+    """So many pages, each visited, with links to pages that are known."""
+    frontier = RocksFrontier(folder)
+    await frontier.open(NOW)
+    links = [_page(number) for number in range(PAGES)]
+    await frontier.add(links, [], NOW)
+    now, visited = NOW, 0
+    while visited < PAGES:
+        now += 2
+        settlements = []
+        for visit in await frontier.lease(64, now):
+            first = visited % (PAGES - LINKS)
+            visited += visit.link.purpose is Purpose.PAGE
+            settlements.append(settlement(visit, links[first : first + LINKS], now))
+        await frontier.settle(settlements, Mark("a", visited), now)
+    await frontier.close(now)
+    return {"pages": PAGES, "links": LINKS, "disk": _state(folder) / PAGES}
+
+
+def _page(number: int) -> Link:
+    host = f"www.host{number // PER_HOST}.example"
+    url = f"https://{host}/some/section/of/the/site/article-{number}.html"
+    return Link(url=url, key=url, host=host, depth=1, score=-1.0, parent=f"https://{host}/some/section/index.html")
+
+
+STORES: dict[str, Callable[[Path], Coroutine[Any, Any, dict[str, float]]]] = {
+    "urls": _urls,
+    "hosts": _hosts,
+    "pages": _pages,
+}
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="skitter-scale-") as scratch:
+        print(json.dumps(asyncio.run(STORES[sys.argv[1]](Path(scratch) / "state"))))
