@@ -1,4 +1,4 @@
-"""The only place that parses, resolves, canonicalises and fingerprints a URL.
+"""The only place that parses, resolves, canonicalises and fingerprints a URL; `keys` spells out its bold half.
 
 A URL has two spellings here. What is *fetched* is the WHATWG serialisation of what the page said, without fragment,
 credentials and tracking parameters, and with nothing else changed. The *key* is what we know the page by: two
@@ -13,24 +13,19 @@ Everything runs in time linear in its input, but for the sorting of query parame
 
 import ipaddress
 import re
-from fnmatch import translate
 from functools import lru_cache
-from itertools import product
-from operator import itemgetter
-from string import ascii_letters, digits, hexdigits
 from typing import NamedTuple, TypeAlias
 
 import xxhash
 from ada_url import join_url, normalize_url
 
+from skitter import keys
 from skitter.settings import UrlsSettings
 from skitter.suffixes import suffixes
 from skitter.surt import cdx_key, reordered
 
 UrlRules = UrlsSettings
 DEFAULT_RULES = UrlRules()
-
-_KEPT, _SESSION, _TRACKING = range(3)  # the fates of a query parameter
 
 
 class Parts(NamedTuple):
@@ -75,23 +70,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _HOST_PORT = re.compile(r"[^/?#:@\s]+:[0-9]{1,5}(?=[/?#]|\Z)")
 _FOREIGN_SCHEME = re.compile(r"(?!https?:)[a-z][a-z0-9+.\-]*:", re.IGNORECASE | re.ASCII)
 _HEAD = re.compile(rf"(https?://({_HOST}){_PORT})")
-# RFC 3986 3.3: pchar and "/", without the escapes and the path parameters a key may lose.
-_CLEAN_PATH = re.compile(r"(?:/[\w\-.~!$&'()*+,=:@]+)*/?", re.ASCII)
-# RFC 3986 6.2.2: what a key spells differently in path and query. That is an escape that is broken or in lower case,
-# an escape of an unreserved character, and a character that neither a path nor a query may hold as it is.
-_ODD = re.compile(
-    r"%(?![0-9A-F]{2})(?:[0-9A-Fa-f]{2})?|%(?:2[DE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7E)"
-    r"|[^\w\-.~!$&'()*+,;=:@/?%]",
-    re.ASCII,
-)
-_CLEAN_QUERY = re.compile(r"[\w\-.~!$&'()*+,;=:@/?]*", re.ASCII)
-# The root's dot is kept behind another dot: "1.." is a name, but "1." is an IPv4 address.
-_ROOT_DOT = re.compile(r"(?<=[^./])\.(?=:|\Z)")
-_WWW = re.compile(r"(?<=://)(?:www\.)+(?=[^:]*\.)")
-_PATH_PARAM = re.compile(r";([^/;=]+)=[^/;]*")
-_DOT_SEGMENT = re.compile(r"/\.\.?(?:/|\Z)")
 _DOTS = frozenset((".", ".."))
-_SLASHES = re.compile(r"//+")
 
 
 def whatwg(href: str, base: str | None = None) -> str | None:
@@ -155,7 +134,7 @@ def link(href: str, base: str, rules: UrlRules = DEFAULT_RULES) -> tuple[str, st
     stem = site + path
     if query is None:
         return stem, stem
-    kept, known = _queries(query, _fates(rules))
+    kept, known = keys.queries(query, rules)
     return stem + kept, stem + known
 
 
@@ -273,105 +252,20 @@ def _page(base: str) -> _Page | None:
         return None
     site, path, query = pieces
     folder = path[: path.rindex("/") + 1]
-    tidy = _CLEAN_PATH.fullmatch(folder) is not None and _known_site(site, DEFAULT_RULES) == site
+    tidy = keys.CLEAN_PATH.fullmatch(folder) is not None and keys.known_site(site, DEFAULT_RULES) == site
     return _Page(site, path, query, folder, tidy)
 
 
 def _forms(site: str, path: str, query: str | None, rules: UrlRules) -> tuple[str, str]:
     """Both spellings of a URL: fetched form, key."""
-    kept, known = ("", "") if query is None else _queries(query, _fates(rules))
+    kept, known = ("", "") if query is None else keys.queries(query, rules)
     fetched = f"{site}{path}{kept}"
-    known = f"{_known_site(site, rules)}{_known_path(path, rules)}{known}"
+    known = f"{keys.known_site(site, rules)}{keys.known_path(path, rules)}{known}"
     return fetched, fetched if known == fetched else known  # one string where there is one spelling
 
 
 def _folds(rules: UrlRules) -> bool:
     return rules.fold_trailing_slash or rules.fold_www or rules.fold_scheme
-
-
-def _known_site(site: str, rules: UrlRules) -> str:
-    if site[-1] == "." or ".:" in site:
-        site = _ROOT_DOT.sub("", site)
-    if rules.fold_www:
-        site = _WWW.sub("", site)
-    if rules.fold_scheme and site.startswith("http:") and ":" not in site[5:].rpartition("]")[2]:
-        site = "https" + site[4:]
-    return site
-
-
-def _known_path(path: str, rules: UrlRules) -> str:
-    if _CLEAN_PATH.fullmatch(path) is None:
-        path = _SLASHES.sub("/", _without_session(_ODD.sub(_respell, path), rules))
-    if rules.fold_trailing_slash and len(path) > 1:
-        path = path.removesuffix("/")
-    return path
-
-
-def _without_session(path: str, rules: UrlRules) -> str:
-    """Drop `;jsessionid=…`, but never so that "..;sid=1" becomes a dot segment and the key another page's."""
-    if ";" not in path:
-        return path
-    bare = _PATH_PARAM.sub(lambda param: "" if _fates(rules)[param[1]] == _SESSION else param[0], path)
-    return path if _DOT_SEGMENT.search(bare) else bare
-
-
-class _Fates(dict[str, int]):
-    """What becomes of a parameter, by its name. The answers are remembered: a crawl meets few names, often."""
-
-    def __init__(self, rules: UrlRules) -> None:
-        super().__init__()
-        self._globs = ((_any_of(rules.tracking_params), _TRACKING), (_any_of(rules.session_params), _SESSION))
-
-    def __missing__(self, name: str) -> int:
-        fate = next((fate for globs, fate in self._globs if globs.match(name)), _KEPT)
-        if len(self) < 4096 and len(name) <= 64:  # a hostile page can neither fill nor fatten it
-            self[name] = fate
-        return fate
-
-
-_fates = lru_cache(maxsize=8)(_Fates)
-
-
-def _any_of(globs: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(map(translate, globs)) or r"(?!)", re.IGNORECASE)
-
-
-def _queries(query: str, fates: _Fates) -> tuple[str, str]:
-    """A query as fetched and as known, each with its question mark if it needs one.
-
-    The key sorts by name only: the order of equal names may mean something. Nameless parameters and the "=" before
-    an empty value mean nothing (crawler-commons drops them too).
-    """
-    odd = _CLEAN_QUERY.fullmatch(query) is None
-    pairs = query.split("&")
-    kept: list[str] = []
-    known: list[tuple[str, str]] = []
-    for pair in pairs:
-        normal = _ODD.sub(_respell, pair) if odd else pair
-        name, _, value = normal.partition("=")
-        fate = fates[name]
-        if fate != _TRACKING:
-            kept.append(pair)
-            if name and fate == _KEPT:
-                known.append((name, normal if value else name))
-    if len(known) > 1:
-        known.sort(key=itemgetter(0))
-    # An untouched query keeps even an empty "?": the fetched form changes nothing it need not.
-    fetched = query if len(kept) == len(pairs) else "&".join(kept)
-    mark = "?" if fetched or len(kept) == len(pairs) else ""
-    return mark + fetched, "?" + "&".join([pair for _, pair in known]) if known else ""
-
-
-# How it spells them: unreserved characters bare, every other escape in upper case, and a stray "%" escaped itself.
-_UNRESERVED = frozenset(ascii_letters + digits + "-._~")
-_RESPELT = {chr(code): f"%{code:02X}" for code in range(128)}
-for _escape in map("".join, product("%", hexdigits, hexdigits)):
-    _char = chr(int(_escape[1:], 16))
-    _RESPELT[_escape] = _char if _char in _UNRESERVED else _escape.upper()
-
-
-def _respell(match: re.Match[str]) -> str:
-    return _RESPELT[match[0]]
 
 
 def address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

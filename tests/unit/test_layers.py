@@ -12,7 +12,7 @@ LAYERS = (
     ("model",),
     ("ports",),
     ("settings", "events", "display", "clock"),
-    ("surt", "digest", "suffixes"),
+    ("surt", "digest", "suffixes", "keys"),
     ("urls",),
     ("robots", "seeds", "directory", "log", "process"),
     ("politeness", "scope", "permission"),
