@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,8 +30,7 @@ from skitter.ports import Mark
 
 REAL = Path("/usr/share/doc/python3.11/html")
 ROUNDS = 3
-URLS = (1_000_000, 3_000_000)  # memory per URL is the difference
-HOSTS = (200_000, 600_000)
+URLS = 3_000_000
 PAGES, LINKS, PER_HOST = 30_000, 40, 100
 NOW = 1e9
 
@@ -101,7 +101,7 @@ def _crawled(label: str, served: Callable[[], AbstractContextManager[Site]]) -> 
 def _crawl(label: str, site: Site) -> PageCost:
     with tempfile.TemporaryDirectory(prefix="skitter-scale-") as name:
         folder = Path(name)
-        order = skitter(site, folder)  # type: ignore[arg-type]  it needs no more than a Site
+        order = skitter(site, folder)  # type: ignore[arg-type]  # it needs no more than a Site
         cost = spend(order.command, order.stdin, cores()[1])
         return _weighed(label, folder / "crawl", cost)
 
@@ -140,43 +140,22 @@ def _state(folder: Path) -> int:
     return _weight(folder, "*.sst") + _weight(folder, "*.log") + _weight(folder, "*.blob")
 
 
-async def _urls(folder: Path) -> dict[str, float]:
-    """So many URLs on 20,000 hosts, all waiting."""
-    frontier, links = RocksFrontier(folder), Links(1)
+async def _filled(shape: str, folder: Path) -> dict[str, float]:
+    """So many URLs, all waiting."""
+    frontier, links = RocksFrontier(folder), Links(shape)
     await frontier.open(NOW)
     memory = []
-    for goal in URLS:
-        while (await frontier.counts()).added < goal:
+    for goal in (URLS // 3, URLS):
+        while links.made < goal:
             await frontier.add(links.new(1000), [], NOW)
         memory.append(resident(os.getpid()))
     await frontier.close(NOW)
-    few, many = URLS
     return {
-        "urls": many,
-        "disk": _state(folder) / many,
-        "memory": (memory[1] - memory[0]) / (many - few),
+        "urls": URLS,
+        "disk": _state(folder) / URLS,
+        "memory": (memory[1] - memory[0]) / (URLS - URLS // 3),  # what is there from the start does not count
         "resident_mb": memory[1] / 2**20,
     }
-
-
-async def _hosts(folder: Path) -> dict[str, float]:
-    """So many hosts with one URL each."""
-    frontier = RocksFrontier(folder)
-    await frontier.open(NOW)
-    memory, made = [], 0
-    for goal in HOSTS:
-        while made < goal:
-            await frontier.add([_home(number) for number in range(made, made + 1000)], [], NOW)
-            made += 1000
-        memory.append(resident(os.getpid()))
-    await frontier.close(NOW)
-    few, many = HOSTS
-    return {"hosts": many, "disk": _state(folder) / many, "memory": (memory[1] - memory[0]) / (many - few)}
-
-
-def _home(number: int) -> Link:
-    host = f"www.host{number}.example"
-    return Link(url=f"https://{host}/", key=f"https://{host}/", host=host, parent="https://www.host0.example/")
 
 
 async def _pages(folder: Path) -> dict[str, float]:
@@ -201,12 +180,14 @@ async def _pages(folder: Path) -> dict[str, float]:
 def _page(number: int) -> Link:
     host = f"www.host{number // PER_HOST}.example"
     url = f"https://{host}/some/section/of/the/site/article-{number}.html"
-    return Link(url=url, key=url, host=host, depth=1, score=-1.0, parent=f"https://{host}/some/section/index.html")
+    return Link(
+        url=url, key=url, host=host, depth=1, score=-1.0, parent=f"https://{host}/some/section/index.html"
+    )
 
 
 STORES: dict[str, Callable[[Path], Coroutine[Any, Any, dict[str, float]]]] = {
-    "urls": _urls,
-    "hosts": _hosts,
+    "urls": partial(_filled, "zipf"),  # on 100,000 hosts
+    "hosts": partial(_filled, "many-hosts"),  # each on a host of its own
     "pages": _pages,
 }
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from benchmarks.picture import FAINT, OURS, STYLE, WIDTH
 
-LEFT, GAP, TOP = 70, 72, 118
-PANEL, HEIGHT, ROW = 352, 150, 208
+LEFT, GAP, TOP = 70, 78, 118
+PANEL, HEIGHT, ROW = 338, 150, 208
 DARK, WARM, RULE = "#1d2433", "#c2571a", "#e4e7ec"
 DECADES = 7  # of the hosts' axis
 
@@ -62,7 +62,9 @@ def draw(runs: Sequence[Mapping[str, Any]]) -> str:
 
 def _legend(runs: Sequence[Mapping[str, Any]]) -> str:
     shrink = runs[0]["plan"]["shrink"]
-    return f"The real frontier and politeness code in virtual time; a model at 1:{shrink}, shown at full size."
+    return (
+        f"The real frontier and politeness code in virtual time; a model at 1:{shrink}, shown at full size."
+    )
 
 
 def _full(run: Mapping[str, Any]) -> dict[str, list[float]]:
@@ -80,7 +82,7 @@ def _column(run: Mapping[str, Any], left: int, queues: Axis) -> Iterator[str]:
     plan, full = run["plan"], _full(run)
     yield f'<text x="{left}" y="84" font-weight="600">{escape(plan["about"])}</text>'
     rate = Axis(1.1 * plan["capacity"], [0, 250, 500, 750, 1000])
-    hosts = Axis(10.0**DECADES, [10.0**power for power in range(1, DECADES + 1, 2)], DECADES)
+    hosts = Axis(10.0**DECADES, [10.0**power for power in range(1, DECADES, 2)], DECADES)
     needed = [plan["capacity"] * run["cycle"]] * len(full["ready"])
     panels = (
         ("requests/s", rate, [
@@ -90,7 +92,7 @@ def _column(run: Mapping[str, Any], left: int, queues: Axis) -> Iterator[str]:
         ("hosts (log)", hosts, [
             Curve("with work", full["working"], WARM),
             Curve("ready now", full["ready"], OURS),
-            Curve(f"needed for {plan['capacity']:,.0f}/s", needed, FAINT, "5 4", 1.5),
+            Curve("needed by the machine", needed, FAINT, "5 4", 1.5),
         ]),
         ("URLs waiting, millions", queues, [Curve("", [value / 1e6 for value in full["queue"]], OURS)]),
     )  # fmt: skip

@@ -123,4 +123,5 @@ class Population:
 def _size(rank: float, slow: int) -> int:
     """Pages of the host that so large a share of the hosts is larger than: the quantiles, so that chance has no part."""
     least = (SMALLEST / LARGEST) ** TAIL
-    return max(1, round(SMALLEST * (least + rank * (1 - least)) ** (-1 / TAIL) / slow))
+    pages: float = SMALLEST * (least + rank * (1 - least)) ** (-1 / TAIL)
+    return max(1, round(pages / slow))

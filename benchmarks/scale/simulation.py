@@ -88,7 +88,7 @@ class RulesKept:
         self._clock = clock
         self._values: dict[str, tuple[Any, float]] = {}
 
-    async def get_or_fetch(self, key: str, fetch: Any) -> Any:  # noqa: ANN401  as in the port
+    async def get_or_fetch(self, key: str, fetch: Any) -> Any:
         kept = self._values.get(key)
         if kept is not None and kept[1] > self._clock.time:
             return kept[0]
@@ -250,7 +250,7 @@ class Simulation:
             settings=settings,
             frontier=self._frontier,
             fetcher=self._web,
-            archive=NoArchive(),  # type: ignore[arg-type]  nothing but `pack` is called
+            archive=NoArchive(),  # type: ignore[arg-type]  # nothing but `pack` is called
             scope=scope,
             permissions=Permissions(self._frontier, RulesKept(self._clock), self._clock, "skitter"),
             links=self._links,
@@ -343,9 +343,7 @@ class Simulation:
     # -- the shard's work --------------------------------------------------------------------------------------
 
     def _work(self, now: float) -> None:
-        self._credit = min(
-            float(GROUP), self._credit + (now - self._credited) * self.plan.model_capacity
-        )
+        self._credit = min(float(GROUP), self._credit + (now - self._credited) * self.plan.model_capacity)
         self._credited = now
         self._settle(now)
         while self._credit >= 1:
