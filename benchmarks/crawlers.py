@@ -79,7 +79,7 @@ def _skitter_pages(_served: Served, folder: Path) -> set[str]:
 # ------------------------------------------------------------------------------------------------ peers
 
 
-def _peer(script: str) -> Callable[[Served, Path], Order]:
+def _peer(script: str, *, bare: bool = False) -> Callable[[Served, Path], Order]:
     def order(served: Served, folder: Path) -> Order:
         plan = {
             "seeds": served.seeds,
@@ -87,6 +87,7 @@ def _peer(script: str) -> Callable[[Served, Path], Order]:
             "connections": served.web.connections,
             "per_host": served.web.per_host or SCRAPYS_PER_HOST,
             "records": str(folder / "pages.jsonl"),
+            "bare": bare,
         }
         return Order([str(PEERS), "-m", f"benchmarks.peers.{script}"], json.dumps(plan))
 
@@ -138,6 +139,7 @@ CRAWLERS = (
         "skitter-2", "Skitter, 2 workers", _skitter(workers=2), _skitter_pages, webs=("fleet",), workers=2
     ),
     Crawler("scrapy", "Scrapy", _peer("scrapy_peer"), records, _no_peers),
+    Crawler("scrapy-bare", "Scrapy, bare", _peer("scrapy_peer", bare=True), records, _no_peers),
     Crawler("crawlee", "Crawlee", _peer("crawlee_peer"), records, _no_peers),
     Crawler("wget", "wget (keeps files, no text)", _wget, _files, _no_wget),
     Crawler("floor", "raw fetch (keeps nothing)", _floor, lambda served, _folder: set(served.pages)),

@@ -35,7 +35,9 @@ def spend(
         given.seek(0)
         began = time.perf_counter()
         # Files, not pipes: nobody has to read while the command runs, so nothing of the harness is in its way.
-        child = subprocess.Popen([*pinned, *command], stdin=given, stdout=said, stderr=subprocess.STDOUT)
+        child = subprocess.Popen(
+            [*pinned, *command], stdin=given, stdout=said, stderr=subprocess.STDOUT, env=_environment()
+        )
         with Watch(child.pid) as watch:
             # wait4 counts the command's children too, as far as it waited for them; all commands here do.
             _, status, usage = os.wait4(child.pid, 0)
@@ -48,6 +50,11 @@ def spend(
     # Not the ru_maxrss of wait4: a child's begins with that of the process that made it.
     peak = max((resident for _, resident in watch.seen), default=0)
     return Cost(seconds, usage.ru_utime + usage.ru_stime, peak / 2**20, output, watch.seen)
+
+
+def _environment() -> dict[str, str]:
+    """As users have it: their Python keeps what it has compiled."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 class Watch:

@@ -22,6 +22,7 @@ class Plan(NamedTuple):
     connections: int
     per_host: int
     records: str  # the file that gets one line of JSON per page
+    bare: bool = False  # for a framework: without its usual middlewares and exporters
 
 
 def plan() -> Plan:
@@ -38,19 +39,24 @@ class Reader:
 
     def read(self, url: str, body: bytes, encoding: str) -> list[str]:
         """Write the page's record; the answer is its new links in scope."""
+        record, fresh = self.found(url, body, encoding)
+        self._records.write(json.dumps(record) + "\n")
+        return fresh
+
+    def found(self, url: str, body: bytes, encoding: str) -> tuple[dict[str, Any], list[str]]:
+        """The page's record, and its new links in scope."""
         tree = etree.fromstring(body, etree.HTMLParser(encoding=encoding))
         hrefs = (link.get("href") for link in tree.iter("a"))
         links = [urljoin(url, href).partition("#")[0] for href in hrefs if href]
         record: dict[str, Any] = {"url": url, "title": tree.findtext(".//title"), "links": links}
         etree.strip_elements(tree, *UNREAD, with_tail=False)
         record["text"] = " ".join(" ".join(tree.find("body").itertext()).split())
-        self._records.write(json.dumps(record) + "\n")
         fresh = []
         for link in links:
             if link not in self._seen and link.split("/", 3)[2] in self._hosts:
                 self._seen.add(link)
                 fresh.append(link)
-        return fresh
+        return record, fresh
 
     def close(self) -> None:
         self._records.close()
