@@ -3,6 +3,7 @@
 import asyncio
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,20 +18,26 @@ LINKS = 20
 
 
 class Links:
-    """New links without end, on all hosts in turn; of those offered, half were offered before."""
+    """Links without end; of those offered at a time, half were offered the time before."""
 
     def __init__(self) -> None:
-        self._made = 0
+        self._made: defaultdict[str, int] = defaultdict(int)
 
-    def offered(self, count: int) -> list[Link]:
-        first = max(0, self._made - count // 2)
-        self._made = first + count
-        return [self._link(number) for number in range(first, self._made)]
+    def of_all_hosts(self, count: int) -> list[Link]:
+        return [_link(f"www.host{number % HOSTS}.example", number) for number in self._numbers("", count)]
 
-    def _link(self, number: int) -> Link:
-        host = f"www.host{number % HOSTS}.example"
-        url = f"https://{host}/some/section/of/the/site/article-{number}.html"
-        return Link(url=url, key=url, host=host, depth=number % 7, score=-float(number % 7))
+    def of_one_host(self, host: str, count: int) -> list[Link]:
+        return [_link(host, number) for number in self._numbers(host, count)]
+
+    def _numbers(self, of: str, count: int) -> range:
+        first = max(0, self._made[of] - count // 2)
+        self._made[of] = first + count
+        return range(first, first + count)
+
+
+def _link(host: str, number: int) -> Link:
+    url = f"https://{host}/some/section/of/the/site/article-{number}.html"
+    return Link(url=url, key=url, host=host, depth=number % 7, score=-float(number % 7))
 
 
 def settlement(visit: Visit, links: list[Link], now: float) -> Settlement:
@@ -64,7 +71,7 @@ def add() -> Iterator[float]:
         runner.run(frontier.open(0.0))
         try:
             while True:
-                batches = [links.offered(BATCH) for _ in range(4)]
+                batches = [links.of_all_hosts(BATCH) for _ in range(4)]
                 began = time.process_time()
                 for batch in batches:
                     runner.run(frontier.add(batch, [], 0.0))
@@ -74,13 +81,13 @@ def add() -> Iterator[float]:
 
 
 def lease_and_settle() -> Iterator[float]:
-    """A visit of every host in each round; the first round is their robots.txt files."""
+    """A visit of every host in each round, with links to its own pages; the first round is their robots.txt files."""
     links, now = Links(), 1_000_000.0
     with tempfile.TemporaryDirectory() as folder, asyncio.Runner() as runner:
         frontier = RocksFrontier(Path(folder, "state"))
         runner.run(frontier.open(now))
         try:
-            runner.run(frontier.add(links.offered(HOSTS * 40), [], now))
+            runner.run(frontier.add(links.of_all_hosts(HOSTS * 40), [], now))
             while True:
                 now += 2
                 spent, done = 0.0, 0
@@ -88,7 +95,9 @@ def lease_and_settle() -> Iterator[float]:
                     began = time.process_time()
                     visits = runner.run(frontier.lease(GROUP, now))
                     spent += time.process_time() - began
-                    found = [settlement(visit, links.offered(LINKS), now) for visit in visits]
+                    found = [
+                        settlement(visit, links.of_one_host(visit.link.host, LINKS), now) for visit in visits
+                    ]
                     began = time.process_time()
                     runner.run(frontier.settle(found, Mark("a", done), now))
                     spent += time.process_time() - began
