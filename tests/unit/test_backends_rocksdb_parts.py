@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 
 from skitter import urls
 from skitter.backends import rules
+from skitter.backends.rocksdb import twins
 from skitter.backends.rocksdb.bounded import Bounded
 from skitter.backends.rocksdb.layout import after, number8, number_of, score8, spot24, time8, time_of
+from skitter.backends.rocksdb.nearby import Nearby
+from skitter.backends.rocksdb.records import Stored, encode
 from skitter.backends.rocksdb.seen import RANKS, Same, Seen
 from skitter.backends.rocksdb.store import Batch, Store
 from skitter.backends.rocksdb.table import ABSENT, Table
 from skitter.backends.rocksdb.window import Window
-from skitter.model import Level, Place, Reason, State, Verdict
+from skitter.model import Level, Page, Place, Reason, State, Verdict
 from skitter.ports import Mark
 from skitter.testing.contracts.owner import Owner, link
 from tests.contract.grounds import RocksGround
@@ -331,6 +334,56 @@ def test_a_link_that_changed_nothing_moves_the_page_forward_once_it_waits_again(
         assert await owner.crawl() == [page, other + "b"]
 
     asyncio.run(crawl())
+
+
+# ------------------------------------------------------------------------------------------------ near pages
+
+
+def _index_some(store, nearby, dice, count):
+    """Pages with SimHashes that lie close together, so that many are near each other."""
+    batch, centres = Batch(store), [dice.getrandbits(64) for _ in range(3)]
+    for number in range(count):
+        simhash = dice.choice(centres)
+        for _ in range(dice.randint(0, 5)):
+            simhash ^= 1 << dice.randrange(64)
+        page = Page(
+            url=f"http://a.test/{number}", requested_url="", key="", host="a.test", domain="a.test", status=200,
+            fetched_at=float(dice.randint(0, 5)), digest=f"sha1:{number}", simhash=simhash,
+        )  # fmt: skip
+        id16 = number8(number) * 2
+        batch.put("pages", id16, encode(Stored(page, b"")))
+        twins.index(batch, nearby, b"a.test..", id16, page)
+    store.commit(batch)
+    return centres
+
+
+@pytest.mark.parametrize("held", [10_000, 40], ids=["all in memory", "too many for memory"])
+def test_the_nearest_page_is_the_same_whether_it_is_looked_for_in_memory_or_on_disk(store, monkeypatch, held):
+    monkeypatch.setattr("skitter.backends.rocksdb.nearby._PER_DOMAIN", held)
+    dice, nearby = random.Random(5), Nearby(store)
+    nearby.of(b"a.test..", b"a.test..0")
+    answers = 0
+    for _ in range(3):
+        for centre in _index_some(store, nearby, dice, 60):
+            for _ in range(40):
+                asked = centre ^ (1 << dice.randrange(64)) ^ (1 << dice.randrange(64))
+                on_disk = twins.find(store, None, b"a.test..", "", asked, 3)
+                assert twins.find(store, nearby, b"a.test..", "", asked, 3) == on_disk
+                answers += on_disk is not None
+        assert (nearby.of(b"a.test..", b"a.test..0") is None) == (held == 40)
+    assert answers > 100
+
+
+def test_near_pages_in_memory_are_bounded_and_read_again(store, monkeypatch):
+    monkeypatch.setattr("skitter.backends.rocksdb.nearby._IN_ALL", 100)
+    nearby = Nearby(store)
+    _index_some(store, nearby, random.Random(6), 30)
+    for number in range(50):
+        nearby.of(number8(number), number8(number) + b"0")
+        assert len(nearby._domains) <= 13
+    held = nearby.of(b"a.test..", b"a.test..0")
+    assert held is not None
+    assert held.size > 20
 
 
 # ------------------------------------------------------------------------------------------------ rules

@@ -56,6 +56,7 @@ class RocksFrontier(RocksReader):
             hand.write(None)
             undo.pop_all()
         self._shard, self._hand, self._clock = shard, hand, now
+        self._nearby = shard.nearby
         return opened
 
     async def close(self, now: float = 0.0) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from skitter import urls
 from skitter.backends.rocksdb import twins
 from skitter.backends.rocksdb.layout import WAITS, fp8, row_of
+from skitter.backends.rocksdb.nearby import Nearby
 from skitter.backends.rocksdb.records import (
     FOREIGN,
     LEVELS,
@@ -36,6 +37,7 @@ class RocksReader:
 
     def __init__(self, store: Store) -> None:
         self._reads = store
+        self._nearby: Nearby | None = None  # only the owner knows when it changes
 
     async def close(self) -> None:
         """Let go of the store."""
@@ -70,7 +72,8 @@ class RocksReader:
 
     async def twin(self, domain: str, digest: str, simhash: int | None, distance: int) -> Twin | None:
         """The page with the same digest, else the nearest."""
-        return twins.find(self._reads, fp8(domain, self._reads.secret), digest, simhash, distance)
+        dom8 = fp8(domain, self._reads.secret)
+        return twins.find(self._reads, self._nearby, dom8, digest, simhash, distance)
 
     async def urls(self) -> AsyncIterator[UrlRecord]:
         """Every URL: what is in no queue, what is in flight, what waits."""

@@ -30,6 +30,7 @@ from skitter.backends.rocksdb.layout import (
     time8,
     waits_at,
 )
+from skitter.backends.rocksdb.nearby import Nearby
 from skitter.backends.rocksdb.queue import Queue
 from skitter.backends.rocksdb.records import (
     QUEUED,
@@ -78,6 +79,7 @@ class Shard:
         self.queue = Queue(self.batch, window)
         self.agenda = Agenda(self.batch)
         self.seen = Seen(store)
+        self.nearby = Nearby(store)
         packed = store.get("default", b"ledger")
         self.ledger = decode_ledger(packed) if packed else Ledger(0, Mark(), Counts())
         self.counts = self.ledger.counts
@@ -359,7 +361,7 @@ class Shard:
         self.batch.put("pages", id16, encode((page, links)))
         rules.count_page(self.counts, state, page, 1)
         self.hosts.touch(host8, state)
-        twins.index(self.batch, fp8(page.domain, self.store.secret), id16, page)
+        twins.index(self.batch, self.nearby, fp8(page.domain, self.store.secret), id16, page)
 
     def drop_page(self, id16: bytes) -> None:
         """Forget a page."""
@@ -371,7 +373,7 @@ class Shard:
         self.batch.delete("pages", id16)
         rules.count_page(self.counts, state, page, -1)
         self.hosts.touch(host8, state)
-        twins.unindex(self.batch, fp8(page.domain, self.store.secret), id16, page)
+        twins.unindex(self.batch, self.nearby, fp8(page.domain, self.store.secret), id16, page)
 
     def pages(self) -> Iterator[tuple[bytes, Page]]:
         """Every stored page, with its id."""

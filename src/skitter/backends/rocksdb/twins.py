@@ -8,6 +8,7 @@ from itertools import islice
 
 from skitter.backends import rules
 from skitter.backends.rocksdb.layout import after, time8, time_of
+from skitter.backends.rocksdb.nearby import Nearby
 from skitter.backends.rocksdb.records import decode_stored
 from skitter.backends.rocksdb.store import Batch, Store
 from skitter.model import Page
@@ -29,7 +30,7 @@ def _by_block(dom8: bytes, block: int, simhash: bytes) -> bytes:
     return dom8 + b"0123"[block : block + 1] + simhash[6 - 2 * block : 8 - 2 * block]
 
 
-def index(batch: Batch, dom8: bytes, id16: bytes, page: Page) -> None:
+def index(batch: Batch, nearby: Nearby, dom8: bytes, id16: bytes, page: Page) -> None:
     """Later pages are compared with this one, unless an older one stands for it."""
     by_digest, by_simhash = rules.indexed(page)
     value = id16 + time8(page.fetched_at)
@@ -42,10 +43,12 @@ def index(batch: Batch, dom8: bytes, id16: bytes, page: Page) -> None:
         keys = [_by_block(dom8, block, whole) + whole for block in range(BLOCKS)]
         if batch.get("twins", keys[0]) is None:
             batch.changes["twins"].update(dict.fromkeys(keys, value))
+            nearby.add(dom8, page.simhash)
 
 
-def unindex(batch: Batch, dom8: bytes, id16: bytes, page: Page) -> None:
+def unindex(batch: Batch, nearby: Nearby, dom8: bytes, id16: bytes, page: Page) -> None:
     """Later pages are no longer compared with this one."""
+    nearby.forget(dom8)
     keys = [_by_digest(dom8, page.digest)]
     if page.simhash is not None:
         whole = page.simhash.to_bytes(8, "big")
@@ -56,16 +59,33 @@ def unindex(batch: Batch, dom8: bytes, id16: bytes, page: Page) -> None:
             batch.delete("twins", key)
 
 
-def find(store: Store, dom8: bytes, digest: str, simhash: int | None, distance: int) -> Twin | None:
-    """The page with the same digest, else the nearest, else none."""
+def find(
+    store: Store, nearby: Nearby | None, dom8: bytes, digest: str, simhash: int | None, distance: int
+) -> Twin | None:
+    """The page with the same digest, else the nearest, else none. The owner of the store has SimHashes in memory."""
     found = store.get("twins", _by_digest(dom8, digest)) if digest else None
     if found is None and simhash is not None:
-        found = _nearest(store, dom8, simhash, min(distance, FURTHEST))
+        held = None if nearby is None else nearby.of(dom8, dom8 + b"0")
+        reach = min(distance, FURTHEST)
+        if held is None:
+            found = _nearest(store, dom8, simhash, reach)
+        elif similar := held.nearest(simhash, reach):
+            found = _oldest(store, dom8, similar)
     packed = store.get("pages", found[:16]) if found is not None else None
     if packed is None:
         return None
     page = decode_stored(packed).page
     return Twin(page.url, page.fetched_at, page.digest, page.simhash, page.archive)
+
+
+def _oldest(store: Store, dom8: bytes, similar: list[int]) -> bytes | None:
+    found = []
+    for simhash in similar:
+        whole = simhash.to_bytes(8, "big")
+        value = store.get("twins", _by_block(dom8, 0, whole) + whole)
+        if value is not None:
+            found.append((time_of(value, 16), simhash, value))
+    return min(found)[2] if found else None
 
 
 def _nearest(store: Store, dom8: bytes, simhash: int, distance: int) -> bytes | None:
