@@ -12,6 +12,10 @@ from skitter.fleet.messages import Account, Carried, Carry, Ended, Line, Message
 from skitter.model import Counts
 
 
+# numpy's matrices have a thread per core, which takes 60 ms of CPU to get ready. A worker multiplies none.
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+
+
 @dataclass(eq=False)
 class Worker:
     """One process, or the next one in its place."""
@@ -35,6 +39,7 @@ class Worker:
                 [*command, str(theirs.fileno())],
                 pass_fds=(theirs.fileno(), lock),
                 stdin=subprocess.DEVNULL,
+                env=os.environ | _ONE_THREAD,
                 start_new_session=True,  # Ctrl-C is for the parent to hear
             )
         self.line = Line(*await asyncio.open_connection(sock=ours))
