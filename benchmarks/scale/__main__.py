@@ -1,7 +1,7 @@
 """The scale model: a simulated week of crawling, the costs it is multiplied with, and what comes of both in docs/scale.md.
 
 python -m benchmarks.scale                 the week at 1:2500, about a minute
-python -m benchmarks.scale --full --keep   the week at 1:400, about six minutes, into docs/
+python -m benchmarks.scale --full --keep   the week at 1:400, about eight minutes, into docs/
 python -m benchmarks.scale --costs --keep  bytes and CPU per page, URL and host, into docs/
 python -m benchmarks.scale --render        docs/scale.md and docs/scale.svg anew, from the JSON files in docs/
 """

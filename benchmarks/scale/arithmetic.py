@@ -21,6 +21,7 @@ class Inputs:
     archive: float  # kept of it
     log: float
     cpu: float  # of a page, everything on
+    polite: float  # CPU that a page costs beyond that, where hosts are many and left alone between requests
     state_page: float  # disk, of a visited URL with its page and links
     state_url: float  # disk, of a waiting URL
     state_host: float  # disk, beyond its URLs
@@ -84,6 +85,11 @@ def pages(i: Inputs) -> float:
     return GOAL.pages_bytes / i.page
 
 
+def core_hours(i: Inputs) -> float:
+    """For them."""
+    return pages(i) * (i.cpu + i.polite) / 3600
+
+
 def state(i: Inputs) -> float:
     """Bytes on disk of 10 billion waiting URLs and their hosts."""
     return GOAL.urls * i.state_url + GOAL.hosts * i.state_host
@@ -97,7 +103,7 @@ def seen(i: Inputs) -> float:
 RATE = (
     Row("hosts with work, at every moment", "R · (delay + response)", lambda i: GOAL.rate * i.cycle),
     Row("requests in flight", "R · response", lambda i: GOAL.rate * i.response),
-    Row("cores", "R · cpu", lambda i: GOAL.rate * i.cpu),
+    Row("cores", "R · (cpu + polite)", lambda i: GOAL.rate * (i.cpu + i.polite)),
     Row("bandwidth", "R · page · 8", lambda i: GOAL.rate * i.page * 8, "Mbit/s", MB),
     Row("archive and log per day", "R · 86,400 · (archive + log)", lambda i: GOAL.rate * DAY * (i.archive + i.log), "TB", TB),
     Row("page records per day", "R · 86,400 · state of a page", lambda i: GOAL.rate * DAY * i.state_page, "TB", TB),
@@ -113,12 +119,12 @@ URLS = (
 BYTES = (
     Row("pages", "B / page", pages, "billion", 1e9),
     Row("time", "pages / R", lambda i: pages(i) / GOAL.rate / DAY, "days"),
-    Row("CPU", "pages · cpu", lambda i: pages(i) * i.cpu / 3600, "core hours"),
+    Row("CPU", "pages · (cpu + polite)", core_hours, "core hours"),
     Row("archive and log", "pages · (archive + log)", lambda i: pages(i) * (i.archive + i.log), "TB", TB),
     Row("page records", "pages · state of a page", lambda i: pages(i) * i.state_page, "TB", TB),
 )
 MONEY = (
-    Row("CPU", "pages · cpu / 3600 · core hour", lambda i: pages(i) * i.cpu / 3600 * PRICES.core_hour, "$"),
+    Row("CPU", "core hours · price", lambda i: core_hours(i) * PRICES.core_hour, "$"),
     Row("memory", "memory of 10 billion URLs · time · GB hour", lambda i: seen(i) / GB * pages(i) / GOAL.rate / 3600 * PRICES.gb_hour, "$"),
     Row("traffic", "B · TB of traffic", lambda _: GOAL.pages_bytes / TB * PRICES.traffic_tb, "$"),
     Row("disk, each month", "(archive + log + page records) · TB month", lambda i: pages(i) * (i.archive + i.log + i.state_page) / TB * PRICES.disk_tb_month, "$"),
@@ -128,27 +134,25 @@ MONEY = (
 def machine_limits(i: Inputs) -> list[tuple[str, str, float, float]]:
     """What one machine can do: (of what, formula, how much, machines for the goal)."""
     m = MACHINE
-    by_cores = m.cores * m.used / i.cpu
+    by_cores = m.cores * m.used / (i.cpu + i.polite)
     by_line = m.bits * m.used / 8 / i.page
     by_memory = (m.memory * m.used - m.cores * i.memory_worker) / i.memory_url
     by_disk = m.disk * m.used / i.state_url
     days = m.disk * m.used / (GOAL.rate * (i.archive + i.log + i.state_page)) / DAY
     return [
-        ("pages/s, by its cores", "cores · used / cpu", by_cores, GOAL.rate / by_cores),
+        ("pages/s, by its cores", "cores · used / (cpu + polite)", by_cores, GOAL.rate / by_cores),
         ("pages/s, by its line", "bits · used / 8 / page", by_line, GOAL.rate / by_line),
-        ("waiting URLs, by its memory", "(memory · used − cores · worker) / memory of a URL", by_memory, GOAL.urls / by_memory),
-        ("waiting URLs, by its disk", "disk · used / state of a URL", by_disk, GOAL.urls / by_disk),
+        ("billion waiting URLs, by its memory", "(memory · used − cores · worker) / memory of a URL", by_memory / 1e9, GOAL.urls / by_memory),
+        ("billion waiting URLs, by its disk", "disk · used / state of a URL", by_disk / 1e9, GOAL.urls / by_disk),
         ("days of 1,000 pages/s on its disk", "disk · used / (R · 86,400 · bytes kept per page)", days, pages(i) / GOAL.rate / DAY / days),
     ]  # fmt: skip
 
 
 def written(value: float, unit: str = "") -> str:
     """Three digits are more than any of this deserves."""
-    if value == 0:
-        text = "0"
-    else:
-        digits = max(0, 2 - math.floor(math.log10(abs(value))))
-        text = f"{round(value, 2 - math.floor(math.log10(abs(value)))):,.{min(digits, 2) if abs(value) >= 0.01 else digits}f}"
+    places = 2 - math.floor(math.log10(abs(value))) if value else 0
+    text = f"{round(value, places):,.{max(0, places)}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
     return f"${text}" if unit == "$" else f"{text} {unit}".strip()
 
 

@@ -54,10 +54,10 @@ def week(run: Mapping[str, Any], every: int) -> show.Table:
             str(hours["hour"][n]),
             f"{hours['rate'][n] * plan['shrink']:,.0f}",
             f"{hours['predicted'][n] * plan['shrink']:,.0f}",
-            f"{hours['ready'][n] * many:,.0f}",
-            f"{hours['working'][n] * many:,.0f}",
-            f"{hours['known'][n] * many:,.0f}",
-            f"{hours['queue'][n] * plan['shrink']:,.0f}",
+            written(hours["ready"][n] * many),
+            written(hours["working"][n] * many),
+            written(hours["known"][n] * many),
+            written(hours["queue"][n] * plan["shrink"]),
             f"{hours['resident_mb'][n]:.0f}",
             f"{hours['frontier_us'][n]:.0f}",
             f"{hours['visit_us'][n]:.0f}",
@@ -70,9 +70,9 @@ def week(run: Mapping[str, Any], every: int) -> show.Table:
 def checked(run: Mapping[str, Any]) -> str:
     """What was counted and checked in a run."""
     return (
-        f"{run['requests']:,} requests in {run['cpu']:.0f} s of CPU, {run['pages']:,} pages stored, {run['urls']:,} URLs; "
+        f"The model made {run['requests']:,} requests in {run['cpu']:.0f} s of CPU, {run['pages']:,} pages stored, {run['urls']:,} URLs; "
         f"{run['too_soon']} requests too soon, {run['forbidden']} forbidden, {run['disagreements']} hours in which frontier and "
-        f"books counted differently. Against the prediction: {run['overall']:+.2%} over all, {run['worst']:.1%} of the capacity in the worst hour."
+        f"books counted differently. Against the prediction: {abs(run['overall']):.2%} off over the week, {run['worst']:.1%} of the capacity in its worst hour."
     )
 
 
@@ -94,6 +94,7 @@ def inputs(kept: Kept, whole: Mapping[str, Any] | None) -> list[Inputs]:
                 archive=page["archive"],
                 log=page["log"],
                 cpu=cpu or page["cpu"],
+                polite=_bench_polite(whole),
                 state_page=state_page,
                 state_url=stores["urls"]["disk"],
                 state_host=max(0.0, stores["hosts"]["disk"] - stores["urls"]["disk"]),
@@ -112,6 +113,12 @@ def _bench_cpu(whole: Mapping[str, Any] | None) -> float | None:
     """Seconds per page of *site*, one worker, everything on."""
     rows = whole["crawls"].get("site", ()) if whole else ()
     return next((row["cpu"] / 1000 for row in rows if row["name"] == "skitter"), None)
+
+
+def _bench_polite(whole: Mapping[str, Any] | None) -> float:
+    """Seconds per page that *wide* costs more than *site*: connections, robots.txt files, clocks."""
+    cpu, wide = _bench_cpu(whole), whole["wide"] if whole else None
+    return max(0.0, wide["cpu"] / 1000 - cpu) if cpu and wide else 0.0
 
 
 def costs_table(costs: Mapping[str, Any]) -> show.Table:
@@ -134,17 +141,18 @@ def _inputs_table(sets: Sequence[Inputs], kept: Kept, whole: Mapping[str, Any] |
     stores = kept["costs"]["stores"]
     crawl = "`benchmarks.scale --costs`, a whole crawl"
     bench = "`make bench`, *site*" if _bench_cpu(whole) else crawl
-    filled = f"`--costs`, {stores['urls']['urls']:,.0f} waiting URLs"
+    urls, hosts = (f"`--costs`, {stores[name]['urls']:,.0f} waiting URLs" for name in ("urls", "hosts"))
     rows: list[tuple[str, str, str, str, float]] = [
         ("*page*: bytes received", "page", "KB", crawl, 1e3),
         ("*cpu* of a page, everything on", "cpu", "ms", f"{bench}; {crawl}" if bench != crawl else crawl, 1e-3),
+        ("*polite*: what it costs more on many hosts with 1 s delay", "polite", "ms", "`make bench`, *wide* less *site*", 1e-3),
         ("*archive*: bytes kept in WARC files", "archive", "KB", crawl, 1e3),
         ("*log*: bytes kept in the request log", "log", "bytes", crawl, 1),
         ("*worker*: memory before URLs", "memory_worker", "MB", crawl, 1e6),
         ("*state of a page*: its record, links, duplicate index", "state_page", "bytes", f"`--costs`, {stores['pages']['pages']:,.0f} visited pages", 1),
-        ("*state of a URL* that waits", "state_url", "bytes", f"{filled} on 100,000 hosts", 1),
-        ("*state of a host*, beyond its URLs", "state_host", "bytes", f"{filled}, each on its own host", 1),
-        ("*memory of a URL*", "memory_url", "bytes", f"{filled}: what the last two thirds added", 1),
+        ("*state of a URL* that waits", "state_url", "bytes", f"{urls} on 100,000 hosts", 1),
+        ("*state of a host*, beyond its URLs", "state_host", "bytes", f"{hosts}, each on its own host", 1),
+        ("*memory of a URL*", "memory_url", "bytes", f"{urls}: what the last two thirds added", 1),
         ("*memory of a host*, beyond its URLs", "memory_host", "bytes", "the same, each on its own host", 1),
         ("*delay + response* of a host", "cycle", "s", _of_hosts(), 1),
         ("*bits* by which a URL is known in memory", "fingerprint_bits", "", "`backends/rocksdb/table.py`", 1),
@@ -222,8 +230,8 @@ def _short(sets: Sequence[Inputs], kept: Kept) -> str:
         f"""**Politeness decides.** {GOAL.rate:,.0f} pages/s at one request per second and host need
         **{written(GOAL.rate * small.cycle)} hosts with work at every moment**, whatever the machine. {few["plan"]["hosts"]:,} hosts of all
         sizes keep that up for {_full_hours(few)} hours of the simulated week, and end it at {written(last)} pages/s.""",
-        f"""**{GOAL.rate:,.0f} pages/s** are {written(GOAL.rate * small.cpu)} cores on pages of {small.page / 1e3:.0f} KB and
-        {written(GOAL.rate * large.cpu)} on pages of {large.page / 1e3:.0f} KB: {_machines_for(cores)}.""",
+        f"""**{GOAL.rate:,.0f} pages/s** are {written(GOAL.rate * (small.cpu + small.polite))} cores on pages of {small.page / 1e3:.0f} KB and
+        {written(GOAL.rate * (large.cpu + large.polite))} on pages of {large.page / 1e3:.0f} KB: {_machines_for(cores)}.""",
         f"""**{GOAL.urls / 1e9:.0f} billion URLs** are {written(arithmetic.seen(small) / GB)} GB of memory and
         {written(arithmetic.state(small) / TB)} TB of disk before a page is fetched, and {written(GOAL.urls / GOAL.rate / 86400)} days at
         that rate: {_machines_for(max(memory, disk))}, for their {"memory" if memory > disk else "disk"}.""",
@@ -247,7 +255,7 @@ def _full_hours(run: Mapping[str, Any]) -> int:
 def _weeks(kept: Kept) -> str:
     parts = ["![Rate, hosts and queue over a simulated week](scale.svg)"]
     for run in kept["runs"]:
-        parts.append(f"**{run['plan']['about']}** {checked(run)}")
+        parts.append(f"**{run['plan']['about']}.** {checked(run)}")
         parts.append(show.as_markdown(week(run, every=24)))
     return "\n\n".join(parts)
 

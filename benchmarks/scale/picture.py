@@ -92,7 +92,7 @@ def _column(run: Mapping[str, Any], left: int, queues: Axis) -> Iterator[str]:
         ("hosts (log)", hosts, [
             Curve("with work", full["working"], WARM),
             Curve("ready now", full["ready"], OURS),
-            Curve("needed by the machine", needed, FAINT, "5 4", 1.5),
+            Curve("needed", needed, FAINT, "5 4", 1.5),
         ]),
         ("URLs waiting, millions", queues, [Curve("", [value / 1e6 for value in full["queue"]], OURS)]),
     )  # fmt: skip

@@ -131,6 +131,7 @@ ROUND = Inputs(
     archive=5_000,
     log=200,
     cpu=0.001,
+    polite=0.001,
     state_page=1_000,
     state_url=100,
     state_host=500,
@@ -150,7 +151,7 @@ def values(rows: tuple[arithmetic.Row, ...]) -> dict[str, float]:
 def test_the_arithmetic_by_hand():
     rate, urls, whole = values(arithmetic.RATE), values(arithmetic.URLS), values(arithmetic.BYTES)
     assert rate["hosts with work, at every moment"] == 1250
-    assert rate["cores"] == pytest.approx(1)
+    assert rate["cores"] == pytest.approx(2)
     assert rate["bandwidth"] == pytest.approx(160)
     assert rate["archive and log per day"] == pytest.approx(86.4e6 * 5200 / TB)
     assert urls["disk, all waiting"] == pytest.approx(1 + 0.05)
@@ -158,12 +159,12 @@ def test_the_arithmetic_by_hand():
     assert urls["time to visit them"] == pytest.approx(115.74, rel=1e-4)
     assert urls["URLs mistaken for another"] == pytest.approx(1e20 / 128 / 2**57)
     assert whole["pages"] == pytest.approx(5)
-    assert whole["CPU"] == pytest.approx(5e6 / 3600)
-    assert values(arithmetic.MONEY)["CPU"] == pytest.approx(5e6 / 3600 * 0.04)
+    assert whole["CPU"] == pytest.approx(1e7 / 3600)
+    assert values(arithmetic.MONEY)["CPU"] == pytest.approx(1e7 / 3600 * 0.04)
     limits = {name: (much, machines) for name, _, much, machines in arithmetic.machine_limits(ROUND)}
-    assert limits["pages/s, by its cores"] == pytest.approx((11_200, 1 / 11.2))
+    assert limits["pages/s, by its cores"] == pytest.approx((5_600, 1 / 5.6))
     by_memory = (64 * GB * 0.7 - 16 * 100e6) / 10
-    assert limits["waiting URLs, by its memory"] == pytest.approx((by_memory, 1e10 / by_memory))
+    assert limits["billion waiting URLs, by its memory"] == pytest.approx((by_memory / 1e9, 1e10 / by_memory))
 
 
 @pytest.mark.parametrize(
