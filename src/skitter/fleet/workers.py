@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from skitter.fleet.messages import Account, Carried, Carry, Ended, Line, Message, Start
 from skitter.model import Counts
 
-
 # numpy's matrices have a thread per core, which takes 60 ms of CPU to get ready. A worker multiplies none.
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 
