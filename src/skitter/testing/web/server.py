@@ -2,8 +2,9 @@
 
 It is written on a bare asyncio protocol, because it has to be faster than what it tests: the common answer is one look-up
 and one write. Everything slow, endless or broken is played step by step in a task of its own. The write buffer's high
-water mark is zero, so the transport hands bytes to the kernel at once and says when the rest has followed: that is the
-moment the log calls the end of a response.
+water mark is zero, so the transport hands bytes to the kernel at once and says when the rest has followed. The log calls
+it the end of a response when its last byte was handed over; the clock is read before that, not after, because the client
+may have the answer and be off before a busy machine comes back to us.
 """
 
 import asyncio
@@ -163,6 +164,7 @@ class Connection(asyncio.Protocol):
         self._request: Request | None = None
         self._close = False
         self._drained: Callable[[], None] | None = None
+        self._handed_over = 0.0  # when the last bytes were
         self._task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -195,7 +197,7 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """The last byte so far was handed to the kernel."""
         if self._drained is not None:
-            drained, self._drained = self._drained, None
+            drained, self._drained, self._handed_over = self._drained, None, time.time()
             drained()
 
     def _begin(self, head: bytes) -> None:
@@ -227,14 +229,15 @@ class Connection(asyncio.Protocol):
         if desk.latency:
             steps = (Pause(desk.latency), *steps)
         if len(steps) == 1 and isinstance(steps[0], bytes):
-            self._transport.write(steps[0])
-            self._after_write(self._finish)
+            self._write(steps[0], self._finish)
         else:
             self._task = asyncio.get_running_loop().create_task(self._play(steps))
             desk.tasks.add(self._task)
             self._task.add_done_callback(desk.tasks.discard)
 
-    def _after_write(self, then: Callable[[], None]) -> None:
+    def _write(self, data: bytes, then: Callable[[], None]) -> None:
+        self._handed_over = time.time()
+        self._transport.write(data)
         if self._transport.get_write_buffer_size() == 0:
             then()
         else:
@@ -255,9 +258,8 @@ class Connection(asyncio.Protocol):
         self._finish()
 
     async def _send(self, data: bytes) -> None:
-        self._transport.write(data)
         drained = asyncio.Event()
-        self._after_write(drained.set)
+        self._write(data, drained.set)
         await drained.wait()
 
     def _finish(self, *, whole: bool = True) -> None:
@@ -265,7 +267,7 @@ class Connection(asyncio.Protocol):
         if request is None:
             return
         self._request = None
-        request.end = time.time()
+        request.end = self._handed_over if whole else time.time()
         request.whole = whole
         desk = self._desk
         desk.in_flight[request.host] -= 1
