@@ -29,7 +29,7 @@ from skitter.events import (
 )
 from skitter.model import Counts, Link, Place, Purpose, Reason, Settlement, Visit
 from skitter.ports import Mark
-from skitter.visit import Finished, Stations, make
+from skitter.visit import Finished, Stations, complete, make
 
 _SHORTEST_NAP = 0.001  # seconds: whatever the frontier says is due, never spin
 
@@ -208,9 +208,11 @@ class Shard:
         for finished in group:
             self._log_request(finished.settlement)
         self._events.flush()  # a request is in the log before its visit is settled
-        places = iter(await at.archive.append([finished.packed for finished in group if finished.packed]))
+        completed, packs = await complete(group, at)
+        places = iter(await at.archive.append([packed for packed in packs if packed]))
         settlements = [
-            _placed(finished, next(places)) if finished.packed else finished.settlement for finished in group
+            _placed(settlement, next(places)) if packed else settlement
+            for settlement, packed in zip(completed, packs, strict=True)
         ]
         for settlement in settlements:
             if settlement.visit.link.seed:  # only where a seed's redirect leads is a seed, too
@@ -295,8 +297,7 @@ class Shard:
         )
 
 
-def _placed(finished: Finished, place: Place) -> Settlement:
-    settlement = finished.settlement
+def _placed(settlement: Settlement, place: Place) -> Settlement:
     if settlement.page is None:
         return settlement
     return replace(settlement, page=replace(settlement.page, archive=place))

@@ -1,6 +1,7 @@
 """One visit, end to end: what it returns for each kind of outcome, and that it writes nothing."""
 
 from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,7 +23,7 @@ from skitter.model import (
     Visit,
 )
 from skitter.testing.clock import EPOCH, VirtualClock, run_virtual
-from skitter.visit import exchange_of, header, make, status_of
+from skitter.visit import complete, exchange_of, header, make, status_of
 from tests.crawl.virtual import Answer, VirtualCrawl, html, moved, settings_with, web
 
 A, B = "http://a.test", "http://b.test"
@@ -50,7 +51,12 @@ class Ground:
 
     def visit(self, link, **fields):
         leased = Visit(link, **{"attempt": 1, "leased_at": self.clock.now()} | fields)
-        return run_virtual(make(leased, self.at), self.clock)
+        return run_virtual(self._made(leased), self.clock)
+
+    async def _made(self, leased):
+        """A visit and its last stations, as a group of one."""
+        settlements, packs = await complete([await make(leased, self.at)], self.at)
+        return SimpleNamespace(settlement=settlements[0], packed=packs[0])
 
     def robots(self, url=f"{A}/robots.txt", origin=A, **fields):
         return self.make(url, purpose=Purpose.ROBOTS, origin=origin, **fields)
@@ -155,6 +161,20 @@ def test_a_near_duplicate_names_its_twin_and_is_stored_whole(tmp_path):
     ground.make(f"{A}/1")
     page = ground.make(f"{A}/2").settlement.page
     assert (page.duplicate_of, page.identical) == (f"{A}/1", False)
+
+
+def test_duplicates_inside_one_group_are_found_too(tmp_path):
+    ground = Ground(tmp_path, {f"{A}/{number}": Answer(body=TEXT) for number in (1, 2, 3)})
+
+    async def main():
+        links = [Link(url=f"{A}/{n}", key=f"{A}/{n}", host="a.test") for n in (1, 2, 3)]
+        visits = [Visit(link, attempt=1, leased_at=ground.clock.now()) for link in links]
+        group = [await make(visit, ground.at) for visit in visits]
+        return await complete(group, ground.at)
+
+    settlements, packs = run_virtual(main(), ground.clock)
+    assert [settlement.page.duplicate_of for settlement in settlements] == ["", f"{A}/1", f"{A}/1"]
+    assert [b"WARC-Type: revisit" in packed.records[packed.main] for packed in packs] == [False, True, True]
 
 
 def test_error_pages_are_nobodys_duplicates(tmp_path):
