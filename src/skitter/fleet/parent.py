@@ -156,7 +156,9 @@ class Fleet:
         self._halt()
 
     def stop_at_once(self) -> None:
-        """Break off what is in flight. It is safe all the same."""
+        """Break off what is in flight. It is safe all the same. Who says it twice does not wait for seeds either."""
+        if self._at_once:
+            self._sowing = None
         self._at_once = True
         self.stop()
 
@@ -202,8 +204,9 @@ class Fleet:
             )
 
     def _break(self, problem: str) -> None:
-        """Nothing can go on. Let the others save what they have."""
+        """Nothing can go on. Let the others save what they have, and do not wait for seeds that nobody may take."""
         self._broken = self._broken or StateError(problem)
+        self._sowing = None
         self.stop(Stop.INTERRUPTED)
 
     def _halt(self) -> None:
