@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.webs import Served
+from skitter.settings import FetchSettings
 
 SCRAPYS_PER_HOST = 8  # its default; Crawlee has no such limit, Skitter's default is 1
 PEERS = Path(".venv-bench/bin/python")
+KEPT_CONNECTIONS = FetchSettings().keep_connections  # more hosts than that are worth a setting
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ def skitter(served: Served, folder: Path, *, near: bool = True, workers: int = 1
     command += [f"--concurrency={web.connections}", "--set", f"dedup.near={str(near).lower()}"]
     command += [f"--per-host={web.per_host}"] if web.per_host else []
     command += [f"--max-time={time}"] if time else []
+    command += [f"--set=fetch.keep_connections={web.hosts}"] if web.hosts > KEPT_CONNECTIONS else []
     return Order(command, "\n".join(served.seeds))
 
 

@@ -187,7 +187,7 @@ class FetchSettings:
     max_headers: Bytes = setting(Bytes(256 * 2**10), "largest header block")
     max_in_flight: Bytes = setting(Bytes(256 * 2**20), "all bodies in flight together")
     max_redirects: int = setting(10, "redirects followed from one link")
-    keep_connections: int = setting(256, "idle connections kept open for the next polite visit")
+    keep_connections: int = setting(1024, "idle connections kept open for the next polite visit")
     allow_private: tuple[str, ...] = setting(
         (), "networks (CIDR) that are not public and may be visited all the same"
     )
