@@ -1,4 +1,4 @@
-"""The durable frontier, small: `python -m benchmarks.frontier` is the long version, which shows that size does not matter."""
+"""The durable frontier, small: `python -m benchmarks.frontier` is the long version, which shows what size costs."""
 
 import asyncio
 import tempfile
@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.frontier import settlement
 from skitter.backends.rocksdb import RocksFrontier
-from skitter.model import Exchange, Link, Page, Purpose, RobotsCopy, Settlement, State, Verdict, Visit
+from skitter.model import Link, Purpose
 from skitter.ports import Mark
 
 HOSTS = 200
@@ -38,30 +39,6 @@ class Links:
 def _link(host: str, number: int) -> Link:
     url = f"https://{host}/some/section/of/the/site/article-{number}.html"
     return Link(url=url, key=url, host=host, depth=number % 7, score=-float(number % 7))
-
-
-def settlement(visit: Visit, links: list[Link], now: float) -> Settlement:
-    link = visit.link
-    verdict = Verdict(state=State.CRAWLED, host_free=now + 1, host_delay=1.0)
-    exchange = Exchange(link.url, "192.0.2.1", now, now, b"GET", b"head", b"body")
-    if link.purpose is Purpose.ROBOTS:
-        copy = RobotsCopy(origin=link.origin, status=200, access="all", expires=now + 1e6)
-        return Settlement(visit=visit, verdict=verdict, robots=copy, exchange=exchange)
-    page = Page(
-        url=link.url,
-        requested_url=link.url,
-        key=link.key,
-        host=link.host,
-        domain=link.host.removeprefix("www."),
-        status=200,
-        fetched_at=now,
-        depth=link.depth,
-        headers=[("content-type", "text/html; charset=utf-8"), ("server", "made-up")],
-        title="The title of an article of usual length",
-        digest=f"sha1:{hash(link.key):x}",
-        simhash=hash(link.key) & (2**64 - 1),
-    )
-    return Settlement(visit=visit, verdict=verdict, page=page, links=links, exchange=exchange, status=200)
 
 
 def add() -> Iterator[float]:

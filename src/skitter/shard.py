@@ -60,9 +60,8 @@ class Shard:
         self._events = events
         self._directory = directory
         self._limits = at.settings.crawl
-        self._open: dict[
-            int, Visit
-        ] = {}  # visits that are leased and not settled, by the identity of the permission
+        # Visits that are leased and not settled, by the identity of the permission.
+        self._open: dict[int, Visit] = {}
         self._finished: deque[Finished] = deque()
         self._stopping = False
         self._lease_again = asyncio.Event()
@@ -87,13 +86,12 @@ class Shard:
             self._events.emit(SetAside(visit.link.url, reason))
         self.counts = await at.frontier.counts()
 
-    async def add(self, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]] = ()) -> int:
-        """Take links in, safe from `kill -9`; says how many were new. Seeds among them are measured into the scope."""
+    async def add(self, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]] = ()) -> None:
+        """Take links in, safe from `kill -9`. Seeds among them are measured into the scope."""
         self._take_into_scope([link for link in links if link.seed])
-        new = await self._at.frontier.add(links, refused, self._at.clock.now())
+        await self._at.frontier.add(links, refused, self._at.clock.now())
         self.counts = await self._at.frontier.counts()
         self._lease_again.set()
-        return new
 
     async def synced(self) -> None:
         """Return when all that was taken in so far would survive a loss of power. Idle shards do not make one wait."""

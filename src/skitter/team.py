@@ -23,6 +23,7 @@ from skitter.shard import Shard
 from skitter.visit import Shared
 
 _SEED_BATCH = 1000
+_SOON = 0.01  # seconds
 
 
 class Team:
@@ -202,7 +203,8 @@ class Team:
     def allow_pages(self, number: int) -> None:
         """So many pages may be stored in all, by order of the parent."""
         self.max_pages = number
-        self.go_on()
+        for shard in self.shards.values():
+            shard.wake()
 
     def idle(self) -> None:
         """A shard has nothing to do: perhaps all of them."""
@@ -235,8 +237,8 @@ class Team:
             elif not self.in_flight and await self.nothing_due():
                 if not (await self.fresh_counts()).outbox:
                     self.stop(Stop.DONE)
-                else:
-                    await asyncio.sleep(0.01)
+                else:  # links are under way between two shards; the owner says when they are safe, in a moment
+                    await asyncio.sleep(_SOON)
                     self._look.set()
 
     async def _take_care(self) -> None:

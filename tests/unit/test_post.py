@@ -107,8 +107,9 @@ def test_what_was_not_acknowledged_is_sent_again_by_the_next_run():
         second = asyncio.ensure_future(Post(frontier, SHARDS, again.deliver).run())
         await until(lambda: sum(len(batch) for _, batch in again.came) == 5)
         second.cancel()
+        return {link.url for _, batch in again.came for link in batch}
 
-    asyncio.run(main())
+    assert asyncio.run(main()) == {link.url for link in foreign(5)}
 
 
 def test_a_slow_owner_does_not_fill_the_memory(monkeypatch):

@@ -59,7 +59,7 @@ class Table:
         return ABSENT
 
     def setdefault(self, fingerprint: int, rank: int) -> int:
-        """The rank, or ABSENT, and then it has this one from now on."""
+        """The rank, or ABSENT, and then it has this one from now on. `find` written out, to spare the call."""
         part = fingerprint & 0xFF
         view, word = self._views[part], fingerprint >> 16 or 1
         slot = (fingerprint >> 32) * self._homes[part] >> 32
