@@ -26,8 +26,9 @@ crawl: $(READY)  ## crawl a real site: make crawl URL=https://example.org [ARGS=
 test: $(READY)  ## run the test suite
 	$(BIN)/pytest -q -m 'not soak'
 
-soak: $(READY)  ## the long versions: a hundred kills, a hundred thousand pages
+soak: $(READY)  ## the long versions: hundreds of kills, a hundred thousand pages, ten million URLs, ten polite minutes
 	$(BIN)/pytest -q -s -m soak
+	$(BIN)/python -m benchmarks.frontier --urls 1000000 10000000
 
 bench: $(READY) $(PEERS)  ## measure whole crawls beside Scrapy, Crawlee and wget, and the blocks they are made of
 	$(BIN)/python -m benchmarks $(ARGS)
