@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from skitter.settings import SECTIONS, Settings, SettingsError
+from skitter.settings.engines import SECRETS
 from skitter.settings.values import KEYS, convert, from_text, show
 
 PREFIX = "SKITTER_"
@@ -20,8 +21,9 @@ PREFIX = "SKITTER_"
 # Variables that begin like ours and are none: the place of the conformance cases, and what Kubernetes sets in every
 # container for a service whose name begins with "skitter" (kubernetes.io, "Service: environment variables").
 _NOT_SETTINGS = re.compile(
-    r"SKITTER_(CONFORMANCE|(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_(TCP|UDP|SCTP).*)?))\Z"
+    r"SKITTER_(CONFORMANCE|TEST_.*|SERVICES_.*|(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_(TCP|UDP|SCTP).*)?))\Z"
 )
+_SECRETS = frozenset(SECRETS.values())
 _TOML_POSITION = re.compile(
     r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)\Z", re.DOTALL
 )
@@ -38,7 +40,7 @@ def load(
     if path is not None:
         values.update(_from_file(path))
     for variable, text in sorted(environ.items()):
-        if variable.startswith(PREFIX) and not _NOT_SETTINGS.match(variable):
+        if variable.startswith(PREFIX) and variable not in _SECRETS and not _NOT_SETTINGS.match(variable):
             dotted = _dotted(variable)
             values[dotted] = _value(variable, dotted, text)
     for dotted, value in overrides.items():
@@ -82,6 +84,10 @@ def _consistent(settings: Settings) -> None:
     if settings.fetch.max_body > settings.fetch.max_in_flight:
         raise SettingsError(
             "fetch.max_body is larger than fetch.max_in_flight, so such a body could never be fetched; raise max_in_flight"
+        )
+    if settings.cluster.renew * 2 > settings.cluster.lease:
+        raise SettingsError(
+            "cluster.renew is more than half of cluster.lease, so one lost sign of life would cost a shard; make it shorter"
         )
 
 

@@ -45,11 +45,24 @@ RANGES: Mapping[str, Range] = {
             "crawl.max_bytes",
             "crawl.concurrency",
             "crawl.commit_visits",
+            "postgres.connections",
+            "kafka.partitions",
+            "kafka.replication",
+            "search.bulk",
         ),
         _POSITIVE,
     ),
     **dict.fromkeys(
-        ("fetch.deadline", "fetch.connect_timeout", "fetch.idle_timeout", "crawl.max_time"),
+        (
+            "fetch.deadline",
+            "fetch.connect_timeout",
+            "fetch.idle_timeout",
+            "crawl.max_time",
+            "cluster.lease",
+            "cluster.renew",
+            "postgres.timeout",
+            "s3.segment_time",
+        ),
         Range(0.001, why="nothing is done in no time"),
     ),
     "crawl.workers": Range(0, 256, "0 is one per core, and 256 are plenty for one machine"),
@@ -169,7 +182,42 @@ def _host_pattern(value: str) -> None:
         )
 
 
+def _address(value: str) -> None:
+    host, _, port = value.rpartition(":")
+    if (
+        not host
+        or "@" in value
+        or "/" in value
+        or not (port.isascii() and port.isdigit() and 0 < int(port) < 65536)
+    ):
+        raise SettingsError(
+            f"{value!r} is not HOST:PORT; write for example 10.0.0.7:5432; secrets do not belong here"
+        )
+
+
+def _web_address(value: str) -> None:
+    if value and not re.fullmatch(r"https?://[^\s/@?#]+(?::\d+)?/?", value):
+        raise SettingsError(f"{value!r} is not http(s)://HOST:PORT; secrets do not belong here")
+
+
+def _crawl_name(value: str) -> None:
+    """It becomes a schema of PostgreSQL (63 bytes) and a prefix of Redis keys and Kafka groups."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", value):
+        raise SettingsError(
+            f"{value!r} is not a name; write lower-case letters, digits and _, as in my_crawl"
+        )
+
+
 RULES: Mapping[str, Callable[[str], object]] = {
+    "cluster.size": _one_of("none", "redis", "full"),
+    "cluster.name": _crawl_name,
+    "redis.addresses": _address,
+    "postgres.addresses": _address,
+    "kafka.addresses": _address,
+    "kafka.mechanism": _one_of("", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+    "s3.endpoint": _web_address,
+    "s3.layout": _one_of("segments", "pages"),
+    "search.addresses": _web_address,
     "scope.kind": _one_of("page", "prefix", "host", "domain", "any"),
     "scope.hosts": _host_pattern,
     "scope.include": _pattern,

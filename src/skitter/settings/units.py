@@ -1,0 +1,39 @@
+"""What a setting is made of: durations and sizes with their units, and a default with its help."""
+
+import dataclasses
+import re
+from typing import Any, NewType
+
+Seconds = NewType("Seconds", float)
+Bytes = NewType("Bytes", int)
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?\Z")
+_DURATION_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, None: 1}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]i?)?B?\Z")
+_SIZE_UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_SIZE_UNITS |= {"ki": 2**10, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+
+
+class SettingsError(ValueError):
+    """A setting is unknown or has a value that does not fit. The message says where and what to write instead."""
+
+
+def seconds(text: str | float) -> Seconds:
+    """'1s', '1.5m', '24h', '250ms' or a plain number of seconds."""
+    match = _DURATION.match(str(text).strip())
+    if match is None:
+        raise SettingsError(f"{text!r} is not a duration; write for example 1s, 5m, 24h or 250ms")
+    return Seconds(float(match[1]) * _DURATION_UNITS[match[2]])
+
+
+def size(text: str | int) -> Bytes:
+    """'10MiB', '500kB' or a plain number of bytes."""
+    match = _SIZE.match(str(text).strip())
+    if match is None:
+        raise SettingsError(f"{text!r} is not a size; write for example 10MiB, 500kB or 1024")
+    return Bytes(int(float(match[1]) * _SIZE_UNITS[match[2] or ""]))
+
+
+def setting(default: Any, doc: str) -> Any:  # noqa: ANN401  dataclass fields are typed by their annotation
+    """A default and its help, in one line."""
+    return dataclasses.field(default=default, metadata={"doc": doc})
