@@ -9,7 +9,8 @@ from skitter import seeds, urls
 from skitter.compose import Crawl, open_reader, opened
 from skitter.directory import CrawlDirectory
 from skitter.events import Event, Events
-from skitter.fleet.parent import WORKER, assembled
+from skitter.fleet.parent import assembled
+from skitter.fleet.processes import COMMAND
 from skitter.model import Page, UrlRecord
 from skitter.process import run
 from skitter.report import Report
@@ -78,7 +79,7 @@ def crawl_with(
     path: Path,
     starts: list[str],
     settings: Settings,
-    command: Sequence[str] = WORKER,
+    command: Sequence[str] = COMMAND,
 ) -> Crawled:
     """The same by a fleet of so many workers, which are processes of their own."""
     heard: list[Event] = []

@@ -9,7 +9,6 @@ there. When the parent dies, its workers save what they have and go.
 import asyncio
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -36,6 +35,7 @@ from skitter.fleet.messages import (
     Seeds,
     Start,
 )
+from skitter.fleet.processes import COMMAND, can_fork
 from skitter.fleet.rounds import Round, finished, shares
 from skitter.fleet.workers import Carrier, Worker
 from skitter.model import Counts, Link, Stop
@@ -45,7 +45,6 @@ from skitter.report import TOP_HOSTS, WARNINGS, Report, Run, added_up, total
 from skitter.seeds import BadSeed
 from skitter.settings import Settings
 
-WORKER = (sys.executable, "-m", "skitter.worker")
 _ROUND_EVERY = 0.25  # seconds between two questions while there is work
 _SOON = 0.01  # … and when somebody says that there is none
 _DEATHS = 10  # without getting anywhere: then a worker is not started again
@@ -60,7 +59,7 @@ def assembled(
     settings: Settings,
     events: Events,
     *,
-    command: Sequence[str] = WORKER,
+    command: Sequence[str] = COMMAND,
     tell_requests: bool = False,
 ) -> Iterator["Fleet"]:
     """Take a crawl directory, new or old, for a fleet of as many workers as the settings say; one per core, if not."""
@@ -76,7 +75,7 @@ def assembled(
                 f"{path} has {settings.crawl.shards} shards, so no more than {workers} workers can share it"
             )
             events.emit(Warned(text))
-        yield Fleet(
+        fleet = Fleet(
             directory,
             settings,
             events,
@@ -85,6 +84,14 @@ def assembled(
             command=command,
             tell_requests=tell_requests,
         )
+        if command is COMMAND and can_fork():
+            for worker in fleet.workers:
+                worker.fork(lock)
+        try:
+            yield fleet
+        finally:
+            for worker in fleet.workers:
+                worker.forgo()
 
 
 def cores() -> int:
@@ -103,7 +110,7 @@ class Fleet:
         *,
         lock: int,
         workers: int,
-        command: Sequence[str] = WORKER,
+        command: Sequence[str] = COMMAND,
         tell_requests: bool = False,
     ) -> None:
         """`lock` is the descriptor that holds the directory; workers keep it too."""

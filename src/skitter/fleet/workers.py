@@ -4,15 +4,12 @@ import asyncio
 import os
 import signal
 import socket
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from skitter.fleet.messages import Account, Carried, Carry, Ended, Line, Message, Start
+from skitter.fleet.processes import Child, executed, forked
 from skitter.model import Counts
-
-# numpy's matrices have a thread per core, which takes 60 ms of CPU to get ready. A worker multiplies none.
-_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 
 
 @dataclass(eq=False)
@@ -21,7 +18,8 @@ class Worker:
 
     number: int
     shards: Sequence[int]
-    process: subprocess.Popen[bytes] | None = None
+    process: Child | None = None
+    unborn: socket.socket | None = None  # our end of the line to a process that waits for its orders
     line: Line | None = None
     ready: bool = False
     account: Account | None = None
@@ -30,17 +28,27 @@ class Worker:
     had: int | None = None  # pages, when it was first opened
     deaths: int = 0  # in a row, without getting anywhere
 
-    async def start(self, command: Sequence[str], lock: int, orders: Start) -> None:
-        """Start the process. It holds the lock of the crawl directory, too."""
+    def fork(self, lock: int) -> None:
+        """Start the first process, before there are threads or an event loop. It waits for its orders."""
         ours, theirs = socket.socketpair()
         with theirs:
-            self.process = subprocess.Popen(  # noqa: ASYNC220, S603  it takes milliseconds, and the command is ours
-                [*command, str(theirs.fileno())],
-                pass_fds=(theirs.fileno(), lock),
-                stdin=subprocess.DEVNULL,
-                env=os.environ | _ONE_THREAD,
-                start_new_session=True,  # Ctrl-C is for the parent to hear
-            )
+            self.process = forked(theirs.fileno(), lock)
+        self.unborn = ours
+
+    def forgo(self) -> None:
+        """There are no orders after all: the process goes when it hears nobody."""
+        if self.unborn is not None and self.process is not None:
+            self.unborn.close()
+            self.process.wait()
+            self.unborn = None
+
+    async def start(self, command: Sequence[str], lock: int, orders: Start) -> None:
+        """Start a process, unless the first is there already. It holds the lock of the crawl directory, too."""
+        ours, self.unborn = self.unborn, None
+        if ours is None:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                self.process = executed(command, theirs.fileno(), lock)
         self.line = Line(*await asyncio.open_connection(sock=ours))
         self.line.say(orders)
 
