@@ -1,11 +1,13 @@
 """One visit, end to end. Read this first.
 
-    permission -> robots and budget -> fetch -> verdict -> parse -> page -> duplicate? -> links -> settlement
+    permission -> robots and budget -> fetch -> verdict | parse -> page -> links -> duplicate? -> settlement
 
 A visit never writes anything: it returns its settlement and its archive records, and the shard's one committer
-makes them durable together. The failures of the web are outcomes; only a parser may raise, and that costs one page.
+makes them durable together. `make` goes as far as the network is needed; behind the bar, `complete` takes a whole group of
+visits through each station in a row. The failures of the web are outcomes; only a parser may raise, and that costs one page.
 """
 
+import asyncio
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -43,12 +45,15 @@ from skitter.settings import Settings
 # A robots.txt that moved is asked for from the start if its next hop has brought nothing for so long. Hops come before
 # pages; but thousands of names may send us to the same host, which answers one after the other.
 _HOP_PATIENCE = 3600.0
+_LONG = 0.05  # seconds that a group may keep the event loop waiting
 
 
 class Finished(Struct, frozen=True):
-    """A visit that is over but not durable yet: what to settle, and whether its answer is archived first."""
+    """A visit that is over but not durable yet: what to settle, the answer if it is still to be read, and whether it is
+    archived first."""
 
     settlement: Settlement
+    unread: Fetched | None = None
     archived: bool = False
 
 
@@ -94,16 +99,14 @@ async def make(visit: Visit, at: Stations) -> Finished:
     owed = politeness.owed(robots_txt.rules, at.settings.politeness)
     verdict = schedule.verdict(visit, outcome, owed, at.settings, at.clock.now(), at.jitter())
     at.links.visited(visit.link)
-    match outcome:
-        case Fetched() if verdict.state is State.CRAWLED:
-            return _store_page(visit, outcome, verdict, at)
-        case Redirected():
-            return _follow(visit, outcome, verdict, at)
-        case _:
-            settlement = Settlement(
-                visit=visit, verdict=verdict, exchange=exchange_of(outcome), status=status_of(outcome)
-            )
-            return Finished(settlement)
+    if isinstance(outcome, Redirected):
+        return _follow(visit, outcome, verdict, at)
+    settlement = Settlement(
+        visit=visit, verdict=verdict, exchange=exchange_of(outcome), status=status_of(outcome)
+    )
+    if isinstance(outcome, Fetched) and verdict.state is State.CRAWLED:
+        return Finished(settlement, unread=outcome)
+    return Finished(settlement)
 
 
 def _postponed(visit: Visit, until: float) -> Finished:
@@ -119,32 +122,25 @@ def _postponed(visit: Visit, until: float) -> Finished:
 # ------------------------------------------------------------------------------------------------ a page
 
 
-def _store_page(visit: Visit, fetched: Fetched, verdict: Verdict, at: Stations) -> Finished:
-    """Parse, and judge the links."""
-    link = visit.link
+def _opened(finished: Finished, at: Stations) -> Finished:
+    """Parse the answer, if there is one to be read, and judge its links."""
+    fetched, settlement = finished.unread, finished.settlement
+    if fetched is None:
+        return finished
+    visit, verdict = settlement.visit, settlement.verdict
     at.frontier.in_hand(visit)  # from here to the next line but one, bytes from outside meet code in C
-    document = _read(link, fetched, at)
+    document = _read(visit.link, fetched, at)
     at.frontier.in_hand(None)
     if isinstance(document, Failed):
         failed = schedule.verdict(
             visit, document, verdict.host_delay or 0.0, at.settings, at.clock.now(), 0.0
         )
-        return Finished(
-            Settlement(visit=visit, verdict=failed, exchange=fetched.exchange, status=fetched.status)
-        )
+        return Finished(replace(settlement, verdict=failed))
 
     # What an error page links to is its template; the page it stands for does not exist.
-    wanted, refused = at.links.found(link, document) if fetched.status < 400 else ([], [])
-    settlement = Settlement(
-        visit=visit,
-        verdict=verdict,
-        page=_page(link, fetched, document, len(wanted) + len(refused)),
-        links=wanted,
-        refused=refused,
-        exchange=fetched.exchange,
-        status=fetched.status,
-    )
-    return Finished(settlement, archived=True)
+    wanted, refused = at.links.found(visit.link, document) if fetched.status < 400 else ([], [])
+    page = _page(visit.link, fetched, document, len(wanted) + len(refused))
+    return Finished(replace(settlement, page=page, links=wanted, refused=refused), archived=True)
 
 
 def _read(link: Link, fetched: Fetched, at: Stations) -> Document | Failed:
@@ -190,11 +186,12 @@ def _page(link: Link, fetched: Fetched, document: Document, links_count: int) ->
 
 
 async def complete(group: Sequence[Finished], at: Stations) -> tuple[list[Settlement], list[Packed | None]]:
-    """The last stations: which page does a page repeat, and what is written of it?
+    """The last stations: what does an answer say, which page does it repeat, and what is written of it?
 
     A group passes each of them in a row. With all the rest of a visit in between they would find the processor's caches
-    cold every time, and cost twice as much.
+    cold every time, and cost up to twice as much.
     """
+    group = await _all_opened(group, at)
     near, min_words = at.settings.dedup.near, at.settings.dedup.min_words
     pages = [finished.settlement.page for finished in group]
     simhashes = [dedup.simhash(page.text, min_words) if near and page else None for page in pages]
@@ -213,6 +210,18 @@ async def complete(group: Sequence[Finished], at: Stations) -> tuple[list[Settle
         for finished, (page, _) in zip(group, compared, strict=True)
     ]
     return settlements, packs
+
+
+async def _all_opened(group: Sequence[Finished], at: Stations) -> list[Finished]:
+    """Every answer read. Large ones take long: then the loop gets a turn in between, and the parent hears from us."""
+    opened = []
+    had_a_turn = at.clock.monotonic()
+    for finished in group:
+        opened.append(_opened(finished, at))
+        if at.clock.monotonic() > had_a_turn + _LONG:
+            await asyncio.sleep(0)
+            had_a_turn = at.clock.monotonic()
+    return opened
 
 
 async def _compared(page: Page, simhash: int | None, at: Stations) -> tuple[Page, Twin | None]:
