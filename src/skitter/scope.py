@@ -38,6 +38,7 @@ class Scope:
         self._include = _any_of(settings.include)
         self._exclude = _any_of(settings.exclude)
         self._host_patterns = re.compile("|".join(map(translate, settings.hosts))) if settings.hosts else None
+        self._has_patterns = bool(settings.include or settings.exclude or settings.hosts)
         self._skipped = frozenset(ending.lower().lstrip(".") for ending in settings.skip_extensions)
         self._inside = self._inside_rule(settings.kind)
         for root in roots:
@@ -60,12 +61,13 @@ class Scope:
 
     def refusal(self, url: str, depth: int) -> Reason | None:
         """Why a link found on a page is not wanted; None when it is."""
+        path = _path(url)
         return (
             self._too_deep(depth)
             or self._inside(url)
-            or self._unmatched(url)
-            or self._file_type(url)
-            or trap(url, self._settings, self._year)
+            or (self._unmatched(url) if self._has_patterns else None)
+            or self._file_type(path)
+            or _trap(url, path, self._settings, self._year)
         )
 
     def seed_refusal(self, url: str) -> Reason | None:
@@ -128,12 +130,10 @@ class Scope:
             return Reason("scope.exclude", f"matches {match.re.pattern!r} of scope.exclude")
         return None
 
-    def _file_type(self, url: str) -> Reason | None:
-        path = _path(url)
-        name = path[path.rfind("/") + 1 :]
-        _, dot, ending = name.rpartition(".")
-        if dot and ending.lower() in self._skipped:
-            return Reason("scope.extension", f".{ending.lower()} is one of scope.skip_extensions")
+    def _file_type(self, path: str) -> Reason | None:
+        dot = path.rfind(".")
+        if dot > path.rfind("/") and (ending := path[dot + 1 :].lower()) in self._skipped:
+            return Reason("scope.extension", f".{ending} is one of scope.skip_extensions")
         return None
 
 
@@ -142,9 +142,12 @@ class Scope:
 
 def trap(url: str, settings: ScopeSettings, year: int) -> Reason | None:
     """Why a URL looks as if it were generated without end; None when it does not."""
+    return _trap(url, _path(url), settings, year)
+
+
+def _trap(url: str, path: str, settings: ScopeSettings, year: int) -> Reason | None:
     if len(url) > settings.max_url_length:
         return Reason("trap.length", f"{len(url)} characters, more than scope.max_url_length")
-    path = _path(url)
     segments = path.count("/")
     if segments > settings.max_path_segments:
         return Reason("trap.depth", f"{segments} path segments, more than scope.max_path_segments")
@@ -154,12 +157,11 @@ def trap(url: str, settings: ScopeSettings, year: int) -> Reason | None:
         return Reason(
             "trap.repeat", f"path segments stand {settings.max_segment_repeats} times in a row or more"
         )
-    query = url.partition("?")[2]
-    if query and (reason := _query_trap(query, settings)):
+    if "?" in url and (reason := _query_trap(url.partition("?")[2], settings)):
         return reason
     if settings.session_in_path and ("(" in path or "id" in path.lower()) and _SESSION.search(path):
         return Reason("trap.session", "a session id is part of the path")
-    return _calendar_trap(url, settings, year)
+    return _calendar_trap(url[url.find("/", 8) :], settings, year)
 
 
 def repeats(segments: list[str], times: int) -> bool:
@@ -175,6 +177,8 @@ def repeats(segments: list[str], times: int) -> bool:
 
 
 def _query_trap(query: str, settings: ScopeSettings) -> Reason | None:
+    if not query:
+        return None
     if len(query) > settings.max_query_length:
         return Reason("trap.query", f"a query of {len(query)} characters, more than scope.max_query_length")
     params = query.count("&") + query.count(";") + 1
@@ -183,8 +187,9 @@ def _query_trap(query: str, settings: ScopeSettings) -> Reason | None:
     return None
 
 
-def _calendar_trap(url: str, settings: ScopeSettings, year: int) -> Reason | None:
-    for match in (_DATE.search(url), _YEAR.search(url) if "=" in url else None):
+def _calendar_trap(target: str, settings: ScopeSettings, year: int) -> Reason | None:
+    """Path and query alone: an address such as 127.0.10.1:2031/1 is no date."""
+    for match in (_DATE.search(target), _YEAR.search(target) if "=" in target else None):
         if match and not year - _PAST_YEARS <= int(match[1][:5]) <= year + settings.calendar_years:
             return Reason("trap.calendar", f"the year {match[1][:5]} is too far away (scope.calendar_years)")
     return None
