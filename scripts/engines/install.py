@@ -1,0 +1,101 @@
+"""Getting what an engine is made of, by the ordinary client of each ecosystem: apt, Maven, Go.
+
+Downloads land in the cache under a name with their version, complete or not at all. From there they are linked into the
+private directory, because the engines' user may not be allowed to look into the cache (root's home is closed).
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from .place import Place, Trouble, tail
+
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>skitter</groupId> <artifactId>services</artifactId> <version>1</version> <packaging>pom</packaging>
+  <dependencies>{dependencies}
+  </dependencies>
+</project>
+"""
+DEPENDENCY = """
+    <dependency> <groupId>{}</groupId> <artifactId>{}</artifactId> <version>{}</version> </dependency>"""
+
+
+def need(program: str, package: str, hint: str = "") -> str:
+    """The path of a program; from its Debian package when it is missing and we may install packages."""
+    found = shutil.which(program)
+    if found is None and package:
+        apt(package)
+        found = shutil.which(program)
+    if found is None:
+        raise Trouble(f"{program} is missing: install {hint or package}")
+    return found
+
+
+def apt(*packages: str) -> None:
+    """Install system packages when we are root and this is a Debian; otherwise say which ones are wanted."""
+    wanted = " ".join(packages)
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise Trouble(f"install {wanted} (as root: apt-get install {wanted})")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    call(["apt-get", "update", "-qq"], environment)
+    call(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages], environment)
+
+
+def fetched(place: Place, name: str, fetch: Callable[[Path], None]) -> Path:
+    """The files of this name in the private directory: linked from the cache, which is filled first if need be."""
+    kept, used, partial = place.cache / name, place.directory / "opt" / name, place.directory / "opt" / f"{name}.part"
+    if used.exists():
+        return used
+    with place.alone(place.cache):
+        if not kept.exists():
+            with tempfile.TemporaryDirectory(dir=place.cache) as unfinished:
+                fetch(Path(unfinished) / "files")
+                (Path(unfinished) / "files").rename(kept)
+    shutil.rmtree(partial, ignore_errors=True)
+    shutil.copytree(kept, partial, copy_function=link_or_copy)
+    partial.rename(used)
+    return used
+
+
+def link_or_copy(source: str, target: str) -> None:
+    """Another name for the same file where that is possible: nothing to copy, nothing to store."""
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy(source, target)
+
+
+def maven(artifacts: Sequence[tuple[str, str, str]]) -> Callable[[Path], None]:
+    """Fetch these artifacts with everything that they need at run time, jar by jar."""
+
+    def fetch(target: Path) -> None:
+        need("java", "default-jre-headless")
+        program = need("mvn", "maven")
+        pom = target.parent / "pom.xml"
+        pom.write_text(POM.format(dependencies="".join(DEPENDENCY.format(*artifact) for artifact in artifacts)))
+        goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={target}"]
+        call([program, "-q", "-B", "-f", str(pom), *goal], dict(os.environ))
+
+    return fetch
+
+
+def go(module: str) -> Callable[[Path], None]:
+    """Build a Go program at the version that the module path names."""
+
+    def fetch(target: Path) -> None:
+        program = need("go", "", hint="Go 1.24 or newer (go.dev; distributions are often behind)")
+        target.mkdir()
+        call([program, "install", module], {**os.environ, "GOBIN": str(target)})
+
+    return fetch
+
+
+def call(command: Sequence[str], environment: dict[str, str]) -> None:
+    """Run an installer; only its failure is worth words."""
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Trouble(f"{Path(command[0]).name} failed: {tail(done.stdout + done.stderr, 5)}")
