@@ -19,7 +19,7 @@ from typing import TypeVar
 from .engine import Engine
 from .kafka import Kafka
 from .opensearch import OpenSearch
-from .place import PROJECT, Place, Trouble, check_reachable, find_place, is_free, tail, write_env
+from .place import PROJECT, EngineError, Place, check_reachable, find_place, is_free, tail, write_env
 from .postgres import Postgres
 from .processes import Process, family, kill, launch, recall, stop, until
 from .redis import Redis
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         check_reachable(place)
         with place.alone(place.directory):
             return VERBS[options.verb](place, [ENGINES[name](place) for name in names])
-    except Trouble as trouble:
+    except EngineError as trouble:
         print(trouble, file=sys.stderr)
         return 1
 
@@ -89,7 +89,7 @@ def attempt(engines: Sequence[Engine], act: Callable[[Engine], T]) -> list[T]:
     for engine in engines:
         try:
             done.append(act(engine))
-        except Trouble as trouble:
+        except EngineError as trouble:
             print(f"{engine.name}: {trouble}", file=sys.stderr)
     return done
 
@@ -109,8 +109,14 @@ def start(place: Place, engine: Engine) -> Start:
     if process is not None and process.state is not None:
         thaw_one(process)
         return Start(engine, process, since)
+    if process is not None:
+        until(
+            lambda: process.buried, 10
+        )  # PostgreSQL will not start while its predecessor's number is in use
     if taken := [port for port in engine.ports.values() if not is_free(port)]:
-        raise Trouble(f"port {taken[0]} is taken by another process; end it, or remove {place.directory}/ports.json")
+        raise EngineError(
+            f"port {taken[0]} is taken by another process; end it, or remove {place.directory}/ports.json"
+        )
     return Start(engine, launch(place, engine.command(), engine.home, engine.variables()), since)
 
 
@@ -128,7 +134,10 @@ def await_answers(pending: Sequence[Start]) -> int:
                 waiting.remove(each)
                 log = each.engine.home / "log"
                 what = f"does not answer after {PATIENCE:.0f} s" if alive else "ended at once"
-                print(f"{each.engine.name} {what}: {tail(log.read_text(errors='replace'), 8)} (all of it: {log})", file=sys.stderr)
+                print(
+                    f"{each.engine.name} {what}: {tail(log.read_text(errors='replace'), 8)} (all of it: {log})",
+                    file=sys.stderr,
+                )
         time.sleep(0.05)
     return answering
 
@@ -197,7 +206,7 @@ def freeze(_: Place, engines: Sequence[Engine]) -> int:
         for member in family(head):
             member.signal(signal.SIGSTOP)
         if not until(lambda head=head: all(member.state in ("T", None) for member in family(head)), 30):  # type: ignore[misc]
-            raise Trouble(f"{engine.name} could not be frozen")
+            raise EngineError(f"{engine.name} could not be frozen")
         print(f"{engine.name:<11}frozen")
     return 0
 
@@ -220,7 +229,7 @@ def running(engine: Engine) -> Process:
     """The engine's process, which must be there."""
     process = recall(engine.home / "pid")
     if process is None or process.state is None:
-        raise Trouble(f"{engine.name} is not running: scripts/services up {engine.name}")
+        raise EngineError(f"{engine.name} is not running: scripts/services up {engine.name}")
     return process
 
 

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from .place import Place, Trouble, tail
+from .place import EngineError, Place, tail
 
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -31,7 +31,7 @@ def need(program: str, package: str, hint: str = "") -> str:
         apt(package)
         found = shutil.which(program)
     if found is None:
-        raise Trouble(f"{program} is missing: install {hint or package}")
+        raise EngineError(f"{program} is missing: install {hint or package}")
     return found
 
 
@@ -39,7 +39,7 @@ def apt(*packages: str) -> None:
     """Install system packages when we are root and this is a Debian; otherwise say which ones are wanted."""
     wanted = " ".join(packages)
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise Trouble(f"install {wanted} (as root: apt-get install {wanted})")
+        raise EngineError(f"install {wanted} (as root: apt-get install {wanted})")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     call(["apt-get", "update", "-qq"], environment)
     call(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages], environment)
@@ -47,7 +47,11 @@ def apt(*packages: str) -> None:
 
 def fetched(place: Place, name: str, fetch: Callable[[Path], None]) -> Path:
     """The files of this name in the private directory: linked from the cache, which is filled first if need be."""
-    kept, used, partial = place.cache / name, place.directory / "opt" / name, place.directory / "opt" / f"{name}.part"
+    kept, used, partial = (
+        place.cache / name,
+        place.directory / "opt" / name,
+        place.directory / "opt" / f"{name}.part",
+    )
     if used.exists():
         return used
     with place.alone(place.cache):
@@ -76,7 +80,9 @@ def maven(artifacts: Sequence[tuple[str, str, str]]) -> Callable[[Path], None]:
         need("java", "default-jre-headless")
         program = need("mvn", "maven")
         pom = target.parent / "pom.xml"
-        pom.write_text(POM.format(dependencies="".join(DEPENDENCY.format(*artifact) for artifact in artifacts)))
+        pom.write_text(
+            POM.format(dependencies="".join(DEPENDENCY.format(*artifact) for artifact in artifacts))
+        )
         goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={target}"]
         call([program, "-q", "-B", "-f", str(pom), *goal], dict(os.environ))
 
@@ -98,4 +104,4 @@ def call(command: Sequence[str], environment: dict[str, str]) -> None:
     """Run an installer; only its failure is worth words."""
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise Trouble(f"{Path(command[0]).name} failed: {tail(done.stdout + done.stderr, 5)}")
+        raise EngineError(f"{Path(command[0]).name} failed: {tail(done.stdout + done.stderr, 5)}")

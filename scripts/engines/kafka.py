@@ -67,7 +67,18 @@ class Kafka(Engine):
         self.properties = self.write("server.properties", text)
         if not (self.data / "meta.properties").exists():
             cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            self.place.run([*self.java(), "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self.properties)], self.home)
+            self.place.run(
+                [
+                    *self.java(),
+                    "kafka.tools.StorageTool",
+                    "format",
+                    "-t",
+                    cluster,
+                    "-c",
+                    str(self.properties),
+                ],
+                self.home,
+            )
 
     def java(self) -> list[str]:
         """The virtual machine with Kafka's jars."""
@@ -83,7 +94,10 @@ class Kafka(Engine):
         """Metadata names a broker: before it is registered and unfenced the list is empty, and topics cannot be made."""
         # Request header v1 (key 3, version 1, correlation id, no client id) and an empty list of topics.
         request = struct.pack(">hhihi", 3, 1, 7, -1, 0)
-        with socket.create_connection((LOOPBACK, self.port), timeout=5) as connection, connection.makefile("rb") as answer:
+        with (
+            socket.create_connection((LOOPBACK, self.port), timeout=5) as connection,
+            connection.makefile("rb") as answer,
+        ):
             connection.sendall(struct.pack(">i", len(request)) + request)
             head = answer.read(12)  # size, correlation id, number of brokers
         return len(head) == 12 and struct.unpack(">iii", head)[1:] == (7, 1)

@@ -52,7 +52,14 @@ class OpenSearch(Engine):
             "baseHttpPort": self.port - 1, "clusterName": "skitter",
         }  # fmt: skip
         # JNA unpacks its library into the temporary directory, which must be ours.
-        machine = ["java", "-Xmx512m", "-XX:-UsePerfData", f"-Djava.io.tmpdir={self.home}", "-cp", f"{self.libraries}/*"]
+        machine = [
+            "java",
+            "-Xmx512m",
+            "-XX:-UsePerfData",
+            f"-Djava.io.tmpdir={self.home}",
+            "-cp",
+            f"{self.libraries}/*",
+        ]
         words = [word for key, value in options.items() for word in (f"-{key}", str(value))]
         return [*machine, "org.codelibs.opensearch.runner.OpenSearchRunner", *words]
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 PROJECT = Path(__file__).resolve().parents[2]
 LOOPBACK = "127.0.0.1"
@@ -25,7 +26,7 @@ LOOPBACK = "127.0.0.1"
 PORTS = range(20000, 30000)
 
 
-class Trouble(Exception):
+class EngineError(Exception):
     """An engine cannot be had; the text says why and what to do."""
 
 
@@ -56,15 +57,21 @@ class Place:
             os.chown(path, entry.pw_uid, entry.pw_gid)
 
     def run(self, command: Sequence[str], home: Path) -> str:
-        """Run a tool as the engines' user; its output, or Trouble with its last words."""
+        """Run a tool as the engines' user; its output, or EngineError with its last words."""
         done = subprocess.run(
-            command, cwd=home, env=self.variables(home), text=True, capture_output=True, check=False, **self.identity()
+            command,
+            cwd=home,
+            env=self.variables(home),
+            text=True,
+            capture_output=True,
+            check=False,
+            **self.identity(),
         )
         if done.returncode != 0:
-            raise Trouble(f"{Path(command[0]).name}: {tail(done.stdout + done.stderr, 5)}")
-        return done.stdout
+            raise EngineError(f"{Path(command[0]).name}: {tail(done.stdout + done.stderr, 5)}")
+        return str(done.stdout)
 
-    def identity(self) -> dict[str, "int | list[int]"]:
+    def identity(self) -> dict[str, Any]:
         """The arguments that make `subprocess` drop root's rights."""
         if self.user is None:
             return {}
@@ -73,7 +80,12 @@ class Place:
 
     def variables(self, home: Path) -> dict[str, str]:
         """The environment of an engine: nothing of ours but the way to find programs."""
-        return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), "LC_ALL": "C.UTF-8", "TMPDIR": str(home)}
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(home),
+            "LC_ALL": "C.UTF-8",
+            "TMPDIR": str(home),
+        }
 
     def ports(self, name: str, purposes: Sequence[str], choices: Sequence[int] = PORTS) -> dict[str, int]:
         """The ports of an engine: what it had before, or free ones that are remembered from now on."""
@@ -112,10 +124,16 @@ def check_reachable(place: Place) -> None:
     """The engines' user must be able to come to the directory; a project in root's home hides it."""
     place.directory.mkdir(parents=True, exist_ok=True)
     reached = subprocess.run(
-        ["test", "-x", str(place.directory)], cwd="/", check=False, stderr=subprocess.DEVNULL, **place.identity()
+        ["test", "-x", str(place.directory)],
+        cwd="/",
+        check=False,
+        stderr=subprocess.DEVNULL,
+        **place.identity(),
     )
     if reached.returncode != 0:
-        raise Trouble(f"{place.directory} cannot be reached by the user {place.user}; set SKITTER_SERVICES_DIR to a directory that can")
+        raise EngineError(
+            f"{place.directory} cannot be reached by the user {place.user}; set SKITTER_SERVICES_DIR to a directory that can"
+        )
 
 
 def is_free(port: int) -> bool:
@@ -135,7 +153,7 @@ def free_port(choices: Sequence[int], taken: set[int]) -> int:
     for port in random.sample(choices, len(choices)):
         if port not in taken and is_free(port):
             return port
-    raise Trouble(f"no free port between {min(choices)} and {max(choices)}")
+    raise EngineError(f"no free port between {min(choices)} and {max(choices)}")
 
 
 def write_env(path: Path, settings: Mapping[str, str]) -> None:

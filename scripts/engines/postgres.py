@@ -5,7 +5,7 @@ from pathlib import Path
 
 from .engine import Engine
 from .install import apt
-from .place import LOOPBACK, Trouble
+from .place import LOOPBACK, EngineError
 
 OLDEST = 15
 
@@ -23,7 +23,7 @@ class Postgres(Engine):
         found = {int(path.parent.name): path for path in Path("/usr/lib/postgresql").glob("[0-9]*/bin")}
         usable = [major for major in found if major >= OLDEST and (found[major] / "initdb").exists()]
         if not usable:
-            raise Trouble(f"PostgreSQL {OLDEST} or newer is missing")
+            raise EngineError(f"PostgreSQL {OLDEST} or newer is missing")
         return found[min(usable)]  # the oldest that we support shows the most
 
     @property
@@ -40,7 +40,7 @@ class Postgres(Engine):
         """The package, then a cluster."""
         try:
             programs = self.programs
-        except Trouble:
+        except EngineError:
             apt("postgresql")
             programs = self.programs
         if not (self.data / "PG_VERSION").exists():
@@ -49,13 +49,21 @@ class Postgres(Engine):
 
     def command(self) -> list[str]:
         """The server in the foreground: `pg_ctl` would leave us without its process id."""
-        options = {"port": self.port, "listen_addresses": LOOPBACK, "unix_socket_directories": "", "max_connections": 200}
+        options = {
+            "port": self.port,
+            "listen_addresses": LOOPBACK,
+            "unix_socket_directories": "",
+            "max_connections": 200,
+        }
         pairs = [word for key, value in options.items() for word in ("-c", f"{key}={value}")]
         return [str(self.programs / "postgres"), "-D", str(self.data), *pairs]
 
     def answers(self) -> bool:
         """SELECT 1; while it recovers after a kill it refuses."""
         try:
-            return self.place.run([str(self.programs / "psql"), "-XAtc", "SELECT 1", self.address], self.home) == "1\n"
-        except Trouble:
+            return (
+                self.place.run([str(self.programs / "psql"), "-XAtc", "SELECT 1", self.address], self.home)
+                == "1\n"
+            )
+        except EngineError:
             return False

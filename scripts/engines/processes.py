@@ -12,6 +12,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,12 @@ class Process:
         return fields[0]
 
     @property
+    def buried(self) -> bool:
+        """Whether even its number is free: a zombie is still there for those who only ask whether the number exists."""
+        fields = stat_of(self.pid)
+        return fields is None or int(fields[19]) != self.started
+
+    @property
     def memory(self) -> int:
         """Resident bytes of the process and of what it started."""
         return sum(int((stat_of(each.pid) or ["0"] * 22)[21]) * PAGE for each in family(self))
@@ -44,10 +51,8 @@ class Process:
     def signal(self, number: signal.Signals) -> None:
         """Send a signal, if the process is still the one that was meant."""
         if self.state is not None:
-            try:
+            with suppress(ProcessLookupError):  # it may end between the look and the signal
                 os.kill(self.pid, number)
-            except ProcessLookupError:
-                pass  # it ended between the look and the signal
 
 
 def stat_of(pid: int) -> list[str] | None:

@@ -35,7 +35,10 @@ class Redis(Engine):
             "port": self.port, "bind": LOOPBACK, "dir": self.data, "appendonly": "yes", "save": "",
             "maxmemory-policy": "noeviction", "daemonize": "no",
         }  # fmt: skip
-        return ["redis-server", *(word for key, value in options.items() for word in (f"--{key}", str(value)))]
+        return [
+            "redis-server",
+            *(word for key, value in options.items() for word in (f"--{key}", str(value))),
+        ]
 
     def answers(self) -> bool:
         """PING; while it loads its file it answers -LOADING."""
