@@ -6,10 +6,10 @@ READY  := $(VENV)/ready
 PEERS  := .venv-bench/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check crawl bench soak docs format clean
+.PHONY: help demo test check services services-down services-status crawl bench soak docs format clean
 
 help:  ## show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 $(READY): pyproject.toml constraints.txt
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
@@ -23,7 +23,16 @@ crawl: $(READY)  ## crawl a real site: make crawl URL=https://example.org [ARGS=
 	@test -n "$(URL)" || { echo 'which site? make crawl URL=https://example.org' >&2; exit 2; }
 	@$(BIN)/skitter crawl $(URL) $(ARGS)
 
-test: $(READY)  ## run the test suite
+services:  ## install and start PostgreSQL, Redis, Kafka, OpenSearch and S3 on loopback, for the tests
+	@scripts/services up
+
+services-down:  ## stop them; their data stays in .services
+	@scripts/services down
+
+services-status:  ## which of them are up, where, with how much memory
+	@scripts/services status
+
+test: $(READY)  ## run the test suite, on real engines where `make services` started them
 	$(BIN)/pytest -q -m 'not soak'
 
 soak: $(READY)  ## the long versions: hundreds of kills, a hundred thousand pages, ten million URLs, ten polite minutes
@@ -52,4 +61,5 @@ format: $(READY)  ## format and mend what can be mended
 	$(BIN)/ruff check --fix .
 
 clean:  ## remove the environment and everything made by the other verbs
-	rm -rf $(VENV) .venv-bench demo bench-out .pytest_cache .mypy_cache .ruff_cache
+	@test ! -d .services || scripts/services down
+	rm -rf .services $(VENV) .venv-bench demo bench-out .pytest_cache .mypy_cache .ruff_cache

@@ -3,7 +3,7 @@
 Examples:
   scripts/services up                  every engine; those that are up already are left alone
   scripts/services up redis postgres   only these
-  scripts/services kill kafka          as if its machine lost power; `up kafka` brings it back with its data
+  scripts/services kill kafka          kill -9; `up kafka` brings it back with its data
   scripts/services freeze redis        it keeps its connections and says nothing more, until `thaw redis`
 """
 

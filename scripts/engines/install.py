@@ -93,7 +93,7 @@ def go(module: str) -> Callable[[Path], None]:
     """Build a Go program at the version that the module path names."""
 
     def fetch(target: Path) -> None:
-        program = need("go", "", hint="Go 1.24 or newer (go.dev; distributions are often behind)")
+        program = need("go", "", hint="Go 1.25 or newer (go.dev; distributions are often behind)")
         target.mkdir()
         call([program, "install", module], {**os.environ, "GOBIN": str(target)})
 

@@ -36,6 +36,9 @@ num.partitions=1
 auto.create.topics.enable=false
 # Tests wait for rebalances; nobody else joins later.
 group.initial.rebalance.delay.ms=0
+# A killed broker is believed alive for this long, and its successor waits outside (by default 9 seconds).
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
 # Small enough that a test sees retention and deletion work on whole segments.
 log.segment.bytes=16777216
 """
@@ -50,7 +53,7 @@ class Kafka(Engine):
     """One broker; every topic has one replica."""
 
     name = "kafka"
-    about = "Apache Kafka: events and pages for those who read along"
+    about = "Apache Kafka, one broker"
     purposes = ("broker", "controller")
     version = VERSION
 

@@ -31,7 +31,7 @@ class OpenSearch(Engine):
     """One node that is cluster manager and data node."""
 
     name = "opensearch"
-    about = "OpenSearch: the index of crawled pages"
+    about = "OpenSearch, one node, plain HTTP"
     purposes = ("http", "transport")
     # The runner looks for a free port itself and gives up above 9299.
     choices = range(9201, 9299)

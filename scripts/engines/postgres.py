@@ -14,7 +14,7 @@ class Postgres(Engine):
     """One server that trusts whoever reaches loopback, with fsync on as in production."""
 
     name = "postgres"
-    about = "PostgreSQL: leases, assignments, settlements"
+    about = "PostgreSQL of the distribution, fsync on"
     politely = signal.SIGINT  # "fast": ends the sessions; SIGTERM would wait for them
 
     @property

@@ -11,7 +11,7 @@ class Redis(Engine):
     """One server that writes every change to its log before it answers, and never forgets to make room."""
 
     name = "redis"
-    about = "Redis: politeness shared by all workers, Bloom filters"
+    about = "Redis, append-only, evicts nothing"
 
     @property
     def version(self) -> str:

@@ -14,7 +14,7 @@ class S3(Engine):
     """Buckets are directories, objects are files with their metadata in extended attributes."""
 
     name = "s3"
-    about = "S3 (Versity gateway): archives and pages as objects"
+    about = "S3 by the Versity gateway"
     version = VERSION
 
     def install(self) -> None:
