@@ -162,9 +162,12 @@ def down(place: Place, engines: Sequence[Engine]) -> int:
         process = recall(note)
         if process is None:
             continue
+        dead = process.state is None
         gently = stop(process, engine.politely, patience=30)
         note.unlink()
-        print(f"{engine.name:<11}{'stopped' if gently else 'did not stop in 30 s: killed'}")
+        print(
+            f"{engine.name:<11}{'was dead already' if dead else 'stopped' if gently else 'did not stop in 30 s: killed'}"
+        )
     write_addresses(place)
     return 0
 

@@ -98,7 +98,9 @@ def recall(path: Path) -> Process | None:
 
 
 def launch(place: Place, command: Sequence[str], home: Path, extra: Mapping[str, str]) -> Process:
-    """Start an engine in a session of its own, its words in its log."""
+    """Start an engine in a session of its own, its words in its log. The log before it is kept too."""
+    if (home / "log").exists():
+        (home / "log").replace(home / "log.before")
     with (home / "log").open("ab") as log:
         # Not waited for: it outlives us, and init takes it over.
         child = subprocess.Popen(
