@@ -7,7 +7,7 @@
         kill("postgres"); start("postgres")    # comes back on the same port, with its data
 
 `make services` starts them and writes their addresses to `.services/env`. A variable like SKITTER_TEST_POSTGRES in the
-environment names another server instead; that one is used, but never killed. With SKITTER_REQUIRE_ENGINES=1 (as in CI) a
+environment names another server instead; that one is used, but never killed. With SKITTER_TEST_REQUIRE=1 (as in CI) a
 missing engine is a failure.
 """
 
@@ -96,7 +96,7 @@ def engine(name: str) -> Engine:
         return found
     missing = "was not started" if found is None else f"does not answer at {found.address}"
     reason = f"{name} {missing}: make services"
-    if os.environ.get("SKITTER_REQUIRE_ENGINES"):
+    if os.environ.get("SKITTER_TEST_REQUIRE"):
         pytest.fail(reason)
     pytest.skip(reason)
 

@@ -215,10 +215,10 @@ def test_the_environment_names_an_engine_before_the_file_does():
 def test_a_missing_engine_skips_with_the_reason_and_fails_where_it_is_required(monkeypatch, tmp_path):
     monkeypatch.setenv("SKITTER_SERVICES_DIR", str(tmp_path))
     monkeypatch.delenv("SKITTER_TEST_REDIS", raising=False)
-    monkeypatch.delenv("SKITTER_REQUIRE_ENGINES", raising=False)
+    monkeypatch.delenv("SKITTER_TEST_REQUIRE", raising=False)
     with pytest.raises(pytest.skip.Exception, match="redis was not started: make services"):
         engines.engine("redis")
-    monkeypatch.setenv("SKITTER_REQUIRE_ENGINES", "1")
+    monkeypatch.setenv("SKITTER_TEST_REQUIRE", "1")
     with pytest.raises(pytest.fail.Exception, match="redis was not started"):
         engines.engine("redis")
 
@@ -227,7 +227,7 @@ def test_an_engine_that_died_is_not_there(monkeypatch, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     monkeypatch.setenv("SKITTER_TEST_REDIS", f"redis://127.0.0.1:{port}/0")
-    monkeypatch.delenv("SKITTER_REQUIRE_ENGINES", raising=False)
+    monkeypatch.delenv("SKITTER_TEST_REQUIRE", raising=False)
     assert "redis" not in engines.engines()
     with pytest.raises(pytest.skip.Exception, match=f"redis does not answer at redis://127.0.0.1:{port}/0"):
         engines.engine("redis")
