@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import TypeVar
 
 from .engine import Engine
@@ -110,9 +111,8 @@ def start(place: Place, engine: Engine) -> Start:
         thaw_one(process)
         return Start(engine, process, since)
     if process is not None:
-        until(
-            lambda: process.buried, 10
-        )  # PostgreSQL will not start while its predecessor's number is in use
+        # PostgreSQL will not start while its predecessor's number is in use.
+        until(lambda: process.buried, 10)
     if taken := [port for port in engine.ports.values() if not is_free(port)]:
         raise EngineError(
             f"port {taken[0]} is taken by another process; end it, or remove {place.directory}/ports.json"
@@ -146,7 +146,7 @@ def answers(engine: Engine) -> bool:
     """Whether it answers now."""
     try:
         return engine.answers()
-    except OSError:
+    except (OSError, HTTPException):
         return False
 
 
@@ -204,14 +204,19 @@ def kill_all(_: Place, engines: Sequence[Engine]) -> int:
 def freeze(_: Place, engines: Sequence[Engine]) -> int:
     """stop the engine's processes where they are, connections open"""
     for engine in engines:
-        head = running(engine)
-        head.signal(signal.SIGSTOP)
-        for member in family(head):
-            member.signal(signal.SIGSTOP)
-        if not until(lambda head=head: all(member.state in ("T", None) for member in family(head)), 30):  # type: ignore[misc]
+        if not freeze_one(running(engine)):
             raise EngineError(f"{engine.name} could not be frozen")
         print(f"{engine.name:<11}frozen")
     return 0
+
+
+def freeze_one(head: Process) -> bool:
+    """Stop the parent first, which then starts nothing that we would miss; whether all of them have stopped."""
+    head.signal(signal.SIGSTOP)
+    members = family(head)
+    for member in members:
+        member.signal(signal.SIGSTOP)
+    return until(lambda: all(member.state in ("T", None) for member in members), 30)
 
 
 def thaw(_: Place, engines: Sequence[Engine]) -> int:

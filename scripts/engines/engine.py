@@ -55,7 +55,7 @@ class Engine(ABC):
 
     @abstractmethod
     def answers(self) -> bool:
-        """Whether a real request gets its real answer. OSError means the same as no."""
+        """Whether a real request gets its real answer. OSError and HTTPException mean the same as no."""
 
     def variables(self) -> dict[str, str]:
         """What it wants in its environment."""

@@ -61,9 +61,7 @@ class Postgres(Engine):
     def answers(self) -> bool:
         """SELECT 1; while it recovers after a kill it refuses."""
         try:
-            return (
-                self.place.run([str(self.programs / "psql"), "-XAtc", "SELECT 1", self.address], self.home)
-                == "1\n"
-            )
+            asked = [str(self.programs / "psql"), "-XAtc", "SELECT 1", f"{self.address}?connect_timeout=5"]
+            return self.place.run(asked, self.home) == "1\n"
         except EngineError:
             return False
