@@ -40,7 +40,8 @@ SIZES = (100_000, 1_000_000)
 GROUP = 20
 LINKS = 20
 NAVIGATION = 40  # links on a page of a site that is known already
-VISITS = 2_000
+# Compaction comes rarely and is large, the larger the more there is: too few visits meet none of it, or far too much.
+VISITS, VISITS_PER_URL = 2_000, 50
 OFFERED = 20_000
 BATCH = 500
 REMEMBERED = 16  # links of a host that later pages of it repeat
@@ -187,6 +188,7 @@ class Bench:
         self.frontier = RocksFrontier(directory)
         self.web = Web(shape)
         self.now = 1_000_000.0
+        self.visits = VISITS
 
     async def offer(self, count: int, make: Callable[[], list[Link]]) -> float:
         meter, done = Meter(self.frontier), 0
@@ -206,7 +208,7 @@ class Bench:
 
     async def visit(self, make: Callable[[str], Sequence[Link]]) -> float:
         meter, done = Meter(self.frontier), 0
-        while done < VISITS:
+        while done < self.visits:
             self.now += 2
             visits = await self.frontier.lease(GROUP, self.now)
             if not visits:
@@ -220,14 +222,14 @@ class Bench:
         return [settlement(visit, make(visit.link.host), self.now) for visit in visits]
 
     async def figures(self, urls: int) -> dict[str, float]:
-        web = self.web
+        web, self.visits = self.web, max(VISITS, min(10 * VISITS, urls // VISITS_PER_URL))
         figures = {"new": await self.offer(urls, lambda: web.new(1000))}
         figures["half"] = await self.offer(OFFERED, lambda: web.mixed(BATCH, BATCH // 2))
         figures["nine"] = await self.offer(OFFERED, lambda: web.mixed(BATCH, BATCH // 10))
         again = web.known(BATCH)
         await self.frontier.add(again, [], self.now)
         figures["same"] = await self.offer(OFFERED, lambda: again)
-        await self.robots(VISITS)
+        await self.robots(self.visits)
         navigation = web.known(NAVIGATION)
         figures["visit_bare"] = await self.visit(lambda _: ())
         figures["visit_half"] = await self.visit(lambda host: web.page(host, LINKS, LINKS // 2))
