@@ -32,6 +32,18 @@ class StateError(Exception):
     """The crawl's state cannot be used: in use, of another version, unreadable. Says what, where, and what to do."""
 
 
+class EngineError(Exception):
+    """An engine cannot be used as it is. Says which one, by which setting, and what to do, in one line."""
+
+
+class EngineAway(EngineError):  # noqa: N818  it is the engine that is away
+    """An engine does not answer now. What was asked may be asked again."""
+
+
+class Fenced(Exception):  # noqa: N818  it is the worker that is fenced off; nothing has failed
+    """Somebody else owns the shard by now: nothing was changed, and nothing will be under this epoch."""
+
+
 class Clock(Protocol):
     """Time as an argument. `now` is persisted, `monotonic` measures intervals."""
 

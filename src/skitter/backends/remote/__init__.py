@@ -1,0 +1,1 @@
+"""The frontier of a cluster: the decisions of a shard in Python, its rows on an engine that others run."""

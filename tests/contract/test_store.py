@@ -1,0 +1,22 @@
+"""The stores that the frontier of a cluster can stand on keep the contract of their port."""
+
+import pytest
+
+from skitter.backends.remote.memory import MemoryRows, MemoryRowStore
+from skitter.backends.remote.store import Store
+from skitter.testing.contracts.store import StoreContract
+
+
+class MemoryRowsGround:
+    def __init__(self) -> None:
+        self.rows = MemoryRows(epoch=0)
+
+    async def claim(self) -> Store:
+        self.rows.epoch += 1
+        return MemoryRowStore(self.rows, self.rows.epoch)
+
+
+class TestMemoryRows(StoreContract):
+    @pytest.fixture
+    def ground(self) -> MemoryRowsGround:
+        return MemoryRowsGround()
