@@ -17,7 +17,6 @@ from skitter.backends.remote.rows import (
     Found,
     Heads,
     HostRow,
-    LeaseRow,
     Meta,
     Opening,
     PageRow,
@@ -28,7 +27,7 @@ from skitter.backends.remote.rows import (
     Wanted,
     standing,
 )
-from skitter.model import Link, RobotsCopy
+from skitter.model import Link, RobotsCopy, Visit
 from skitter.ports import Fenced
 
 _encode = Encoder().encode
@@ -37,7 +36,7 @@ _url = Decoder(UrlRow).decode
 _host = Decoder(HostRow).decode
 _page = Decoder(PageRow).decode
 _robots = Decoder(RobotsCopy).decode
-_lease = Decoder(LeaseRow).decode
+_lease = Decoder(Visit).decode
 _suspicion = Decoder(Suspicion).decode
 _link = Decoder(Link).decode
 

@@ -15,7 +15,7 @@ Spot = tuple[float, int]
 """Where a link stands in its host's level: (-score, sequence number). The smaller comes first; no two are equal."""
 
 # A row's state as a number. FOREIGN was sent to the shard that owns it, and shall not be sent again. LEASED is out for a
-# visit, handed out or about to be.
+# visit, handed out or about to be, and has a lease; the robots.txt of an origin is leased without a row.
 QUEUED, CRAWLED, FAILED, REFUSED, FOREIGN, LEASED = range(6)
 STATES = (State.QUEUED, State.CRAWLED, State.FAILED, State.REFUSED)
 CODES = {state: code for code, state in enumerate(STATES)}
@@ -96,13 +96,6 @@ class PageRow(Struct, array_like=True, gc=False):
     links: bytes = b""  # ids in a row, 16 bytes each
     by_digest: bool = False
     by_simhash: bool = False
-
-
-class LeaseRow(Struct, array_like=True, gc=False):
-    """An open visit. Its URL's row, if it has one, is LEASED meanwhile; a robots.txt of its own host has none."""
-
-    visit: Visit
-    handed: bool = True  # False: taken out ahead; nobody was given it when this was written
 
 
 class Suspicion(Struct, array_like=True, gc=False):
@@ -222,7 +215,7 @@ class Batch(Struct, gc=False):
     hosts: dict[str, HostRow] = field(default_factory=dict)
     pages: dict[bytes, PageRow | None] = field(default_factory=dict)
     robots: dict[str, RobotsCopy | None] = field(default_factory=dict)
-    leases: dict[bytes, LeaseRow | None] = field(default_factory=dict)
+    leases: dict[bytes, Visit | None] = field(default_factory=dict)
     suspects: dict[bytes, Suspicion | None] = field(default_factory=dict)
     outbox: dict[int, Link | None] = field(default_factory=dict)
     stood: dict[bytes, Standing] = field(default_factory=dict)  # of URLs that stood somewhere
@@ -234,7 +227,7 @@ class Opening(Struct, gc=False):
     """All that a new owner must know before anything else."""
 
     meta: Meta
-    leases: dict[bytes, LeaseRow]
+    leases: dict[bytes, Visit]
     suspects: dict[bytes, Suspicion]
 
 

@@ -19,7 +19,6 @@ from skitter.backends.remote.rows import (
     Batch,
     Heads,
     HostRow,
-    LeaseRow,
     Meta,
     PageRow,
     Span,
@@ -231,7 +230,7 @@ class StoreContract:
         store = await ground.claim()
         counts = Counts(seen=3, refused={"x": 2}, statuses={200: 1}, elapsed=1.5)
         meta = Meta(7, Mark("00-00001.warc.gz", 55), counts, {"mail": "17-0"})
-        lease = LeaseRow(Visit(link("https://a.example/1"), 2, 5.5, alone=True, host_pages=3, host_free=4.5))
+        lease = Visit(link("https://a.example/1"), 2, 5.5, alone=True, host_pages=3, host_free=4.5)
         batch = Batch(meta, leases={ident(1): lease, ident(2): lease}, suspects={ident(1): Suspicion(2, 1)})
         await store.write(batch)
         await store.write(Batch(meta, leases={ident(2): None}))
