@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from skitter.backends.hand import Hand
 from skitter.backends.rocksdb import RocksFrontier, open_reader
-from skitter.backends.rocksdb.hand import Hand
 from skitter.backends.rocksdb.store import Batch, Store
 from skitter.model import State, Verdict
 from skitter.ports import StateError

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from skitter import urls
 from skitter.backends import rules
+from skitter.backends.bounded import Bounded
+from skitter.backends.order import number8, number_of, score8, time8, time_of
 from skitter.backends.rocksdb import twins
-from skitter.backends.rocksdb.bounded import Bounded
-from skitter.backends.rocksdb.layout import after, number8, number_of, score8, spot24, time8, time_of
+from skitter.backends.rocksdb.layout import after, spot24
 from skitter.backends.rocksdb.nearby import Nearby
 from skitter.backends.rocksdb.records import Stored, encode
 from skitter.backends.rocksdb.seen import RANKS, Same, Seen

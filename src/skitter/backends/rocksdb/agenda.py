@@ -5,7 +5,8 @@ room for another visit. What is not due stands behind the time it is due and can
 """
 
 from skitter.backends import rules
-from skitter.backends.rocksdb.layout import LATER, after, time8, time_of
+from skitter.backends.order import time8, time_of
+from skitter.backends.rocksdb.layout import LATER, after
 from skitter.backends.rocksdb.queue import drawn
 from skitter.backends.rocksdb.records import HostState
 from skitter.backends.rocksdb.store import Batch

@@ -10,9 +10,9 @@ from contextlib import ExitStack, closing
 from itertools import islice
 from pathlib import Path
 
+from skitter.backends.hand import Hand
+from skitter.backends.order import number8, number_of
 from skitter.backends.rocksdb import adding, leasing, recovery, settling
-from skitter.backends.rocksdb.hand import Hand
-from skitter.backends.rocksdb.layout import number8, number_of
 from skitter.backends.rocksdb.reading import RocksReader
 from skitter.backends.rocksdb.records import decode_link
 from skitter.backends.rocksdb.shard import Shard

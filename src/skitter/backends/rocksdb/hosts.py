@@ -8,7 +8,7 @@ state into `touched` alone. After a commit any state may be forgotten.
 from typing import NamedTuple
 
 from skitter import urls
-from skitter.backends.rocksdb.bounded import Bounded
+from skitter.backends.bounded import Bounded
 from skitter.backends.rocksdb.layout import fp8
 from skitter.backends.rocksdb.records import HostState, decode_host, encode
 from skitter.backends.rocksdb.store import Batch

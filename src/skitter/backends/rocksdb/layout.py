@@ -25,9 +25,7 @@ log      number                                               fingerprints and r
 default  "format", "secret", "ledger", "seen"                 see store, shard and seen
 """
 
-from functools import lru_cache
-from struct import Struct
-
+from skitter.backends.order import number8, score8
 from skitter.model import Level
 from skitter.urls import fingerprint
 
@@ -52,11 +50,6 @@ LATER = b"\xff"
 SPOT = 24  # bytes
 LEVEL = tuple(bytes((level,)) for level in Level)
 
-_U64 = Struct(">Q")
-_F64 = Struct(">d")
-_SIGN = 1 << 63
-_ONES = (1 << 64) - 1
-
 
 def fp8(text: str, secret: int) -> bytes:
     """A fingerprint as it stands in keys."""
@@ -68,36 +61,9 @@ def seen8(id16: bytes) -> int:
     return int.from_bytes(id16[:8], "big") ^ int.from_bytes(id16[8:], "big")
 
 
-def number8(number: int) -> bytes:
-    """A count that sorts by size."""
-    return _U64.pack(number)
-
-
-def number_of(key: bytes) -> int:
-    """The count that `number8` spelt."""
-    return int(_U64.unpack(key)[0])
-
-
-def time8(time: float) -> bytes:
-    """A time that sorts by size: the bits of floating-point numbers that are not negative do (IEEE 754)."""
-    return _F64.pack(max(time, 0.0))
-
-
-def time_of(key: bytes, start: int = 1) -> float:
-    """The time that stands in a key."""
-    return float(_F64.unpack_from(key, start)[0])
-
-
-@lru_cache(maxsize=4096)  # few scores are in use at a time: most strategies score by depth
-def score8(score: float) -> bytes:
-    """A score that sorts larger first."""
-    bits = int(_U64.unpack(_F64.pack(-score + 0.0))[0])  # + 0.0 makes of minus zero a zero
-    return _U64.pack(~bits & _ONES if bits & _SIGN else bits | _SIGN)
-
-
 def spot24(score: float, seq: int, id16: bytes) -> bytes:
     """Where a link stands in its host's level."""
-    return score8(score) + _U64.pack(seq) + id16[8:]
+    return score8(score) + number8(seq) + id16[8:]
 
 
 def waits_at(row: bytes) -> bytes:

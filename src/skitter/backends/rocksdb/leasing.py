@@ -2,7 +2,8 @@
 
 from skitter import urls
 from skitter.backends import rules
-from skitter.backends.rocksdb.layout import PARKED, time_of
+from skitter.backends.order import time_of
+from skitter.backends.rocksdb.layout import PARKED
 from skitter.backends.rocksdb.queue import drawn
 from skitter.backends.rocksdb.records import QUEUED, Entry, HostState, Suspicion, decode_entry, link_of
 from skitter.backends.rocksdb.shard import IDLE, Shard

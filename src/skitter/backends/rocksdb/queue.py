@@ -6,7 +6,7 @@ record stands in the queue itself: what is read ahead, in order, is all that a l
 """
 
 from skitter.backends import rules
-from skitter.backends.rocksdb.bounded import Bounded
+from skitter.backends.bounded import Bounded
 from skitter.backends.rocksdb.layout import LEVEL, SPOT, after
 from skitter.backends.rocksdb.records import HostState
 from skitter.backends.rocksdb.store import Batch

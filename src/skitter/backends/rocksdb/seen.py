@@ -20,7 +20,7 @@ import xxhash
 from msgspec import Struct
 from msgspec.msgpack import decode
 
-from skitter.backends.rocksdb.layout import number8, number_of
+from skitter.backends.order import number8, number_of
 from skitter.backends.rocksdb.records import encode
 from skitter.backends.rocksdb.store import Batch, Store
 from skitter.backends.rocksdb.table import FINGERPRINT_BITS, PARTS, Table

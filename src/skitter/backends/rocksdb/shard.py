@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from skitter import urls
 from skitter.backends import rules
+from skitter.backends.bounded import Bounded
+from skitter.backends.order import number8, time8
 from skitter.backends.rocksdb import twins
 from skitter.backends.rocksdb.agenda import Agenda
-from skitter.backends.rocksdb.bounded import Bounded
 from skitter.backends.rocksdb.hosts import Hosts, Named
 from skitter.backends.rocksdb.layout import (
     PARKED,
@@ -23,11 +24,9 @@ from skitter.backends.rocksdb.layout import (
     WAITS,
     after,
     fp8,
-    number8,
     row_of,
     seen8,
     spot24,
-    time8,
     waits_at,
 )
 from skitter.backends.rocksdb.nearby import Nearby

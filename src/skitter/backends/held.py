@@ -1,0 +1,29 @@
+"""SimHashes in memory, compared with one all at once."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Held:
+    """The SimHashes of a domain, with room for more."""
+
+    __slots__ = ("size", "values")
+
+    def __init__(self, values: list[int]) -> None:
+        self.size = len(values)
+        self.values: NDArray[np.uint64] = np.zeros(max(8, 2 * self.size), np.uint64)
+        self.values[: self.size] = values
+
+    def add(self, simhash: int) -> None:
+        """One more."""
+        if self.size == len(self.values):
+            self.values = np.concatenate((self.values, np.zeros_like(self.values)))
+        self.values[self.size] = simhash
+        self.size += 1
+
+    def nearest(self, simhash: int, distance: int) -> list[int]:
+        """Those that are nearest, all equally far, if they are no further than the distance."""
+        values = self.values[: self.size]
+        apart = np.bitwise_count(values ^ np.uint64(simhash))
+        least = int(apart.min(initial=distance + 1))
+        return [] if least > distance else [int(value) for value in values[apart == least]]
