@@ -53,8 +53,18 @@ class Company(Protocol):
 class Shard:
     """Runs one shard from opening to its last commit."""
 
-    def __init__(self, at: Stations, events: Events, directory: CrawlDirectory, number: int = 0) -> None:
+    def __init__(
+        self,
+        at: Stations,
+        events: Events,
+        directory: CrawlDirectory,
+        number: int = 0,
+        *,
+        gather: float = 0.0,
+    ) -> None:
+        """`gather` seconds are waited for a larger group, where a commit is a journey."""
         self.number = number
+        self._gather = gather
         self.frontier = at.frontier
         self._at = at
         self._events = events
@@ -190,8 +200,18 @@ class Shard:
         """Whatever has finished by the time the loop comes round is one group: no wait when idle, large when busy."""
         while True:
             await self._commit_now.wait()
+            if self._gather:
+                await self._gather_more()
             self._commit_now.clear()
             await self._commit_what_has_finished(company)
+
+    async def _gather_more(self) -> None:
+        """Let a group grow for a while, unless it is large enough or nothing more is in flight."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._gather):
+                while len(self._finished) < min(self._limits.commit_visits, self.in_flight):
+                    self._commit_now.clear()
+                    await self._commit_now.wait()
 
     async def _commit_what_has_finished(self, company: Company) -> None:
         while self._finished:

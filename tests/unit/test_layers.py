@@ -21,7 +21,7 @@ LAYERS = (
     ("visit", "export"),
     ("shard", "report"),
     ("post", "sharded"),
-    ("team", "fleet"),
+    ("team", "fleet", "cluster"),
     ("compose",),
     ("api", "worker"),
     ("cli",),

@@ -1,0 +1,25 @@
+"""The engine's time, so that no two workers disagree about when a host is free."""
+
+from skitter.ports import Clock
+
+
+class EngineClock:
+    """`skitter.ports.Clock` by an engine's clock: what it said last, and how long ago that was. It never goes back."""
+
+    def __init__(self, local: Clock) -> None:
+        self._local = local
+        self._ahead = local.now() - local.monotonic()
+        self._latest = 0.0
+
+    def heard(self, said: float, asked_at: float, answered_at: float) -> None:
+        """The engine said its time between two monotonic moments; in the middle of them, for all we know."""
+        self._ahead = said - (asked_at + answered_at) / 2
+
+    def now(self) -> float:
+        """The engine's seconds since the epoch."""
+        self._latest = max(self._latest, self._local.monotonic() + self._ahead)
+        return self._latest
+
+    def monotonic(self) -> float:
+        """Our own seconds that never go back."""
+        return self._local.monotonic()

@@ -1,0 +1,39 @@
+"""Which shards a worker should have: as many as the others, give or take one, and the rest changes hands at once.
+
+Every worker decides for itself from what all of them see, so two of them may look at different moments: a claim decides
+who was first, and a shard is only given back when somebody is there who lacks one.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+
+class Plan(NamedTuple):
+    """What to change now."""
+
+    take: list[int]  # free shards to claim, in this order
+    give: list[int]  # shards of ours to hand over
+
+
+def plan(me: str, workers: Collection[str], owners: Mapping[int, str | None]) -> Plan:
+    """What a worker does next. `owners` names every shard; None for one that nobody holds."""
+    everybody = sorted({*workers, me})
+    shares = _shares(len(owners), everybody)
+    mine = sorted(shard for shard, owner in owners.items() if owner == me)
+    free = sorted(shard for shard, owner in owners.items() if owner is None)
+    lacking = shares[me] - len(mine)
+    if lacking > 0:
+        # Each looks from another place on, so that workers that start together do not race for the same shards.
+        start = everybody.index(me) * len(free) // len(everybody)
+        return Plan((free[start:] + free[:start])[:lacking], [])
+    held = dict.fromkeys(everybody, 0)
+    for owner in owners.values():
+        if owner in held:
+            held[owner] += 1
+    missing = sum(max(0, shares[worker] - held[worker]) for worker in everybody if worker != me) - len(free)
+    return Plan([], mine[len(mine) - min(-lacking, max(0, missing)) :])
+
+
+def _shares(shards: int, workers: list[str]) -> dict[str, int]:
+    each, left = divmod(shards, len(workers))
+    return {worker: each + (rank < left) for rank, worker in enumerate(workers)}

@@ -1,0 +1,52 @@
+"""How long a worker may still believe that its shards are its own.
+
+A lease counts from the moment its renewal was asked for, on the worker's own monotonic clock: whatever happened on the way,
+the engine began to count later. A process that was frozen finds out here, before it sends anything, that its time is over.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from skitter.ports import Fenced
+
+# Of the lease that is not relied upon: a request that was allowed a moment ago is on its way before the lease ends.
+_MARGIN = 0.2
+
+
+class Tenure:
+    """What this worker holds, and until when it may act on it without asking."""
+
+    def __init__(self, lease: float, monotonic: Callable[[], float]) -> None:
+        self._trusted = lease * (1 - _MARGIN)
+        self._monotonic = monotonic
+        self._until: dict[int, float] = {}
+        self._lost: set[int] = set()
+        self._changed = asyncio.Event()
+
+    def renewed(self, shards: Iterable[int], asked_at: float) -> None:
+        """These were ours when the engine answered a question that was asked at this monotonic time."""
+        for shard in shards:
+            self._until[shard] = asked_at + self._trusted
+            self._lost.discard(shard)
+        self._wake()
+
+    def ended(self, shard: int) -> None:
+        """It is somebody else's, or nobody's."""
+        self._until.pop(shard, None)
+        self._lost.add(shard)
+        self._wake()
+
+    def holds(self, shard: int) -> bool:
+        """Whether the shard is ours for certain, at this moment."""
+        return self._until.get(shard, 0.0) > self._monotonic()
+
+    async def held(self, shard: int) -> None:
+        """Return as soon as the shard is ours for certain, at once as a rule. Raises Fenced if it is not ours any more."""
+        while not self.holds(shard):
+            if shard in self._lost:
+                raise Fenced(f"shard {shard} has another owner")
+            await self._changed.wait()
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()

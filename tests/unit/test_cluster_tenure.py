@@ -1,0 +1,86 @@
+"""A worker acts only while its shards are its own for certain."""
+
+import asyncio
+
+import pytest
+
+from skitter.cluster.clock import EngineClock
+from skitter.cluster.looks import Look, finished
+from skitter.cluster.tenure import Tenure
+from skitter.model import Counts
+from skitter.ports import Fenced
+
+
+class Watch:
+    def __init__(self) -> None:
+        self.time = 100.0
+
+    def monotonic(self) -> float:
+        return self.time
+
+    def now(self) -> float:
+        return 5000.0 + self.time
+
+
+def test_a_lease_counts_from_the_moment_its_renewal_was_asked_for():
+    watch = Watch()
+    tenure = Tenure(15.0, watch.monotonic)
+    tenure.renewed([3], asked_at=100.0)
+    watch.time = 111.9
+    assert tenure.holds(3)
+    watch.time = 112.1  # a fifth of the lease is not relied upon
+    assert not tenure.holds(3)
+    assert not tenure.holds(4)
+
+
+def test_who_asks_too_late_waits_for_the_next_renewal():
+    async def scene() -> bool:
+        watch = Watch()
+        tenure = Tenure(15.0, watch.monotonic)
+        tenure.renewed([3], asked_at=100.0)
+        watch.time = 130.0  # the process was frozen
+        waiting = asyncio.create_task(tenure.held(3))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        tenure.renewed([3], asked_at=129.0)
+        await waiting
+        return tenure.holds(3)
+
+    assert asyncio.run(scene())
+
+
+def test_who_has_lost_a_shard_is_told_so_and_does_nothing():
+    async def scene() -> None:
+        watch = Watch()
+        tenure = Tenure(15.0, watch.monotonic)
+        tenure.renewed([3], asked_at=100.0)
+        watch.time = 130.0
+        waiting = asyncio.create_task(tenure.held(3))
+        await asyncio.sleep(0)
+        tenure.ended(3)
+        with pytest.raises(Fenced):
+            await waiting
+
+    asyncio.run(scene())
+
+
+def test_the_engines_time_never_goes_back():
+    watch = Watch()
+    clock = EngineClock(watch)
+    clock.heard(9000.0, asked_at=100.0, answered_at=102.0)
+    watch.time = 103.0
+    assert clock.now() == 9002.0
+    clock.heard(8990.0, asked_at=103.0, answered_at=103.0)  # it was set back
+    assert clock.now() == 9002.0
+    watch.time = 116.0
+    assert clock.now() == 9003.0
+
+
+def test_a_crawl_is_done_when_it_was_quiet_twice_and_nothing_moved():
+    quiet = Look({0: Counts(seen=5, pages=3), 1: Counts()}, unread=0)
+    assert finished(quiet, Look({0: Counts(seen=5, pages=3), 1: Counts()}, unread=0))
+    assert not finished(None, quiet)
+    assert not finished(quiet, Look({0: Counts(seen=6, pages=3), 1: Counts()}, unread=0))
+    assert not finished(quiet, Look({0: Counts(seen=5, pages=3, queued=1), 1: Counts()}, unread=0))
+    assert not finished(quiet, Look({0: Counts(seen=5, pages=3), 1: Counts(leased=1)}, unread=0))
+    assert not finished(Look({0: Counts()}, unread=7), Look({0: Counts()}, unread=7))
