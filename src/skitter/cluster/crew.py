@@ -1,0 +1,44 @@
+"""The shards that a worker holds at the moment: they share its connections and its room for requests."""
+
+from skitter.model import Counts
+from skitter.report import Statistics, added_up, total
+from skitter.shard import Shard
+
+
+class Crew:
+    """`skitter.shard.Company` whose members come and go."""
+
+    def __init__(self, concurrency: int) -> None:
+        self.shards: dict[int, Shard] = {}
+        self._concurrency = concurrency
+        self._starved = False
+
+    def room(self) -> int:
+        """How many visits may be taken out now."""
+        room = self._concurrency - self.in_flight
+        self._starved = self._starved or room <= 0
+        return room
+
+    def idle(self) -> None:
+        """Whether all is done is not for one worker to say."""
+
+    def committed(self, _shard: Shard) -> None:
+        """Wake those that had no room."""
+        if self._starved:
+            self._starved = False
+            for other in self.shards.values():
+                other.wake()
+
+    @property
+    def in_flight(self) -> int:
+        """Visits that are leased and not settled."""
+        return sum(shard.in_flight for shard in self.shards.values())
+
+    @property
+    def counts(self) -> Counts:
+        """The counts of all shards held, together."""
+        return total([shard.counts for shard in self.shards.values()])
+
+    def statistics(self) -> Statistics:
+        """Caches and filters in numbers, by name."""
+        return added_up([shard.statistics() for shard in self.shards.values()])

@@ -1,0 +1,277 @@
+"""One worker of a cluster: it says that it lives, takes its share of the shards, runs them, and hands them over.
+
+Everything that may be lost is lost here in the same way: a shard that has another owner is dropped where it stands, without
+a word to its store, which would not listen. What was in flight in it is the new owner's to do again. An engine that is away
+stops nothing: what is in flight is finished and held, nothing new is begun, and when it is back all goes on, unless
+somebody else has the shard by then.
+"""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from skitter.cluster.claims import Claims
+from skitter.cluster.clock import EngineClock
+from skitter.cluster.crew import Crew
+from skitter.cluster.shares import plan
+from skitter.cluster.tenure import Tenure
+from skitter.events import Events, Warned
+from skitter.model import Link
+from skitter.ports import EngineAway, Fenced
+from skitter.process import unwrapped
+from skitter.settings import Settings
+from skitter.shard import Shard
+
+_MAIL = 1000  # links taken in with one write
+_SOON = 0.2  # seconds until a try is made again while an engine is away
+
+
+class Delivery(Struct, frozen=True):
+    """Links for a shard, and how far its mail is taken in once they are stored."""
+
+    shard: int
+    links: Sequence[Link]
+    positions: dict[str, str]
+
+
+class Inbox(Protocol):
+    """The mail of all shards that a worker holds."""
+
+    async def own(self, shard: int, positions: dict[str, str]) -> None:
+        """Receive a shard's links from these positions on; again, if they were received and could not be stored."""
+        ...
+
+    async def disown(self, shard: int) -> None:
+        """The shard is somebody else's."""
+        ...
+
+    async def receive(self, limit: int) -> list[Delivery]:
+        """The next links of any shard; waits a moment when there are none."""
+        ...
+
+    async def stored(self, shard: int, positions: dict[str, str], now: float) -> None:
+        """Everything before these positions is never asked for again."""
+        ...
+
+
+class Outfit(Protocol):
+    """What a worker works with, made by `compose`."""
+
+    @property
+    def inbox(self) -> Inbox:
+        """The mail."""
+        ...
+
+    def shard(self, number: int, epoch: int) -> AbstractAsyncContextManager[Shard]:
+        """A shard, open under an epoch; closed at the end, unless it was lost."""
+        ...
+
+    async def mail_taken(self, shard: Shard) -> dict[str, str]:
+        """How far a shard's mail is taken in."""
+        ...
+
+    async def take_in(self, shard: Shard, delivery: Delivery) -> None:
+        """Add links and store their positions, in one write."""
+        ...
+
+
+class Member:
+    """A worker from joining to leaving."""
+
+    def __init__(
+        self, shards: int, claims: Claims, clock: EngineClock, settings: Settings, events: Events
+    ) -> None:
+        self.crew = Crew(settings.crawl.concurrency)
+        self.tenure = Tenure(settings.cluster.lease, clock.monotonic)
+        self.widen: Callable[[Sequence[str]], None] = lambda _roots: None
+        self.says: Callable[[], dict[str, Any]] = dict
+        self._total = shards
+        self._claims = claims
+        self._clock = clock
+        self._renew_every = settings.cluster.renew
+        self._events = events
+        self._epochs: dict[int, int] = {}
+        self._holding: dict[int, asyncio.Task[None]] = {}
+        self._leaving = asyncio.Event()
+        self._away = False
+
+    # -- joining and leaving -----------------------------------------------------------------------------------
+
+    async def synchronise(self) -> None:
+        """Set the clock by the engine's."""
+        asked = self._clock.monotonic()
+        said = await self._claims.time()
+        self._clock.heard(said, asked, self._clock.monotonic())
+
+    async def run(self, name: str, outfit: Outfit) -> None:
+        """Work until told to leave. Whatever ends it, what it holds is free for others at once, if that can be said."""
+        try:
+            await unwrapped(self._run(name, outfit))
+        finally:
+            with self._patience():
+                await self._claims.release(self._epochs)
+                await self._claims.leave()
+
+    def leave(self) -> None:
+        """Finish what is in flight, hand every shard over, and let `run` return."""
+        self._leaving.set()
+
+    async def _run(self, name: str, outfit: Outfit) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            receiving = tasks.create_task(self._take_in_mail(outfit.inbox, outfit))
+            while not self._leaving.is_set():
+                with self._patience():
+                    await self._turn(name, tasks, outfit)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._renew_every):
+                        await self._leaving.wait()
+            renewing = tasks.create_task(self._keep_what_we_have())
+            await self._hand_over(list(self._holding))
+            for task in (receiving, renewing):
+                task.cancel()
+
+    # -- claims ------------------------------------------------------------------------------------------------
+
+    async def _turn(self, name: str, tasks: asyncio.TaskGroup, outfit: Outfit) -> None:
+        """Say that we live, see who has what, and change what should be changed."""
+        await self._renew()
+        await self.synchronise()
+        claimed = await self._claims.owners()
+        owners = {shard: claimed[shard].worker if shard in claimed else None for shard in range(self._total)}
+        self.widen(await self._claims.roots())
+        take, give = plan(name, await self._claims.workers(), owners)
+        for shard in give:
+            if shard in self.crew.shards:
+                self.crew.shards[shard].stop()
+        for shard in take:
+            if shard not in self._holding:
+                await self._take(shard, tasks, outfit)
+
+    async def _renew(self) -> None:
+        asked = self._clock.monotonic()
+        kept = await self._claims.renew(dict(self._epochs), self.says())
+        self.tenure.renewed(kept & self._epochs.keys(), asked)
+        for shard in self._epochs.keys() - kept:
+            self._lose(shard)
+
+    async def _keep_what_we_have(self) -> None:
+        """While the last visits are finished."""
+        while True:
+            with self._patience():
+                await self._renew()
+            await asyncio.sleep(self._renew_every)
+
+    async def _take(self, shard: int, tasks: asyncio.TaskGroup, outfit: Outfit) -> None:
+        asked = self._clock.monotonic()
+        epoch = await self._claims.take(shard)
+        if epoch is not None:
+            self._epochs[shard] = epoch
+            self.tenure.renewed([shard], asked)
+            self._holding[shard] = tasks.create_task(self._hold(shard, epoch, outfit))
+
+    def _lose(self, shard: int) -> None:
+        """Somebody else has it. What it does here ends now."""
+        self._epochs.pop(shard, None)
+        self.tenure.ended(shard)
+        holding = self._holding.get(shard)
+        if holding is not None and holding is not asyncio.current_task():
+            holding.cancel()
+        self._events.emit(
+            Warned(f"shard {shard} has another owner; what was in flight is theirs to do again")
+        )
+
+    async def _hand_over(self, shards: Sequence[int]) -> None:
+        for shard in shards:
+            if shard in self.crew.shards:
+                self.crew.shards[shard].stop()
+        await asyncio.gather(*(self._holding[shard] for shard in shards), return_exceptions=True)
+
+    @asynccontextmanager
+    async def _counted(self, shard: int, outfit: Outfit, epoch: int) -> AsyncIterator[Shard]:
+        async with outfit.shard(shard, epoch) as opened:
+            self.crew.shards[shard] = opened
+            try:
+                await outfit.inbox.own(shard, await outfit.mail_taken(opened))
+                yield opened
+            finally:
+                del self.crew.shards[shard]
+                await outfit.inbox.disown(shard)
+
+    async def _hold(self, shard: int, epoch: int, outfit: Outfit) -> None:
+        """Run a shard until it is given back or lost."""
+        try:
+            async with self._counted(shard, outfit, epoch) as opened:
+                if self._leaving.is_set():
+                    opened.stop()
+                await unwrapped(opened.run(self.crew))
+        except Fenced:
+            if shard in self._epochs:
+                self._lose(shard)
+        except asyncio.CancelledError:
+            if shard in self._epochs:
+                raise
+        else:
+            self._epochs.pop(shard)
+            self.tenure.ended(shard)
+            with self._patience():
+                await self._claims.release({shard: epoch})
+        finally:
+            del self._holding[shard]
+
+    # -- mail --------------------------------------------------------------------------------------------------
+
+    async def _take_in_mail(self, inbox: Inbox, outfit: Outfit) -> None:
+        while True:
+            try:
+                for delivery in await inbox.receive(_MAIL):
+                    shard = self.crew.shards.get(delivery.shard)
+                    if shard is not None:
+                        await self._deliver(shard, delivery, inbox, outfit)
+            except EngineAway as away:
+                self._tell(away)
+                await asyncio.sleep(_SOON)
+
+    async def _deliver(self, shard: Shard, delivery: Delivery, inbox: Inbox, outfit: Outfit) -> None:
+        try:
+            await self.tenure.held(shard.number)
+            await outfit.take_in(shard, delivery)
+        except Fenced:
+            if shard.number in self._epochs:
+                self._lose(shard.number)
+            return
+        shard.wake()
+        await inbox.stored(delivery.shard, delivery.positions, self._clock.now())
+
+    # -- engines that are away ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def _patience(self) -> Iterator[None]:
+        """An engine that is away is tried again in the next turn."""
+        try:
+            yield
+        except EngineAway as away:
+            self._tell(away)
+        else:
+            self._tell(None)
+
+    def _tell(self, away: EngineAway | None) -> None:
+        """Once when it goes, and once when it is back."""
+        if (away is not None) != self._away:
+            self._away = away is not None
+            what = (
+                f"{away}; what is in flight is held, and nothing new is begun"
+                if away
+                else "the engines are back"
+            )
+            self._events.emit(Warned(what))
+
+
+def worker_name() -> str:
+    """A name that no other worker has or ever had: the machine, the process, and when it began."""
+    return f"{socket.gethostname().split('.')[0][:40]}-{os.getpid()}-{int(time.time() * 1000) & 0xFFFFFF:x}"
