@@ -173,6 +173,8 @@ class Shard:
             if due is None and not self.in_flight:
                 if self._stopping:
                     return
+                if self._unsynced:  # nobody is kept waiting by a shard that has nothing else to do
+                    self._sync_now.set()
                 company.idle()
             await self._sleep_until(due, company)
 
