@@ -6,7 +6,7 @@ when a host is free and when a URL is due again is decided above, in pure code.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -76,6 +76,14 @@ class Twin(Struct, frozen=True, array_like=True):
     place: Place | None = None
 
 
+class Likeness(NamedTuple):
+    """What a page is compared by, inside its domain."""
+
+    domain: str
+    digest: str
+    simhash: int | None
+
+
 class Opened(Struct, frozen=True):
     """What the frontier found when it was opened."""
 
@@ -113,6 +121,10 @@ class Records(Protocol):
 
     async def twin(self, domain: str, digest: str, simhash: int | None, distance: int) -> Twin | None:
         """A stored page of the domain with the same digest, else the nearest within the Hamming distance."""
+        ...
+
+    async def twins(self, pages: Sequence[Likeness], distance: int) -> list[Twin | None]:
+        """The same for many pages at once."""
         ...
 
     def urls(self) -> AsyncIterator[UrlRecord]:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from skitter import urls
 from skitter.model import Counts, HostRecord, Page, RobotsCopy, UrlRecord
-from skitter.ports import Records, Twin
+from skitter.ports import Likeness, Records, Twin
 from skitter.report import added_up, total
 
 
@@ -49,6 +49,10 @@ class ShardedRecords:
     async def twin(self, domain: str, digest: str, simhash: int | None, distance: int) -> Twin | None:
         """A page of the domain that is the same, or nearly."""
         return await self._owner(domain).twin(domain, digest, simhash, distance)
+
+    async def twins(self, pages: Sequence[Likeness], distance: int) -> list[Twin | None]:
+        """The same for many pages."""
+        return [await self.twin(*page, distance) for page in pages]
 
     async def urls(self) -> AsyncIterator[UrlRecord]:
         """Every URL, shard by shard. One that was not wanted may have been found by several."""

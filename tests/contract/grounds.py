@@ -3,7 +3,10 @@
 import dataclasses
 from pathlib import Path
 
+from skitter.backends.hand import Hand
 from skitter.backends.memory import MemoryFrontier, MemoryStore
+from skitter.backends.remote import RemoteFrontier
+from skitter.backends.remote.memory import MemoryRows, MemoryRowStore
 from skitter.backends.rocksdb import RocksFrontier
 from skitter.ports import Frontier
 from skitter.settings import Seconds, Settings
@@ -37,6 +40,34 @@ class RocksGround:
     def kill(self, frontier: Frontier) -> None:
         assert isinstance(frontier, RocksFrontier)
         frontier.abandon()
+
+
+class RemoteGround:
+    """The frontier of a cluster on the store in memory; every owner takes a new epoch."""
+
+    def __init__(self, hand: Path, settings: Settings | None = None) -> None:
+        self.rows = MemoryRows(epoch=0)
+        self.hand = hand
+        self.settings = settings or with_ahead(small_settings(), 0.0)
+
+    def frontier(
+        self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
+    ) -> RemoteFrontier:
+        politeness = dataclasses.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
+        settings = dataclasses.replace(self.settings, politeness=politeness)
+        self.rows.epoch += 1
+        store = MemoryRowStore(self.rows, self.rows.epoch)
+        return RemoteFrontier(store, settings, shard=shard, shards=shards, hand=Hand(self.hand))
+
+    def kill(self, frontier: Frontier) -> None:
+        """Another epoch is all it takes."""
+        self.rows.epoch += 1
+
+
+def with_ahead(settings: Settings, seconds: float) -> Settings:
+    """Visits are taken out so long before their time."""
+    cluster = dataclasses.replace(settings.cluster, lease_ahead=Seconds(seconds))
+    return dataclasses.replace(settings, cluster=cluster)
 
 
 def small_settings(window: int = 4) -> Settings:

@@ -11,7 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from skitter.ports import Frontier
 from skitter.testing.contracts.frontier import FrontierContract
 from skitter.testing.contracts.frontier_model import FrontierModel
-from tests.contract.grounds import MemoryGround, RocksGround
+from tests.contract.grounds import MemoryGround, RemoteGround, RocksGround
 
 
 class TestMemoryFrontier(FrontierContract):
@@ -30,6 +30,12 @@ class TestRocksFrontier(FrontierContract):
         return RocksGround(tmp_path / "state")
 
 
+class TestRemoteFrontier(FrontierContract):
+    @pytest.fixture
+    def ground(self, tmp_path: Path) -> RemoteGround:
+        return RemoteGround(tmp_path / "hand")
+
+
 class RocksModel(FrontierModel):
     def ground(self) -> RocksGround:
         self._directory = Path(tempfile.mkdtemp(prefix="skitter-model-"))
@@ -40,20 +46,32 @@ class RocksModel(FrontierModel):
         shutil.rmtree(self._directory)
 
 
-def compare(examples: int, steps: int) -> None:
+class RemoteModel(FrontierModel):
+    def ground(self) -> RemoteGround:
+        self._directory = Path(tempfile.mkdtemp(prefix="skitter-model-"))
+        return RemoteGround(self._directory / "hand")
+
+    def teardown(self) -> None:
+        super().teardown()
+        shutil.rmtree(self._directory)
+
+
+def compare(model: type[FrontierModel], examples: int, steps: int) -> None:
     limits = settings(
         max_examples=examples,
         stateful_step_count=steps,
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
-    run_state_machine_as_test(RocksModel, settings=limits)
+    run_state_machine_as_test(model, settings=limits)
 
 
-def test_whatever_happens_the_frontier_on_disk_answers_as_the_reference_does() -> None:
-    compare(examples=25, steps=30)
+@pytest.mark.parametrize("model", [RocksModel, RemoteModel])
+def test_whatever_happens_it_answers_as_the_reference_does(model: type[FrontierModel]) -> None:
+    compare(model, examples=25, steps=30)
 
 
 @pytest.mark.soak
-def test_whatever_happens_for_longer_the_frontier_on_disk_answers_as_the_reference_does() -> None:
-    compare(examples=300, steps=60)
+@pytest.mark.parametrize("model", [RocksModel, RemoteModel])
+def test_whatever_happens_for_longer_it_answers_as_the_reference_does(model: type[FrontierModel]) -> None:
+    compare(model, examples=300, steps=60)

@@ -1,13 +1,13 @@
 """The read side of the frontier in memory."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from msgspec.structs import replace
 
 from skitter import urls
 from skitter.backends.memory.store import Entry, Host, MemoryStore, Name
 from skitter.model import Counts, HostRecord, Page, Purpose, Reason, RobotsCopy, State, UrlRecord
-from skitter.ports import Twin
+from skitter.ports import Likeness, Twin
 
 
 class MemoryReader:
@@ -54,6 +54,10 @@ class MemoryReader:
             return None
         page = self.store.pages[name]
         return Twin(page.url, page.fetched_at, page.digest, page.simhash, page.archive)
+
+    async def twins(self, pages: Sequence[Likeness], distance: int) -> list[Twin | None]:
+        """The same, one by one."""
+        return [await self.twin(*page, distance) for page in pages]
 
     def _nearest(self, domain: str, simhash: int, distance: int) -> Name | None:
         near = self.store.simhashes.get(domain, {})

@@ -4,7 +4,7 @@ It reads what is committed and nothing else, so that all readers are told the sa
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 from skitter import urls
@@ -27,7 +27,7 @@ from skitter.backends.rocksdb.records import (
 )
 from skitter.backends.rocksdb.store import Store
 from skitter.model import Counts, HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
-from skitter.ports import Twin
+from skitter.ports import Likeness, Twin
 
 _READER_CACHE = 16 << 20
 
@@ -74,6 +74,14 @@ class RocksReader:
         """The page with the same digest, else the nearest."""
         dom8 = fp8(domain, self._reads.secret)
         return twins.find(self._reads, self._nearby, dom8, digest, simhash, distance)
+
+    async def twins(self, pages: Sequence[Likeness], distance: int) -> list[Twin | None]:
+        """The same for many pages."""
+        reads, nearby = self._reads, self._nearby
+        return [
+            twins.find(reads, nearby, fp8(page.domain, reads.secret), page.digest, page.simhash, distance)
+            for page in pages
+        ]
 
     async def urls(self) -> AsyncIterator[UrlRecord]:
         """Every URL: what is in no queue, what is in flight, what waits."""

@@ -1,0 +1,333 @@
+"""The frontier of a cluster: the verbs of the port, each one load at most, where something is missing, and one write.
+
+Verbs take turns. One that is cancelled while it writes has its write finished all the same, before the next begins. While
+the engine is away they wait; when somebody else has taken the shard they raise `Fenced`, and change nothing.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Protocol, TypeVar
+
+from skitter.backends import rules
+from skitter.backends.remote import adding, leasing, recovery, settling
+from skitter.backends.remote.held import IDLE
+from skitter.backends.remote.loading import take_in
+from skitter.backends.remote.mail import Mail, Positions
+from skitter.backends.remote.names import Names
+from skitter.backends.remote.patience import patiently
+from skitter.backends.remote.reading import RemoteReader, copied
+from skitter.backends.remote.rows import Batch, PageRow, UrlRow, Wanted
+from skitter.backends.remote.shard import Shard
+from skitter.backends.remote.store import Store
+from skitter.model import Counts, HostRecord, Link, Reason, RobotsCopy, Settlement, Visit
+from skitter.ports import Likeness, Mark, Opened, StateError, Twin
+from skitter.settings import Settings
+
+T = TypeVar("T")
+_LINKS_AT_ONCE = 2_000  # links that are added in one write
+_PAGES_AT_ONCE = 500
+_LEAST_AHEAD, _MOST_AHEAD = 64, 4_096  # visits that are taken out ahead
+_WORTH_A_TRIP = 8  # free hosts that nobody has taken out anything of
+
+
+class Hand(Protocol):
+    """Where word is left of the visit whose bytes are worked on, readable after the process has died."""
+
+    def read(self) -> bytes:
+        """The id that stands there; zeros for none."""
+        ...
+
+    def write(self, id16: bytes | None) -> None:
+        """Take one, or put it down."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+class RemoteFrontier(RemoteReader):
+    """`skitter.ports.Frontier` on a store that is held under one epoch.
+
+    `grace`: seconds for which requests of the last owner may still be under way when the shard is opened. `hand` is of
+    the machine: a visit that kills the process is found out sooner where it is opened again.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings | None = None,
+        *,
+        shard: int = 0,
+        shards: int = 1,
+        mail: Mail | None = None,
+        grace: float = 0.0,
+        hand: Hand | None = None,
+    ) -> None:
+        super().__init__(store)
+        self._settings = settings or Settings()
+        self._names = Names(shard, shards, 4 * self._settings.frontier.window)
+        self._mail, self._grace, self._hand = mail, grace, hand
+        self._shard: Shard | None = None
+        self._turn = asyncio.Lock()
+        self._delivery: asyncio.Future[None] | None = None
+        self._clock = 0.0
+        self._refill_at = 0.0  # when visits are taken out ahead again
+        self._handed = 0  # visits handed out since they were
+
+    # -- turns and round trips ---------------------------------------------------------------------------------
+
+    @property
+    def _open_shard(self) -> Shard:
+        if self._shard is None:
+            raise StateError("the frontier is not open")
+        return self._shard
+
+    @asynccontextmanager
+    async def _verb(self) -> AsyncIterator[Shard]:
+        """One verb at a time, and none before what was decided earlier is written."""
+        async with self._turn:
+            await self._delivered()
+            yield self._open_shard
+
+    async def _delivered(self) -> None:
+        if self._delivery is not None:
+            await asyncio.shield(self._delivery)
+            self._delivery = None
+
+    async def _fetch(self, wanted: Wanted | None) -> None:
+        """Into memory with what is missing, if anything is."""
+        if wanted is not None and wanted:
+            wanted.urls = list(dict.fromkeys(wanted.urls))
+            wanted.hosts = list(dict.fromkeys(wanted.hosts))
+            wanted.robots = list(dict.fromkeys(wanted.robots))
+            take_in(self._open_shard, wanted, await self._load(wanted))
+
+    async def _until_known(self, step: Callable[[], T | Wanted]) -> T:
+        """Take a step that may have to ask for something first."""
+        while isinstance(answer := step(), Wanted):
+            await self._fetch(answer)
+        return answer
+
+    async def _commit(self, now: float) -> None:
+        """All that was decided becomes durable together. Links for other shards are safe before."""
+        shard = self._open_shard
+        await self._until_known(lambda: adding.find_heads(shard))
+        batch, letters = shard.seal(now)
+        self._delivery = asyncio.ensure_future(self._deliver(batch, letters))
+        await self._delivered()
+
+    async def _deliver(self, batch: Batch, letters: list[Link]) -> None:
+        mail = self._mail
+        if letters and mail is not None:
+            by_shard: dict[int, list[Link]] = {}
+            for link in letters:
+                by_shard.setdefault(self._names.host(link.host).owner, []).append(link)
+            await patiently(lambda: mail.send(by_shard))
+        await patiently(lambda: self._store.write(batch))
+
+    # -- the shard's life --------------------------------------------------------------------------------------
+
+    async def open(self, now: float) -> Opened:
+        """Recover what the last owner left open."""
+        opening = await patiently(self._store.open)
+        shard = Shard(opening, self._settings, self._names, by_mail=self._mail is not None)
+        self._shard, self._clock = shard, now
+        async with self._verb():
+            await self._fetch(recovery.need_lost(shard, opening.leases))
+            hand = self._hand.read() if self._hand is not None else b""
+            opened = recovery.recover(shard, opening.leases, hand, now + self._grace, now)
+            await self._commit(now)
+        self.in_hand(None)
+        return opened
+
+    async def close(self, now: float = 0.0) -> None:
+        """Put open visits back, and let go of the engine."""
+        try:
+            if self._shard is not None:
+                async with self._verb() as shard:
+                    now = max(now, self._clock)
+                    recovery.give_back(shard, now)
+                    await self._commit(now)
+        finally:
+            await self.abandon()
+
+    async def abandon(self) -> None:
+        """Let go of the engine as a crash would: open visits stay open."""
+        self._shard = None
+        if self._hand is not None:
+            self._hand.close()
+            self._hand = None
+        await self._store.close()
+
+    async def sync(self) -> None:
+        """What the engine has acknowledged is as safe as it ever will be."""
+        await self._delivered()
+
+    def in_hand(self, visit: Visit | None) -> None:
+        """Leave word of what is worked on."""
+        if self._hand is not None:
+            self._hand.write(None if visit is None else self._names.id_of(visit.link))
+
+    # -- the verbs ---------------------------------------------------------------------------------------------
+
+    async def add(self, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]], now: float) -> int:
+        """Accept links, once each."""
+        before = self._open_shard.counts.added
+        for at in range(0, max(len(links), 1), _LINKS_AT_ONCE):
+            some = links[at : at + _LINKS_AT_ONCE]
+            async with self._verb() as shard:
+                await self._add(shard, some, refused if not at else (), now)
+                await self._commit(now)
+        return self._open_shard.counts.added - before
+
+    async def _add(
+        self, shard: Shard, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]], now: float
+    ) -> None:
+        wanted = Wanted()
+        looked = adding.need_all(shard, links, refused, wanted)
+        await self._fetch(wanted)
+        await self._until_known(lambda: adding.need_more(shard, looked))
+        adding.add(shard, links, refused, now)
+
+    async def take_in(self, links: Sequence[Link], positions: Positions, now: float) -> int:
+        """Accept links that came by mail, and remember how far the mail is read, in the same write."""
+        before = self._open_shard.counts.added
+        if len(links) > _LINKS_AT_ONCE:
+            await self.add(links[:-_LINKS_AT_ONCE], (), now)
+        async with self._verb() as shard:
+            await self._add(shard, links[-_LINKS_AT_ONCE:], (), now)
+            shard.meta.mail.update(positions)
+            await self._commit(now)
+        return self._open_shard.counts.added - before
+
+    def positions(self) -> Mapping[str, str]:
+        """How far the mail is taken in."""
+        return dict(self._open_shard.meta.mail)
+
+    async def lease(self, limit: int, now: float) -> list[Visit]:
+        """Hand out what may be visited now."""
+        async with self._verb() as shard:
+            visits: list[Visit] = []
+            if not shard.ahead:
+                await self._until_known(lambda: leasing.lease(shard, limit, now, visits))
+                await self._commit_changes(shard, now)
+                return visits
+            visits = leasing.hand_out_reserved(shard, limit, now)
+            if len(visits) < limit and self._worth_a_trip(shard, limit, now):
+                target = min(max(limit, 2 * self._handed, _LEAST_AHEAD), _MOST_AHEAD)
+                await self._until_known(lambda: leasing.take_ahead(shard, target, now))
+                await self._commit_changes(shard, now)
+                self._refill_at, self._handed = now + shard.ahead / 2, 0
+                visits += leasing.hand_out_reserved(shard, limit - len(visits), now)
+            self._handed += len(visits)
+            return visits
+
+    def _worth_a_trip(self, shard: Shard, limit: int, now: float) -> bool:
+        """Whether visits are taken out ahead now: it is time, or nothing is in flight, or there is much to be taken."""
+        if now >= self._refill_at or not shard.flights:
+            return True
+        return shard.agenda.ready_count >= max(_WORTH_A_TRIP, limit // 4)
+
+    async def _commit_changes(self, shard: Shard, now: float) -> None:
+        if shard.has_changes:
+            await self._commit(now)
+
+    async def settle(self, settlements: Sequence[Settlement], mark: Mark, now: float) -> list[bool]:
+        """Close visits with all that came of them."""
+        async with self._verb() as shard:
+            wanted = Wanted()
+            looked = settling.need(shard, settlements, wanted)
+            await self._fetch(wanted)
+            await self._until_known(lambda: adding.need_more(shard, looked))
+            shard.counts.elapsed += max(0.0, now - self._clock)
+            self._clock = max(now, self._clock)
+            shard.meta.mark = mark
+            told = settling.settle(shard, settlements, now)
+            await self._commit(now)
+            return told
+
+    async def next_due(self, now: float) -> float | None:
+        """The earliest host clock or retry."""
+        async with self._verb() as shard:
+            refill_at = self._refill_at if shard.flights else 0.0
+            due = await self._until_known(lambda: leasing.next_due(shard, now, refill_at))
+            await self._commit_changes(shard, now)
+            return due
+
+    async def outbox(self, limit: int, after: int = 0) -> list[tuple[int, Link]]:
+        """The oldest links that wait to be forwarded."""
+        return await patiently(lambda: self._store.outbox(limit, after))
+
+    async def forwarded(self, ids: Sequence[int]) -> None:
+        """Forget what its owner has."""
+        async with self._verb() as shard:
+            known = await self._waiting(set(ids)) if ids else []
+            shard.batch.outbox.update(dict.fromkeys(known))
+            shard.counts.outbox -= len(known)
+            await self._commit_changes(shard, self._clock)
+
+    async def _waiting(self, ids: set[int]) -> list[int]:
+        known, after, last = [], min(ids) - 1, max(ids)
+        while after < last and (some := await self.outbox(_LINKS_AT_ONCE, after)):
+            known += [number for number, _ in some if number in ids]
+            after = some[-1][0]
+        return known
+
+    async def reopen(self, mark: Mark, now: float) -> int:
+        """Pages that the archive has lost are pending again."""
+        gone = [row async for row in self._store.pages() if rules.behind(row.page.archive, mark)]
+        for at in range(0, len(gone), _PAGES_AT_ONCE):
+            await self._reopen(gone[at : at + _PAGES_AT_ONCE], now)
+        async with self._verb() as shard:
+            shard.meta.mark = mark
+            await self._commit(now)
+        return len(gone)
+
+    async def _reopen(self, pages: Sequence[PageRow], now: float) -> None:
+        async with self._verb() as shard:
+            await self._fetch(recovery.need_gone(shard, pages))
+            await self._fetch(recovery.need_hosts(shard, pages))
+            recovery.reopen(shard, pages)
+            await self._commit(now)
+
+    # -- what its owner knows better ---------------------------------------------------------------------------
+
+    async def counts(self) -> Counts:
+        """The crawl in numbers. What is taken out ahead still waits, as far as anybody else is concerned."""
+        shard = self._open_shard
+        counts = copied(shard.counts)
+        waiting = shard.waiting_ahead()
+        counts.leased -= shard.reserve.size
+        counts.queued += waiting
+        return counts
+
+    async def host(self, name: str) -> HostRecord | None:
+        """What is known of a host."""
+        row = self._open_shard.hosts.get(name)
+        return await super().host(name) if row is None else self._host_record(row)
+
+    async def robots(self, origin: str) -> RobotsCopy | None:
+        """The copy of an origin's robots.txt. Where it is known that there is none, nobody is asked."""
+        known = self._open_shard.rules.get(origin)
+        if known is not None and not known.access:
+            return None
+        return await super().robots(origin)
+
+    async def twins(self, pages: Sequence[Likeness], distance: int) -> list[Twin | None]:
+        """Pages that these repeat."""
+        async with self._verb() as shard:
+            return await self._twins(pages, distance, shard.nearby)
+
+    def _is_leased(self, row: UrlRow) -> bool:
+        lease = self._open_shard.leases.get(row.id)
+        return lease is not None and lease.handed
+
+    def _out(self, name: str) -> tuple[int, int]:
+        shard = self._open_shard
+        return shard.flights.get(name, IDLE).visits, shard.waiting_ahead(name)
+
+    def statistics(self) -> dict[str, dict[str, float]]:
+        """Round trips, and how much is in memory."""
+        return super().statistics() | self._open_shard.statistics()

@@ -1,0 +1,33 @@
+"""Links on their way from the shard that found them to the shard that owns their host."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from skitter.model import Link
+
+Positions = Mapping[str, str]
+"""How far the mail of a shard is taken in, by source. Only the mail knows what the words mean."""
+
+
+class Mail(Protocol):
+    """The way out, one for all shards of a worker.
+
+    1. What `send` has acknowledged survives a crash of the sender and of the engine, until its receiver has trimmed it.
+    2. It may arrive twice and in any order; adding a link is idempotent.
+    """
+
+    async def send(self, links: Mapping[int, Sequence[Link]]) -> None:
+        """Bring links to their shards, by number. Returns when they are safe."""
+        ...
+
+
+class Inbox(Protocol):
+    """The mail of one shard, read from the positions that its last owner has stored."""
+
+    async def receive(self, limit: int) -> tuple[list[Link], Positions]:
+        """The next links, none when none wait, and the positions to be stored with them."""
+        ...
+
+    async def trim(self, positions: Positions) -> None:
+        """These positions are stored: what lies before them is never asked for again."""
+        ...
