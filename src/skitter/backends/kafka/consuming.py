@@ -1,0 +1,30 @@
+"""What every consumer of ours does alike: take the messages that are there, and sort passing trouble from real."""
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+
+from skitter.backends.kafka.client import moving
+from skitter.backends.kafka.letters import Found, found
+
+# What librdkafka tells a consumer and mends by itself.
+_PASSING = {
+    KafkaError._TRANSPORT,  # noqa: SLF001
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+    KafkaError._RESOLVE,  # noqa: SLF001
+    KafkaError._TIMED_OUT,  # noqa: SLF001
+    KafkaError._PARTITION_EOF,  # noqa: SLF001
+    KafkaError._MAX_POLL_EXCEEDED,  # noqa: SLF001  it joins again by itself
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+}
+
+
+def messages_of(consumer: Consumer, limit: int, wait: float) -> list[Found]:
+    """At most so many messages, those that are there or come within so many seconds. Blocks."""
+    messages = []
+    for message in consumer.consume(limit, timeout=wait) if limit > 0 else ():
+        error = message.error()
+        if error is None:
+            messages.append(found(message))
+        elif error.code() not in _PASSING and not error.retriable() and not moving(error):
+            raise KafkaException(error)
+    return messages

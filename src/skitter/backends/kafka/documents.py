@@ -1,0 +1,186 @@
+"""Pages on their way to the index, and what could not be fetched on its way to whoever cares.
+
+A page is sent, and acknowledged, before the settlement that stores it: a crash in between sends it twice, under the same key.
+Whoever indexes it names it by its URL's key, so twice is once. The reader is an ordinary group: it may lag, restart, share
+the partitions with others, and be sent back to the beginning by resetting the group's offsets.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import msgspec
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from msgspec import Struct
+from xxhash import xxh3_128_digest
+
+from skitter.backends.kafka.client import away, connection, explained
+from skitter.backends.kafka.consuming import messages_of
+from skitter.backends.kafka.letters import Unreadable, bury, label, read
+from skitter.backends.kafka.sending import Outgoing, Sender
+from skitter.backends.kafka.topics import message_limit
+from skitter.model import Page, Reason
+from skitter.settings import Settings
+
+PAGE = "page"
+ERROR = "error"
+_QUEUED = 16 * 2**10  # kilobytes fetched ahead
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+class CrawlError(Struct, frozen=True, array_like=True, kw_only=True):
+    """A visit that gave no page."""
+
+    url: str
+    key: str
+    host: str
+    domain: str
+    reason: Reason
+    status: int = 0  # of the answer, if there was one
+    attempt: int = 1
+    at: float = 0.0
+    final: bool = True  # False: it will be tried again
+
+
+_pages = msgspec.msgpack.Decoder(Page)
+
+
+class Documents:
+    """Sends pages and errors."""
+
+    def __init__(self, settings: Settings, sender: Sender) -> None:
+        self._settings = settings.kafka
+        self._sender = sender
+        self._page_label = label(settings.cluster.name, PAGE)
+        self._error_label = label(settings.cluster.name, ERROR)
+
+    async def send(self, pages: Iterable[Page], errors: Iterable[CrawlError] = ()) -> None:
+        """Returns when everything is acknowledged; EngineAway when something is not, and all may be sent again."""
+        messages = [self._page(page) for page in pages]
+        messages += [self._error(error) for error in errors]
+        await self._sender.send(messages)
+
+    def _page(self, page: Page) -> Outgoing:
+        text = cut(page.text, self._settings.document_text)
+        value = _encoder.encode(msgspec.structs.replace(page, text=text))
+        if len(value) > self._limit():
+            # Headers and titles have no limit but ours; the archive has them whole.
+            value = _encoder.encode(msgspec.structs.replace(page, text=text, headers=(), meta=None))
+        if len(value) > self._limit():
+            value = _encoder.encode(bare(page))
+        return Outgoing(self._settings.documents, value, document_key(page), headers=self._page_label)
+
+    def _limit(self) -> int:
+        return message_limit(self._settings) - 4096  # key, headers and framing
+
+    def _error(self, error: CrawlError) -> Outgoing:
+        value = _encoder.encode(error)
+        return Outgoing(self._settings.errors, value, error.domain.encode(), headers=self._error_label)
+
+
+def document_key(page: Page) -> bytes:
+    """The hash of a URL's key, in hexadecimal: what orders the versions of a page."""
+    return xxh3_128_digest(page.key.encode("utf-8", "surrogatepass")).hex().encode()
+
+
+def cut(text: str, limit: int) -> str:
+    """At most so many bytes of UTF-8, whole characters."""
+    if len(text) * 4 <= limit:
+        return text
+    packed = text.encode("utf-8", "surrogatepass")
+    return text if len(packed) <= limit else packed[:limit].decode("utf-8", "ignore")
+
+
+def bare(page: Page) -> Page:
+    """A page without what a server may have made very long."""
+    return msgspec.structs.replace(
+        page, text="", headers=(), meta=None, title="", description="", author="", keywords="", canonical=""
+    )
+
+
+class DocumentReader:
+    """Reads pages as one of a group of readers; what it read is done when it says so."""
+
+    def __init__(self, settings: Settings, sender: Sender, group: str = "index") -> None:
+        self._settings = settings
+        self._sender = sender
+        self._consumer = _consumer(settings, f"{settings.cluster.name}-{group}")
+        self._thread = ThreadPoolExecutor(1, "kafka-documents")
+        self._read: dict[tuple[str, int], int] = {}
+
+    async def batch(self, limit: int, wait: float = 1.0) -> list[Page]:
+        """The next pages, at most so many; fewer, or none, when no more came for so many seconds.
+
+        What cannot be read is on the dead-letter topic when this returns.
+        """
+        found = await self._call(messages_of, self._consumer, limit, wait)
+        pages: list[Page] = []
+        unreadable: list[Unreadable] = []
+        for message in found:
+            self._read[message.topic, message.partition] = message.offset + 1
+            page = read(message, self._settings.cluster.name, PAGE, _pages)
+            if isinstance(page, Unreadable):
+                unreadable.append(page)
+            else:
+                pages.append(page)
+        if unreadable:
+            await bury(self._sender, self._settings.kafka.dead_letters, unreadable)
+        return pages
+
+    async def done(self) -> bool:
+        """Everything read so far is indexed. False when another reader has the partitions now, and reads it again."""
+        offsets = [TopicPartition(topic, number, offset) for (topic, number), offset in self._read.items()]
+        self._read.clear()
+        return not offsets or bool(await self._call(self._commit, offsets))
+
+    def _commit(self, offsets: Sequence[TopicPartition]) -> bool:
+        try:
+            self._consumer.commit(offsets=list(offsets), asynchronous=False)
+        except KafkaException as problem:
+            if problem.args[0].code() in _MOVED:
+                return False
+            raise
+        return True
+
+    async def close(self) -> None:
+        """Leave the group; what is not done is read again by whoever comes next."""
+        await self._call(self._consumer.close)
+        self._thread.shutdown()
+
+    async def _call(self, function: Any, *arguments: Any) -> Any:  # noqa: ANN401
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+        except KafkaException as problem:
+            raise away(problem.args[0].str()) from None
+
+
+# The group has given our partitions to others.
+_MOVED = {
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError._ASSIGNMENT_LOST,  # noqa: SLF001
+    KafkaError._STATE,  # noqa: SLF001
+}
+
+
+def _consumer(settings: Settings, group: str) -> Consumer:
+    options = {
+        "group.id": group,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "earliest",
+        "partition.assignment.strategy": "cooperative-sticky",
+        "queued.max.messages.kbytes": _QUEUED,
+        "fetch.max.bytes": 4 * 2**20,
+        "fetch.message.max.bytes": 2**20,
+        "fetch.queue.backoff.ms": 20,
+    }
+    try:
+        consumer = Consumer({**connection(settings.kafka), **options})
+    except KafkaException as problem:
+        raise explained(problem, settings.kafka) from None
+    consumer.subscribe([settings.kafka.documents])
+    return consumer

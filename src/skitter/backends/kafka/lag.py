@@ -1,0 +1,100 @@
+"""How many messages wait, by partition: for `cluster status`, and for the question whether a crawl is finished."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+from msgspec import Struct
+
+from skitter.backends.kafka.client import answers, away, explained, moving, reach
+from skitter.backends.kafka.topics import link_topics
+from skitter.settings.engines import KafkaSettings
+
+HOT = 4.0  # times the mean of the other partitions …
+FEW = 20  # … and more messages than this: a burst that is gone in a second is no news
+_TRIES, _PAUSE = 20, 0.25  # seconds
+
+
+class Waiting(Struct, frozen=True):
+    """The mail of one shard: by topic, the end of its partition, and how many messages are not stored yet."""
+
+    shard: int
+    ends: Mapping[str, int]
+    behind: Mapping[str, int]
+
+    @property
+    def messages(self) -> int:
+        """How many wait in all."""
+        return sum(self.behind.values())
+
+
+async def ends(settings: KafkaSettings, topics: Sequence[str]) -> dict[str, list[int]]:
+    """The end of every partition: the offset of the next message."""
+    return await _offsets(settings, topics, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+
+
+async def begins(settings: KafkaSettings, topics: Sequence[str]) -> dict[str, list[int]]:
+    """The beginning of every partition: what lies before it was trimmed."""
+    return await _offsets(settings, topics, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+
+
+async def _offsets(settings: KafkaSettings, topics: Sequence[str], which: OffsetSpec) -> dict[str, list[int]]:
+    admin, there = await reach(settings)
+    asked = {
+        TopicPartition(topic, number): which
+        for topic in topics
+        if topic in there.topics
+        for number in there.topics[topic].partitions
+    }
+    found = await _answered(admin, asked)
+    offsets: dict[str, list[int]] = {topic: [] for topic in topics}
+    for partition in sorted(found):
+        answer = found[partition]
+        if isinstance(answer, KafkaError):
+            raise explained(KafkaException(answer), settings)
+        offsets[partition.topic].append(answer.offset)
+    return offsets
+
+
+async def _answered(admin: AdminClient, asked: Mapping[TopicPartition, OffsetSpec]) -> dict[Any, Any]:
+    """The broker's answers. While a partition moves to another broker, or has only just been made, it is asked again."""
+    found: dict[Any, Any] = {}
+    for _ in range(_TRIES):
+        left = {partition: which for partition, which in asked.items() if partition not in found}
+        if not left:
+            break
+        some = await answers(admin.list_offsets(left))
+        found |= {
+            key: each for key, each in some.items() if not isinstance(each, KafkaError) or not moving(each)
+        }
+        if len(found) < len(asked):
+            await asyncio.sleep(_PAUSE)
+    else:
+        raise away(f"{len(asked) - len(found)} partitions have no leader")
+    return found
+
+
+async def waiting(settings: KafkaSettings, stored: Mapping[int, Mapping[str, str]]) -> list[Waiting]:
+    """The mail of every shard, given the positions that are stored for it."""
+    topics = link_topics(settings)
+    finish = await ends(settings, topics)
+    start = await begins(settings, topics)
+    return [
+        Waiting(
+            shard,
+            {topic: finish[topic][shard] for topic in topics},
+            {
+                topic: finish[topic][shard] - int(positions.get(topic, start[topic][shard]))
+                for topic in topics
+            },
+        )
+        for shard, positions in sorted(stored.items())
+    ]
+
+
+def hot(mail: Sequence[Waiting]) -> list[int]:
+    """The shards with far more mail than the others."""
+    total, others = sum(each.messages for each in mail), max(len(mail) - 1, 1)
+    return [each.shard for each in mail if each.messages > max(HOT * (total - each.messages) / others, FEW)]

@@ -1,0 +1,232 @@
+"""Links between shards: sent to the partition of their shard, received by whoever owns it.
+
+Sending returns when the brokers have the links, so a settlement that follows loses none. Receiving starts behind the
+positions that are stored with the links in PostgreSQL; the group's own offsets only tell others how far we are. Partitions
+are assigned by hand, because the owner of a shard is whoever holds its lease there
+(docs/decisions/0013-mail-by-kafka.md).
+
+What waits, waits in Kafka: three small consumers, one per urgency, fetch ahead a few megabytes at most.
+"""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from msgspec import Struct
+
+from skitter.backends.kafka.client import away, connection, explained
+from skitter.backends.kafka.consuming import messages_of
+from skitter.backends.kafka.letters import Found, Unreadable, bury, read
+from skitter.backends.kafka.packing import KIND, decoder, letters, owner
+from skitter.backends.kafka.sending import Sender
+from skitter.backends.kafka.topics import link_topics
+from skitter.backends.kafka.trimming import Trimming
+from skitter.model import Link
+from skitter.ports import EngineAway
+from skitter.settings import Settings
+
+Positions = Mapping[str, str]
+"""By topic, in digits: the offset of the first message of a shard's partition that is not stored yet."""
+
+# Whose message is next: high, medium and low by 4:2:1, evenly spread. Who has none is passed over.
+TURNS = (0, 1, 0, 2, 0, 1, 0)
+_AT_ONCE = 8  # messages of an urgency in one look
+_QUEUED = 2 * 2**10  # kilobytes that a consumer fetches ahead
+_LOOK = 0.05  # seconds between two looks when there is nothing: mail may be that late
+
+
+class Delivery(Struct, frozen=True):
+    """Links for a shard, and the positions to store in the write that adds them."""
+
+    shard: int
+    links: Sequence[Link]
+    positions: Positions
+
+
+class Mail:
+    """Sends links to the shards that own them."""
+
+    def __init__(self, settings: Settings, sender: Sender) -> None:
+        self._settings = settings
+        self._sender = sender
+
+    async def send(self, by_shard: Mapping[int, Sequence[Link]]) -> None:
+        """Returns when every link is acknowledged; EngineAway when one is not, and all may be sent again."""
+        await self._sender.send(letters(self._settings.kafka, self._settings.cluster.name, by_shard))
+
+
+class Inbox:
+    """Receives the links of the shards that this process owns."""
+
+    def __init__(self, settings: Settings, shards: int, sender: Sender) -> None:
+        self._settings = settings
+        self._crawl = settings.cluster.name
+        self._shards = shards
+        self._sender = sender
+        self._topics = link_topics(settings.kafka)
+        self._consumers = [_consumer(settings) for _ in self._topics]
+        # librdkafka's calls block, and a consumer wants one caller at a time.
+        self._thread = ThreadPoolExecutor(1, "kafka-inbox")
+        self._owned: set[int] = set()
+        self._ahead: tuple[deque[Found], ...] = tuple(
+            deque() for _ in self._topics
+        )  # fetched, not handed out
+        self._turn = 0
+        self._trimming = Trimming(settings.kafka)
+
+    # ------------------------------------------------------------------------------------------------ ownership
+
+    async def own(self, shard: int, positions: Positions) -> None:
+        """Receive a shard's links from its stored positions on. Called again, it goes back to the positions given:
+        what was received and could not be stored comes once more."""
+        await self.disown(shard)
+        await self._call(self._assign, shard, positions)
+        self._owned.add(shard)
+
+    def _assign(self, shard: int, positions: Positions) -> None:
+        for topic, consumer in zip(self._topics, self._consumers, strict=True):
+            start = int(positions.get(topic, OFFSET_BEGINNING))
+            consumer.incremental_assign([TopicPartition(topic, shard, start)])
+
+    async def disown(self, shard: int) -> None:
+        """The shard is somebody else's."""
+        if shard not in self._owned:
+            return
+        self._owned.remove(shard)
+        await self._call(self._unassign, shard)
+        for ahead in self._ahead:
+            kept = [message for message in ahead if message.partition != shard]
+            ahead.clear()
+            ahead.extend(kept)
+
+    def _unassign(self, shard: int) -> None:
+        for topic, consumer in zip(self._topics, self._consumers, strict=True):
+            consumer.incremental_unassign([TopicPartition(topic, shard)])
+
+    # ------------------------------------------------------------------------------------------------ receiving
+
+    async def receive(self, limit: int, wait: float = 1.0) -> list[Delivery]:
+        """Up to about `limit` links, the urgent before the others; nothing when none came for so many seconds.
+
+        Each delivery is added and its positions stored in one write, in the order received, before the next `receive`
+        of that shard is stored; else `own` again.
+        """
+        deadline = asyncio.get_running_loop().time() + wait
+        while self._owned:
+            await self._fetch()
+            if any(self._ahead):
+                return await self._open(self._take(limit))
+            if asyncio.get_running_loop().time() >= deadline:
+                break
+            await asyncio.sleep(_LOOK)
+        return []
+
+    async def _fetch(self) -> None:
+        for ahead, messages in zip(self._ahead, await self._call(self._look), strict=True):
+            ahead.extend(message for message in messages if message.partition in self._owned)
+
+    def _look(self) -> list[list[Found]]:
+        return [
+            messages_of(consumer, _AT_ONCE - len(ahead), 0)
+            for ahead, consumer in zip(self._ahead, self._consumers, strict=True)
+        ]
+
+    def _take(self, limit: int) -> list[tuple[Found, list[Link] | Unreadable]]:
+        """Messages in turns, so that the urgent come first and none waits for ever."""
+        taken: list[tuple[Found, list[Link] | Unreadable]] = []
+        count = 0
+        while count < limit and any(self._ahead):
+            ahead = self._ahead[TURNS[self._turn]]
+            self._turn = (self._turn + 1) % len(TURNS)
+            if ahead:
+                message = ahead.popleft()
+                links = read(message, self._crawl, KIND, decoder)
+                taken.append((message, links))
+                count += 1 if isinstance(links, Unreadable) else len(links)
+        return taken
+
+    async def _open(self, taken: Sequence[tuple[Found, list[Link] | Unreadable]]) -> list[Delivery]:
+        """What is ours by shard. The rest is on its way elsewhere before our position passes it."""
+        ours: dict[int, list[Link]] = defaultdict(list)
+        positions: dict[int, dict[str, str]] = defaultdict(dict)
+        astray: dict[int, list[Link]] = defaultdict(list)
+        unreadable: list[Unreadable] = []
+        for message, links in taken:
+            positions[message.partition][message.topic] = str(message.offset + 1)
+            if isinstance(links, Unreadable):
+                unreadable.append(links)
+                continue
+            for link in links:
+                shard = owner(link, self._shards)
+                (ours if shard == message.partition else astray)[shard].append(link)
+        try:
+            await self._redirect(astray, unreadable)
+        except EngineAway:
+            self._put_back([message for message, _ in taken])
+            raise
+        return [Delivery(shard, ours[shard], stored) for shard, stored in positions.items()]
+
+    async def _redirect(self, astray: Mapping[int, Sequence[Link]], unreadable: Sequence[Unreadable]) -> None:
+        if astray:
+            await self._sender.send(letters(self._settings.kafka, self._crawl, astray))
+        if unreadable:
+            await bury(self._sender, self._settings.kafka.dead_letters, unreadable)
+
+    def _put_back(self, messages: Sequence[Found]) -> None:
+        """Nothing was handed out: the same messages come first in the next look."""
+        for message in reversed(messages):
+            if message.partition in self._owned:
+                self._ahead[self._topics.index(message.topic)].appendleft(message)
+
+    # ------------------------------------------------------------------------------------------------ stored
+
+    async def stored(self, shard: int, positions: Positions, now: float) -> None:
+        """The truth has the links before these positions: tell the group, and now and then let Kafka drop them."""
+        if shard not in self._owned:
+            return
+        await self._call(self._commit, shard, positions)
+        await self._trimming.passed(shard, positions, now)
+
+    def _commit(self, shard: int, positions: Positions) -> None:
+        for topic, consumer in zip(self._topics, self._consumers, strict=True):
+            if topic in positions:
+                # For the lag that others see, nothing more: whether it arrives does not matter.
+                with suppress(KafkaException):
+                    offsets = [TopicPartition(topic, shard, int(positions[topic]))]
+                    consumer.commit(offsets=offsets, asynchronous=True)
+
+    async def close(self) -> None:
+        """Let go of the brokers."""
+        self._owned.clear()
+        for consumer in self._consumers:
+            await self._call(consumer.close)
+        self._thread.shutdown()
+
+    async def _call(self, function: Any, *arguments: Any) -> Any:  # noqa: ANN401
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+        except KafkaException as problem:
+            raise away(problem.args[0].str()) from None
+
+
+def _consumer(settings: Settings) -> Consumer:
+    options = {
+        "group.id": settings.cluster.name,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        # A stored position that Kafka does not have: the topic was made anew. Everything in it is for us.
+        "auto.offset.reset": "earliest",
+        "queued.max.messages.kbytes": _QUEUED,
+        "fetch.max.bytes": 2**20,
+        "fetch.message.max.bytes": 2**20,
+        # The default of a second would be the pace of a full queue.
+        "fetch.queue.backoff.ms": 20,
+    }
+    try:
+        return Consumer({**connection(settings.kafka), **options})
+    except KafkaException as problem:
+        raise explained(problem, settings.kafka) from None

@@ -1,0 +1,156 @@
+"""Everything a process sends to Kafka, acknowledged by all replicas in sync before `send` returns.
+
+librdkafka gathers messages into requests, repeats them and, as an idempotent producer, has the broker drop the repetitions.
+It reports each message to a callback that runs when somebody polls. One thread does nothing but poll; a `send` counts
+its messages down there and wakes the event loop once, however many there were.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from msgspec import Struct
+
+from skitter.backends.kafka.client import away, connection, explained
+from skitter.backends.kafka.topics import message_limit
+from skitter.settings.engines import KafkaSettings
+
+Headers = Sequence[tuple[str, bytes]]
+
+_POLL = 0.1  # seconds: how long `close` may have to wait for the thread
+_ROOM = 0.01  # seconds between two looks whether a full queue has room again
+_QUEUED = 32 * 2**10  # kilobytes that wait for the brokers; whoever sends more waits
+_PATIENCE = 45.0  # seconds until a message counts as failed: longer than a broker needs to restart, or a leader to change
+_TRIES = 3  # producers that may break during one `send`
+
+
+class Outgoing(Struct, frozen=True, gc=False):
+    """A message to be. Without a partition, the key chooses it."""
+
+    topic: str
+    value: bytes
+    key: bytes | None = None
+    partition: int = -1
+    headers: Headers = ()
+
+
+class Failure(Struct, frozen=True, gc=False):
+    """A message that the brokers did not take, and why."""
+
+    message: Outgoing
+    error: KafkaError
+
+
+class _Round:
+    """The messages of one `send` that are not answered yet. `answered` is called by the polling thread."""
+
+    def __init__(self, count: int) -> None:
+        self.failed: list[Failure] = []
+        self.done = asyncio.Event()
+        self._left = count
+        self._loop = asyncio.get_running_loop()
+
+    def answered(self, message: Outgoing, error: KafkaError | None) -> None:
+        if error is not None:
+            self.failed.append(Failure(message, error))
+        self._left -= 1
+        if self._left == 0:
+            self._loop.call_soon_threadsafe(self.done.set)
+
+
+class Sender:
+    """One producer, shared by everybody in the process."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self.sent = 0  # messages acknowledged
+        self.trips = 0  # calls of `send`: each is a wait for the brokers
+        self._closing = threading.Event()
+        self._producer = self._new_producer()
+        self._thread = threading.Thread(target=self._poll, name="kafka-acknowledgements", daemon=True)
+        self._thread.start()
+
+    def _new_producer(self) -> Producer:
+        options = {
+            "enable.idempotence": True,
+            "acks": "all",
+            "linger.ms": 5,
+            "compression.type": "lz4",
+            "message.max.bytes": message_limit(self._settings),
+            "queue.buffering.max.kbytes": _QUEUED,
+            "message.timeout.ms": int(_PATIENCE * 1000),
+        }
+        try:
+            return Producer({**connection(self._settings), **options})
+        except KafkaException as problem:
+            raise explained(problem, self._settings) from None
+
+    async def send(self, messages: Iterable[Outgoing]) -> None:
+        """Hand messages to the brokers; returns when all are acknowledged.
+
+        EngineAway when some are not: those may or may not be there, and the caller sends all of them again.
+        """
+        if failures := await self.offer(messages):
+            first = failures[0].error
+            raise away(f"{len(failures)} messages were not acknowledged: {first.str()}")
+
+    async def offer(self, messages: Iterable[Outgoing]) -> list[Failure]:
+        """As `send`, but what the brokers did not take is returned."""
+        pending = list(messages)
+        self.trips += bool(pending)
+        failed: list[Failure] = []
+        for _ in range(_TRIES):
+            if not pending:
+                break
+            producer = self._producer
+            failed = await self._round(producer, pending)
+            self.sent += len(pending) - len(failed)
+            if not any(failure.error.fatal() for failure in failed):
+                break
+            # The brokers have forgotten the producer's sequence (they lost data, or it was away for days). This producer
+            # will never send again; a new one may repeat what the old one sent, which receivers put up with.
+            if self._producer is producer:
+                self._producer = self._new_producer()
+            pending = [failure.message for failure in failed]
+        return failed
+
+    async def _round(self, producer: Producer, messages: Sequence[Outgoing]) -> list[Failure]:
+        waiting = deque(messages)
+        current = _Round(len(waiting))
+        while waiting:
+            try:
+                self._produce(producer, waiting[0], current)
+            except BufferError:  # the queue is full: brokers are slow or away
+                await asyncio.sleep(_ROOM)
+                continue
+            except KafkaException as problem:  # too large, or the producer is broken for good
+                current.answered(waiting[0], problem.args[0])
+            waiting.popleft()
+        await current.done.wait()
+        return current.failed
+
+    def _produce(self, producer: Producer, message: Outgoing, current: _Round) -> None:
+        def delivered(error: KafkaError | None, _: Message) -> None:
+            current.answered(message, error)
+
+        producer.produce(
+            message.topic,
+            message.value,
+            message.key,
+            message.partition,
+            on_delivery=delivered,
+            headers=list(message.headers),
+        )
+
+    def _poll(self) -> None:
+        while not self._closing.is_set():
+            self._producer.poll(_POLL)
+
+    async def close(self) -> None:
+        """Let go. Messages whose `send` was cancelled may or may not arrive."""
+        self._closing.set()
+        await asyncio.to_thread(self._thread.join)
+        self._producer.purge()
+        self._producer.poll(0)

@@ -1,0 +1,203 @@
+"""Which topics a cluster has, and that they are as we need them.
+
+A shard is a partition: the three topics of links have one partition per shard, and the producer names it. Links that wait
+are never deleted by time or size; they are trimmed below the offset that is stored with them (`mail`). A topic that would
+forget links, or spread them over another number of partitions, is refused before any crawling.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ClusterMetadata,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+from msgspec import Struct
+
+from skitter.backends.kafka.client import answers, away, explained, reach, unfit
+from skitter.ports import EngineError
+from skitter.settings.engines import KafkaSettings
+
+# Room for a page's record, its headers and links beside its text, and for a robots.txt of half a megabyte (RFC 9309 2.5).
+_BESIDE_TEXT = 2 * 2**20
+_LOOKS, _LOOK = (
+    100,
+    10.0,
+)  # how often, and for how many seconds at most, it is looked whether a new topic is there
+# Pages and errors can be had again from the archive and the truth; links on their way cannot.
+_FOR_EVER: Mapping[str, str] = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
+
+
+class Topic(Struct, frozen=True):
+    """A topic as it should be. `setting` names it; `must` is insisted on, `config` only where we make it."""
+
+    name: str
+    setting: str
+    partitions: int
+    config: Mapping[str, str]
+    must: Mapping[str, str] = {}
+
+
+def link_topics(settings: KafkaSettings) -> tuple[str, str, str]:
+    """The topics of links, the most urgent first."""
+    return settings.links_high, settings.links_medium, settings.links_low
+
+
+def message_limit(settings: KafkaSettings) -> int:
+    """The largest message that we send."""
+    return _BESIDE_TEXT + settings.document_text
+
+
+def wanted(settings: KafkaSettings, shards: int) -> list[Topic]:
+    """All topics of a cluster with so many shards."""
+    common = {
+        "max.message.bytes": str(message_limit(settings)),
+        # acks=all means the replicas in sync: with three, two must have it.
+        "min.insync.replicas": str(max(1, settings.replication - 1)),
+    }
+    names = ("kafka.links_high", "kafka.links_medium", "kafka.links_low")
+    links = [
+        Topic(topic, name, shards, {**common, **_FOR_EVER}, _FOR_EVER)
+        for topic, name in zip(link_topics(settings), names, strict=True)
+    ]
+    return [
+        *links,
+        Topic(settings.documents, "kafka.documents", settings.partitions, common),
+        Topic(settings.errors, "kafka.errors", settings.partitions, common),
+        # Whoever reads dead letters wants them in order, and there are few.
+        Topic(settings.dead_letters, "kafka.dead_letters", 1, {**common, **_FOR_EVER}),
+    ]
+
+
+async def create(settings: KafkaSettings, shards: int) -> list[str]:
+    """Make the topics that are missing, mend those that would forget links; say which are new. Safe to repeat."""
+    topics = distinct(wanted(settings, shards))
+    admin, there = await reach(settings)
+    missing = [topic for topic in topics if topic.name not in there.topics]
+    _check_partitions([topic for topic in topics if topic.name in there.topics], there)
+    if missing:
+        await _make(admin, settings, missing)
+    for topic, wrong in await _wrong(admin, settings, [topic for topic in topics if topic not in missing]):
+        await _mend(admin, settings, topic, wrong)
+    return [topic.name for topic in missing]
+
+
+async def check(settings: KafkaSettings, shards: int) -> None:
+    """EngineError unless every topic is there and as it should be."""
+    topics = distinct(wanted(settings, shards))
+    admin, there = await reach(settings)
+    for topic in topics:
+        if topic.name not in there.topics:
+            raise unfit(topic.setting, f"there is no topic {topic.name}; run `skitter cluster init`")
+    _check_partitions(topics, there)
+    for topic, wrong in await _wrong(admin, settings, topics):
+        name, value = next(iter(wrong.items()))
+        raise unfit(
+            topic.setting,
+            f"topic {topic.name} has {name}={value} and would lose waiting links; run `skitter cluster init`, which sets it"
+            f" to {topic.must[name]}",
+        )
+
+
+def distinct(topics: Sequence[Topic]) -> Sequence[Topic]:
+    """The topics, if no two settings name the same one."""
+    seen: dict[str, str] = {}
+    for topic in topics:
+        if topic.name in seen:
+            raise unfit(
+                topic.setting,
+                f"{topic.name} is the topic of {seen[topic.name]} too; give each its own",
+            )
+        seen[topic.name] = topic.setting
+    return topics
+
+
+def _check_partitions(topics: Sequence[Topic], there: ClusterMetadata) -> None:
+    """A link topic needs exactly one partition per shard; elsewhere the number is the operator's choice."""
+    for topic in topics:
+        count = len(there.topics[topic.name].partitions)
+        if topic.must and count != topic.partitions:
+            raise unfit(
+                topic.setting,
+                f"topic {topic.name} has {count} partitions, but the crawl has {topic.partitions} shards; name another topic,"
+                f" or delete this one once it is empty and run `skitter cluster init`",
+            )
+
+
+async def _make(admin: AdminClient, settings: KafkaSettings, topics: Sequence[Topic]) -> None:
+    new = [
+        NewTopic(
+            topic.name,
+            num_partitions=topic.partitions,
+            replication_factor=settings.replication,
+            config=dict(topic.config),
+        )
+        for topic in topics
+    ]
+    found = await answers(admin.create_topics(new))
+    for topic in topics:
+        error = found[topic.name]
+        # Another `cluster init` may have been faster.
+        if isinstance(error, KafkaError) and error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise _refusal(error, topic, settings)
+    await _appear(admin, [topic.name for topic in topics])
+
+
+async def _appear(admin: AdminClient, names: Sequence[str]) -> None:
+    """The controller has made the topics; a broker knows them, with a leader for each partition, a moment later."""
+    for _ in range(_LOOKS):
+        there = (await asyncio.to_thread(admin.list_topics, timeout=_LOOK)).topics
+        partitions = [part for name in names if name in there for part in there[name].partitions.values()]
+        if all(name in there for name in names) and all(part.leader >= 0 for part in partitions):
+            return
+        await asyncio.sleep(0.1)
+    raise away(f"the topics {', '.join(names)} were made and do not appear")
+
+
+def _refusal(error: KafkaError, topic: Topic, settings: KafkaSettings) -> EngineError:
+    if error.code() == KafkaError.INVALID_REPLICATION_FACTOR:
+        return unfit("kafka.replication", f"{error.str()}; there cannot be more copies than brokers")
+    if error.code() in (
+        KafkaError.TOPIC_EXCEPTION,
+        KafkaError.INVALID_PARTITIONS,
+        KafkaError.POLICY_VIOLATION,
+    ):
+        return unfit(topic.setting, f"topic {topic.name} cannot be made: {error.str()}")
+    return explained(KafkaException(error), settings)
+
+
+async def _wrong(
+    admin: AdminClient, settings: KafkaSettings, topics: Sequence[Topic]
+) -> list[tuple[Topic, dict[str, str]]]:
+    """Topics whose configuration is not what it must be, with what it is."""
+    resources = {ConfigResource(ResourceType.TOPIC, topic.name): topic for topic in topics if topic.must}
+    if not resources:
+        return []
+    found = await answers(admin.describe_configs(list(resources)))
+    wrong = []
+    for resource, topic in resources.items():
+        entries = found[resource]
+        if isinstance(entries, KafkaError):
+            raise explained(KafkaException(entries), settings)
+        different = {
+            name: str(entries[name].value) for name in topic.must if entries[name].value != topic.must[name]
+        }
+        if different:
+            wrong.append((topic, different))
+    return wrong
+
+
+async def _mend(admin: AdminClient, settings: KafkaSettings, topic: Topic, wrong: Mapping[str, str]) -> None:
+    entries = [
+        ConfigEntry(name, topic.must[name], incremental_operation=AlterConfigOpType.SET) for name in wrong
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, topic.name, incremental_configs=entries)
+    for error in (await answers(admin.incremental_alter_configs([resource]))).values():
+        if isinstance(error, KafkaError):
+            raise explained(KafkaException(error), settings)

@@ -1,0 +1,96 @@
+"""Topics of their own for every test, on the real broker."""
+
+import dataclasses
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from skitter.backends.kafka import topics
+from skitter.backends.kafka.mail import Delivery, Inbox, Mail
+from skitter.backends.kafka.packing import owner
+from skitter.backends.kafka.sending import Sender
+from skitter.model import Level, Link
+from skitter.settings import Settings
+from skitter.settings.engines import ClusterSettings, KafkaSettings
+
+SHARDS = 4
+
+
+def settings_for(address: str, **changes) -> Settings:
+    """A crawl that nobody else has a part in."""
+    crawl = f"test-{uuid.uuid4().hex[:12]}"
+    names = ("links_high", "links_medium", "links_low", "documents", "errors", "dead_letters")
+    own = {name: f"{crawl}-{name}" for name in names}
+    kafka = KafkaSettings(**{"addresses": (address,), "partitions": 2, **own, **changes})
+    return Settings(cluster=ClusterSettings(size="full", name=crawl), kafka=kafka)
+
+
+def altered(settings: Settings, **changes) -> Settings:
+    return dataclasses.replace(settings, kafka=dataclasses.replace(settings.kafka, **changes))
+
+
+@dataclasses.dataclass
+class Post:
+    """Both ends of the mail."""
+
+    settings: Settings
+    sender: Sender
+    mail: Mail
+    inbox: Inbox
+
+    async def send(self, links: Sequence[Link]) -> None:
+        by_shard: dict[int, list[Link]] = {}
+        for link in links:
+            by_shard.setdefault(owner(link, SHARDS), []).append(link)
+        await self.mail.send(by_shard)
+
+    async def receive_all(self, count: int, limit: int = 1000) -> list[Delivery]:
+        """Receive until so many links are there; a look that finds nothing ends it."""
+        deliveries: list[Delivery] = []
+        while sum(len(each.links) for each in deliveries) < count:
+            some = await self.inbox.receive(limit, wait=20)
+            assert some, f"only {sum(len(each.links) for each in deliveries)} of {count} links came"
+            deliveries += some
+        return deliveries
+
+
+@asynccontextmanager
+async def post(settings: Settings, *, own: bool = True) -> AsyncIterator[Post]:
+    """Sender and receiver of all shards, from the beginning."""
+    await topics.create(settings.kafka, SHARDS)
+    sender = Sender(settings.kafka)
+    inbox = Inbox(settings, SHARDS, sender)
+    try:
+        for shard in range(SHARDS) if own else ():
+            await inbox.own(shard, {})
+        yield Post(settings, sender, Mail(settings, sender), inbox)
+    finally:
+        await inbox.close()
+        await sender.close()
+
+
+def link(number: int, level: Level = Level.NORMAL, host: str = "") -> Link:
+    host = host or f"h{number % 50}.example"
+    url = f"http://{host}/page/{number}"
+    return Link(url=url, key=url, host=host, level=level, depth=3, parent=f"http://{host}/")
+
+
+def everything(settings: Settings, topic: str, partitions: int) -> list[Message]:
+    """All messages of a topic now, by a plain consumer that knows nothing of Skitter."""
+    consumer = Consumer(
+        {"bootstrap.servers": settings.kafka.addresses[0], "group.id": "look", "enable.auto.commit": False}
+    )
+    messages: list[Message] = []
+    for number in range(partitions):
+        low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=20)
+        consumer.assign([TopicPartition(topic, number, low)])
+        while low < high:  # no transactions, so no offset is left out
+            message = consumer.poll(20)
+            assert message is not None
+            assert message.error() is None
+            messages.append(message)
+            low += 1
+    consumer.close()
+    return messages

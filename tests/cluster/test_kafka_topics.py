@@ -1,0 +1,103 @@
+"""The topics of a cluster are made once, and refused when they are not as they must be."""
+
+import asyncio
+import time
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from skitter.backends.kafka import topics
+from skitter.ports import EngineError
+from skitter.settings import Settings
+from tests.cluster.kafka import SHARDS, altered, settings_for
+from tests.engines import engine
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return settings_for(engine("kafka").address)
+
+
+def make(settings: Settings, name: str, partitions: int, **config: str) -> None:
+    admin = AdminClient({"bootstrap.servers": settings.kafka.addresses[0], "log_level": 0})
+    for future in admin.create_topics([NewTopic(name, partitions, 1, config=config)]).values():
+        future.result(20)
+    while name not in admin.list_topics(timeout=20).topics:  # brokers learn of it a moment later
+        time.sleep(0.05)
+
+
+def refusal(settings: Settings, shards: int = SHARDS) -> str:
+    with pytest.raises(EngineError) as caught:
+        asyncio.run(topics.check(settings.kafka, shards))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_creating_is_safe_to_repeat_and_enough_to_start(settings):
+    made = asyncio.run(topics.create(settings.kafka, SHARDS))
+    assert len(made) == 6
+    assert asyncio.run(topics.create(settings.kafka, SHARDS)) == []
+    asyncio.run(topics.check(settings.kafka, SHARDS))
+
+
+def test_two_that_create_at_once_both_succeed(settings):
+    async def both():
+        await asyncio.gather(*(topics.create(settings.kafka, SHARDS) for _ in range(2)))
+        await topics.check(settings.kafka, SHARDS)
+
+    asyncio.run(both())
+
+
+def test_a_missing_topic_is_named_with_its_setting_and_the_fix(settings):
+    said = refusal(settings)
+    assert said.startswith("Kafka: kafka.links_high: ")
+    assert settings.kafka.links_high in said
+    assert "skitter cluster init" in said
+
+
+def test_another_number_of_partitions_than_shards_is_refused_by_both(settings):
+    asyncio.run(topics.create(settings.kafka, SHARDS))
+    assert f"{SHARDS} partitions, but the crawl has 8 shards" in refusal(settings, shards=8)
+    with pytest.raises(EngineError, match="8 shards"):
+        asyncio.run(topics.create(settings.kafka, 8))
+
+
+def test_a_topic_that_would_forget_links_is_refused_and_mended(settings):
+    make(settings, settings.kafka.links_low, SHARDS, **{"retention.ms": "60000"})
+    for name in (settings.kafka.links_high, settings.kafka.links_medium):
+        make(settings, name, SHARDS, **{"retention.ms": "-1", "retention.bytes": "-1"})
+    for name in (settings.kafka.documents, settings.kafka.errors, settings.kafka.dead_letters):
+        make(settings, name, 1)
+    said = refusal(settings)
+    assert said.startswith("Kafka: kafka.links_low: ")
+    assert "retention.ms=60000" in said
+    asyncio.run(topics.create(settings.kafka, SHARDS))
+    asyncio.run(topics.check(settings.kafka, SHARDS))
+
+
+def test_more_copies_than_brokers_are_refused(settings):
+    with pytest.raises(EngineError, match=r"kafka\.replication"):
+        asyncio.run(topics.create(altered(settings, replication=9).kafka, SHARDS))
+
+
+def test_two_settings_with_one_topic_are_refused(settings):
+    same = altered(settings, errors=settings.kafka.documents)
+    with pytest.raises(EngineError, match=r"kafka\.errors: .* is the topic of kafka\.documents too"):
+        asyncio.run(topics.create(same.kafka, SHARDS))
+
+
+def test_a_wrong_address_is_said_in_one_line(monkeypatch):
+    monkeypatch.setattr("skitter.backends.kafka.client._FIRST_CONTACT", 2.0)
+    said = refusal(settings_for("127.0.0.1:9"))
+    assert said.startswith("Kafka: kafka.addresses: ")
+    assert "no broker answers at 127.0.0.1:9" in said
+
+
+def test_tls_to_a_broker_without_is_said_in_one_line(settings, monkeypatch):
+    monkeypatch.setattr("skitter.backends.kafka.client._FIRST_CONTACT", 3.0)
+    assert refusal(altered(settings, tls=True)).startswith(("Kafka: kafka.tls: ", "Kafka: kafka.addresses: "))
+
+
+def test_a_mechanism_that_does_not_exist_is_said_in_one_line(settings):
+    said = refusal(altered(settings, mechanism="MAGIC", username="me"))
+    assert said.startswith("Kafka: kafka.mechanism: ")
