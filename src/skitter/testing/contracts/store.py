@@ -234,11 +234,13 @@ class StoreContract:
         batch = Batch(meta, leases={ident(1): lease, ident(2): lease}, suspects={ident(1): Suspicion(2, 1)})
         await store.write(batch)
         await store.write(Batch(meta, leases={ident(2): None}))
-        opening = await (await ground.claim()).open()
+        new = await ground.claim()
+        opening = await new.open()
         assert (opening.meta, opening.leases) == (meta, {ident(1): lease})
         assert opening.suspects == {ident(1): Suspicion(2, 1)}
         assert await store.meta() == meta
         await store.close()
+        await new.close()
 
     @asynchronous
     async def test_the_outbox_is_read_from_the_oldest(self, ground: StoreGround) -> None:

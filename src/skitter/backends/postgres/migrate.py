@@ -1,0 +1,133 @@
+"""The schema of a crawl: made and brought up to date by `cluster init`, looked at by everybody else.
+
+Migrations are `.sql` files with a number, applied in order and written down in the schema itself. All of it is one
+transaction under a lock: two that begin at once do it once, and one that breaks off has done nothing.
+"""
+
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import asyncpg
+
+from skitter.backends.postgres.pool import Pool, connect, explained, options, unfit
+from skitter.backends.postgres.statements import Texts, quoted
+from skitter.settings import Settings
+
+_PARTITIONED = ("urls", "pages", "hosts", "robots")
+
+
+@cache
+def migrations() -> dict[int, tuple[str, str]]:
+    """Name and text of every migration, by number."""
+    found = {}
+    for file in (resources.files(__package__) / "migrations").iterdir():
+        number, _, name = file.name.removesuffix(".sql").partition("_")
+        if file.name.endswith(".sql"):
+            found[int(number)] = (name, file.read_text("utf-8"))
+    return dict(sorted(found.items()))
+
+
+async def migrate(settings: Settings, shards: int) -> list[int]:
+    """Make the schema of a crawl with so many shards, or bring it up to date; the migrations applied. Safe to repeat."""
+    try:
+        connection = await asyncpg.connect(**options(settings.postgres))
+    except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as problem:
+        raise explained(problem, settings.postgres) from None
+    try:
+        async with connection.transaction():
+            return await _apply(connection, settings.cluster.name, shards)
+    except asyncpg.InsufficientPrivilegeError as problem:
+        raise explained(problem, settings.postgres) from None
+    finally:
+        await connection.close()
+
+
+async def _apply(connection: Any, schema: str, shards: int) -> list[int]:  # noqa: ANN401
+    await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", f"skitter {schema}")
+    await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
+    await connection.execute(f"SET LOCAL search_path TO {quoted(schema)}")
+    await connection.execute(
+        "CREATE TABLE IF NOT EXISTS migrations (number integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
+    )
+    known = {record["number"] for record in await connection.fetch("SELECT number FROM migrations")}
+    _check_known(known, schema)
+    missing = [number for number in migrations() if number not in known]
+    for number in missing:
+        name, text = migrations()[number]
+        await connection.execute(text)
+        await connection.execute("INSERT INTO migrations (number, name) VALUES ($1, $2)", number, name)
+    await _make_shards(connection, schema, shards)
+    return missing
+
+
+async def _make_shards(connection: Any, schema: str, shards: int) -> None:  # noqa: ANN401
+    """One row and one partition of every large table for each shard. Their number is for ever: hosts hash to it."""
+    there = await connection.fetchval("SELECT count(*) FROM shards")
+    if there:
+        _check_shards(there, shards, schema)
+        return
+    for shard in range(shards):
+        for table in _PARTITIONED:
+            await connection.execute(
+                f"CREATE TABLE {table}_{shard:04} PARTITION OF {table} FOR VALUES IN ({shard})"
+            )
+    await connection.execute("INSERT INTO shards (shard) SELECT generate_series(0, $1 - 1)", shards)
+
+
+def _check_known(known: set[int], schema: str) -> None:
+    if newer := known - set(migrations()):
+        raise unfit(
+            "cluster.name",
+            f"the schema {schema} was made by a newer Skitter (migration {max(newer)}); upgrade this one",
+        )
+
+
+def _check_shards(there: int, shards: int, schema: str) -> None:
+    if there != shards:
+        raise unfit(
+            "cluster.name",
+            f"the schema {schema} has {there} shards, not {shards}, and keeps them; set crawl.shards to {there}, or name"
+            " another cluster",
+        )
+
+
+async def open_pool(settings: Settings, shards: int | None = None) -> Pool:
+    """Connections to a schema that is there and up to date; EngineError else."""
+    pool = await connect(settings)
+    try:
+        await _check(pool, shards)
+    except BaseException:
+        await pool.close()
+        raise
+    return pool
+
+
+async def _check(pool: Pool, shards: int | None) -> None:
+    try:
+        row = await pool.row(Texts(pool.schema).one("read", "versions"), {})
+    except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
+        raise unfit(
+            "cluster.name",
+            f"the database {pool.settings.postgres.database} has no schema {pool.schema}; run `skitter cluster init`",
+        ) from None
+    except asyncpg.InsufficientPrivilegeError as problem:
+        raise explained(problem, pool.settings.postgres) from None
+    known = set(row["known"])
+    _check_known(known, pool.schema)
+    if missing := set(migrations()) - known:
+        raise unfit(
+            "cluster.name",
+            f"the schema {pool.schema} lacks migration {min(missing)}; stop the workers and run `skitter cluster init`",
+        )
+    if shards is not None:
+        _check_shards(row["shards"], shards, pool.schema)
+
+
+async def drop(settings: Settings) -> None:
+    """Remove a crawl from the database, whole."""
+    connection = await asyncpg.connect(**options(settings.postgres))
+    try:
+        await connection.execute(f"DROP SCHEMA IF EXISTS {quoted(settings.cluster.name)} CASCADE")
+    finally:
+        await connection.close()

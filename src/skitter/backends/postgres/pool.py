@@ -1,0 +1,178 @@
+"""Connections to PostgreSQL: to whichever of its addresses takes writes, a few per worker.
+
+The first contact is made with care for the operator: what is wrong is said in one line with its setting. Afterwards a server
+that is away is `EngineAway`, and whoever asked may ask again: statements are single and repeatable.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+import asyncpg
+
+from skitter.backends.postgres.statements import Statement
+from skitter.ports import EngineAway, EngineError
+from skitter.settings import Settings
+from skitter.settings.engines import PostgresSettings
+from skitter.settings.secrets import secret
+
+OLDEST = 13
+_CONNECT = 10.0  # seconds for a new connection
+_STATEMENTS = 500  # prepared statements that a connection remembers: a handful per shard and shape of a batch
+
+# What passes: the connection broke, the server stops, starts, is full or no longer the one that takes writes.
+_PASSING = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.TransactionRollbackError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.PostgresIOError,
+)
+
+
+class Pool:
+    """Connections, and statements run on them one at a time."""
+
+    def __init__(self, pool: Any, settings: Settings) -> None:  # noqa: ANN401  asyncpg has no types
+        self._pool = pool
+        self.settings = settings
+        self.schema = settings.cluster.name
+        self.trips = 0
+
+    async def row(self, statement: Statement, values: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        """The one row that a statement gives, or None."""
+        rows = await self.rows(statement, values)
+        return rows[0] if rows else None
+
+    async def rows(self, statement: Statement, values: Mapping[str, Any]) -> list[Any]:
+        """Run a statement that may be run again: one round trip, or EngineAway."""
+        arguments = statement.arguments(values)
+        try:
+            connection = await self._pool.acquire(timeout=_CONNECT)
+        except _PASSING as problem:
+            raise away(problem) from None
+        try:
+            self.trips += 1
+            rows: list[Any] = await connection.fetch(statement.text, *arguments)
+        except _PASSING as problem:
+            # Whatever it was, this connection is not worth keeping: a demoted server would go on refusing writes.
+            connection.terminate()
+            raise away(problem) from None
+        except asyncio.CancelledError:
+            connection.terminate()  # it would wait for the server's word
+            raise
+        finally:
+            await self._pool.release(connection)
+        return rows
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        try:
+            await asyncio.wait_for(self._pool.close(), _CONNECT)
+        except TimeoutError:
+            self._pool.terminate()
+
+
+def unfit(setting: str, fix: str) -> EngineError:
+    """What is wrong with the setting, and what to do, in one line."""
+    return EngineError(" ".join(f"PostgreSQL: {setting}: {fix}".split()))
+
+
+def away(problem: BaseException) -> EngineAway:
+    """The server does not do what it was asked now."""
+    return EngineAway(" ".join(f"PostgreSQL: {problem or type(problem).__name__}".split()))
+
+
+async def connect(settings: Settings, size: int | None = None) -> Pool:
+    """Connections to the server that takes writes; EngineError when there is none to be had."""
+    postgres = settings.postgres
+    try:
+        pool = await asyncpg.create_pool(
+            **options(postgres),
+            min_size=1,
+            max_size=size or max(postgres.connections, 1),
+            statement_cache_size=_STATEMENTS,
+            max_cacheable_statement_size=64 * 2**10,
+            max_cached_statement_lifetime=0,
+        )
+    except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as problem:
+        raise explained(problem, postgres) from None
+    opened = Pool(pool, settings)
+    version = (await opened.rows(Statement("SELECT current_setting('server_version_num')::int"), {}))[0][0]
+    if version < OLDEST * 10_000:
+        await opened.close()
+        raise unfit(
+            "postgres.addresses",
+            f"the server is PostgreSQL {version // 10_000}; run {OLDEST} or newer",
+        )
+    return opened
+
+
+def options(settings: PostgresSettings) -> dict[str, Any]:
+    """How to reach the server, in asyncpg's words."""
+    places = [_place(address) for address in settings.addresses]
+    return {
+        "host": [host for host, _ in places],
+        "port": [port for _, port in places],
+        "database": settings.database,
+        "user": settings.user,
+        "password": secret("postgres.password_file", settings.password_file) or None,
+        "ssl": _tls(settings) if settings.tls else False,
+        "timeout": _CONNECT,
+        "command_timeout": settings.timeout,
+        "target_session_attrs": "read-write",
+        "server_settings": {
+            "application_name": "skitter",
+            "statement_timeout": str(int(settings.timeout * 1000)),
+            "jit": "off",  # statements are short and many
+        },
+    }
+
+
+def _place(address: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
+    if not colon:
+        return address, 5432
+    if not port.isdigit():
+        raise unfit("postgres.addresses", f"{address!r} is no host:port; write for example 127.0.0.1:5432")
+    return host.strip("[]"), int(port)
+
+
+def _tls(settings: PostgresSettings) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=settings.ca_file or None)
+    except OSError as problem:
+        raise unfit("postgres.ca_file", f"{settings.ca_file}: {problem}; name a readable file") from None
+
+
+_CAUSES: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
+    (
+        (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError),
+        "postgres.user",
+        "{said}; correct postgres.user or the password (SKITTER_POSTGRES_PASSWORD or postgres.password_file)",
+    ),
+    ((asyncpg.InvalidCatalogNameError,), "postgres.database", "{said}; create it, or name another"),
+    ((asyncpg.InsufficientPrivilegeError,), "postgres.user", "{said}; give this user the right to do it"),
+    ((ssl.SSLError,), "postgres.tls", "{said}; correct postgres.tls or postgres.ca_file"),
+)
+
+
+def explained(problem: BaseException, settings: PostgresSettings) -> EngineError:
+    """The setting behind a failure to connect."""
+    for kinds, setting, fix in _CAUSES:
+        if isinstance(problem, kinds):
+            return unfit(setting, fix.format(said=problem))
+    where = ", ".join(settings.addresses)
+    if "SSL" in str(problem):  # asyncpg's own words when the server does not speak it
+        return unfit(
+            "postgres.tls", f"{problem}; correct postgres.tls, or let the server at {where} speak it"
+        )
+    return unfit(
+        "postgres.addresses",
+        f"no server that takes writes answers at {where} ({problem or type(problem).__name__}); start it or correct the address",
+    )

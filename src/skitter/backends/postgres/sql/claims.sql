@@ -1,0 +1,49 @@
+-- Who owns which shard. Time is the database's, read inside the statement, so that no two workers disagree about it.
+
+-- name: renew
+WITH clock AS (SELECT extract(epoch FROM clock_timestamp())::float8 AS now),
+beat AS (
+    INSERT INTO {schema}.workers (worker, started_at, seen_at, about)
+    SELECT :worker, now, now, :about::text::jsonb FROM clock
+    ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at, about = excluded.about
+),
+held AS (
+    UPDATE {schema}.shards s SET lease_until = clock.now + :lease::float8
+    FROM clock, unnest(:shards::integer[], :epochs::bigint[]) AS a (shard, epoch)
+    WHERE s.shard = a.shard AND s.epoch = a.epoch AND s.owner = :worker
+    RETURNING s.shard
+)
+SELECT clock.now, ARRAY(SELECT shard FROM held) AS held,
+    (SELECT count(*) FROM {schema}.workers w WHERE w.seen_at > clock.now - :lease::float8 AND w.worker <> :worker) AS others,
+    ARRAY(SELECT s.shard FROM {schema}.shards s WHERE s.lease_until <= clock.now ORDER BY s.shard) AS free,
+    (SELECT count(*) FROM {schema}.shards) AS shards
+FROM clock
+
+-- name: take
+WITH clock AS (SELECT extract(epoch FROM clock_timestamp())::float8 AS now),
+open AS (
+    SELECT s.shard, s.owner, s.lease_until FROM {schema}.shards s, clock
+    WHERE s.lease_until <= clock.now AND s.shard = ANY(:shards::integer[])
+    ORDER BY s.shard LIMIT :most::integer FOR UPDATE OF s SKIP LOCKED
+)
+UPDATE {schema}.shards s SET owner = :worker, epoch = s.epoch + 1, lease_until = clock.now + :lease::float8
+FROM open, clock WHERE s.shard = open.shard
+RETURNING s.shard, s.epoch, open.owner AS last_owner, open.lease_until AS lapsed, clock.now
+
+-- name: release
+UPDATE {schema}.shards s SET owner = '', lease_until = 0
+FROM unnest(:shards::integer[], :epochs::bigint[]) AS a (shard, epoch)
+WHERE s.shard = a.shard AND s.epoch = a.epoch AND s.owner = :worker
+RETURNING s.shard
+
+-- name: leave
+DELETE FROM {schema}.workers WHERE worker = :worker
+
+-- name: standing
+SELECT s.shard, s.owner, s.epoch, s.lease_until, s.counts::text AS counts, s.mail::text AS mail,
+    extract(epoch FROM clock_timestamp())::float8 AS now
+FROM {schema}.shards s ORDER BY s.shard
+
+-- name: workers
+SELECT worker, started_at, seen_at, about::text AS about, extract(epoch FROM clock_timestamp())::float8 AS now
+FROM {schema}.workers ORDER BY worker
