@@ -130,6 +130,13 @@ def options(settings: PostgresSettings) -> dict[str, Any]:
             "application_name": "skitter",
             "statement_timeout": str(int(settings.timeout * 1000)),
             "jit": "off",  # statements are short and many
+            # A crawl outgrows the planner's statistics within minutes: what was best for an empty table, to read all of it,
+            # is ruin for a full one. Every statement of ours has its index.
+            "enable_seqscan": "off",
+            "enable_hashjoin": "off",
+            "enable_mergejoin": "off",
+            # Then there is one plan, and no need to find it anew for every thousand keys.
+            "plan_cache_mode": "force_generic_plan",
         },
     }
 

@@ -24,6 +24,8 @@ CREATE TABLE workers (
     about jsonb NOT NULL DEFAULT '{}'
 );
 
+-- Large tables have a partition per shard. Their keys begin with what tells rows apart inside one: a key that began with the
+-- shard would tempt the planner to read all of it.
 CREATE TABLE urls (
     shard integer NOT NULL,
     id bytea NOT NULL,                           -- a hash of the key
@@ -48,7 +50,7 @@ CREATE TABLE urls (
     detail text,
     parked boolean NOT NULL,
     more bytea,                                  -- redirect, seed, meta: MessagePack, where there is any
-    PRIMARY KEY (shard, id)
+    PRIMARY KEY (id, shard)
 ) PARTITION BY LIST (shard);
 
 CREATE INDEX urls_queue ON urls (host, level, (-score), seq) WHERE state = 'pending' AND next_crawl IS NULL;
@@ -79,7 +81,7 @@ CREATE TABLE pages (
     by_digest boolean NOT NULL,                  -- stands for its digest: later pages are compared with it
     by_simhash boolean NOT NULL,
     more bytea NOT NULL,                         -- the rest of the record: MessagePack
-    PRIMARY KEY (shard, id)
+    PRIMARY KEY (id, shard)
 ) PARTITION BY LIST (shard);
 
 CREATE INDEX pages_digest ON pages (domain, digest) WHERE by_digest;
@@ -102,7 +104,7 @@ CREATE TABLE hosts (
     detail text,
     place bytea NOT NULL,                        -- where it stands in the agenda; empty when it has nothing to give
     queues bytea NOT NULL,                       -- its queues by level, and whose turn it is: MessagePack
-    PRIMARY KEY (shard, name)
+    PRIMARY KEY (name, shard)
 ) PARTITION BY LIST (shard);
 
 CREATE INDEX hosts_agenda ON hosts (place) WHERE place <> '';
@@ -118,7 +120,7 @@ CREATE TABLE robots (
     held double precision NOT NULL,
     tries integer NOT NULL,
     problem text NOT NULL,
-    PRIMARY KEY (shard, origin)
+    PRIMARY KEY (origin, shard)
 ) PARTITION BY LIST (shard);
 
 -- Small ones: what is open or suspected now, and links that wait for their shard where there is no mail.

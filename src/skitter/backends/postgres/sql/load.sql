@@ -61,13 +61,18 @@ SELECT array_agg(u) AS parked FROM {schema}.urls u
 WHERE u.shard = {shard} AND u.parked AND u.host = ANY(:parked::text[])
 
 -- name: digests
-SELECT array_agg(p) AS digests FROM {schema}.pages p, unnest(:digest_domain::text[], :digest::text[]) AS a (domain, digest)
-WHERE p.shard = {shard} AND p.by_digest AND p.domain = a.domain AND p.digest = a.digest
+SELECT array_agg(p.row) AS digests FROM unnest(:digest_domain::text[], :digest::text[]) AS a (domain, digest),
+LATERAL (
+    SELECT p AS row FROM {schema}.pages p
+    WHERE p.shard = {shard} AND p.by_digest AND p.domain = a.domain AND p.digest = a.digest LIMIT 1
+) AS p
 
 -- name: simhashes
-SELECT array_agg(p) AS simhashes
-FROM {schema}.pages p, unnest(:simhash_domain::text[], :simhash::bigint[]) AS a (domain, simhash)
-WHERE p.shard = {shard} AND p.by_simhash AND p.domain = a.domain AND p.simhash = a.simhash
+SELECT array_agg(p.row) AS simhashes FROM unnest(:simhash_domain::text[], :simhash::bigint[]) AS a (domain, simhash),
+LATERAL (
+    SELECT p AS row FROM {schema}.pages p
+    WHERE p.shard = {shard} AND p.by_simhash AND p.domain = a.domain AND p.simhash = a.simhash LIMIT 1
+) AS p
 
 -- name: domains
 SELECT array_agg(p.simhash) AS domains, array_agg(a.n) AS domains_of

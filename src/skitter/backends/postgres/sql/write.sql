@@ -22,7 +22,7 @@ put_urls AS (
         :crashes::integer[], :status::smallint[], :reason::text[], :detail::text[], :parked::boolean[], :more::bytea[]
     ) AS n (id, url, key, host, domain, state, level, score, seq, depth, parent, first_seen, last_crawl, next_crawl,
         crawl_count, attempts, crashes, status, reason, detail, parked, more)
-    ON CONFLICT (shard, id) DO UPDATE SET
+    ON CONFLICT (id, shard) DO UPDATE SET
         url = excluded.url, key = excluded.key, host = excluded.host, domain = excluded.domain, state = excluded.state,
         level = excluded.level, score = excluded.score, seq = excluded.seq, depth = excluded.depth,
         parent = excluded.parent, first_seen = excluded.first_seen, last_crawl = excluded.last_crawl,
@@ -44,7 +44,7 @@ put_hosts AS (
         :queued::integer[], :host_pages::integer[], :requests::integer[], :errors::integer[], :bytes::bigint[],
         :aside::text[], :aside_detail::text[], :place::bytea[], :queues::bytea[]
     ) AS n (name, domain, free_at, held, delay, queued, pages, requests, errors, bytes, aside, detail, place, queues)
-    ON CONFLICT (shard, name) DO UPDATE SET
+    ON CONFLICT (name, shard) DO UPDATE SET
         domain = excluded.domain, free_at = excluded.free_at, held = excluded.held, delay = excluded.delay,
         queued = excluded.queued, pages = excluded.pages, requests = excluded.requests, errors = excluded.errors,
         bytes = excluded.bytes, aside = excluded.aside, detail = excluded.detail, place = excluded.place,
@@ -61,7 +61,7 @@ put_pages AS (
         :archive_length::bigint[], :links::bytea[], :by_digest::boolean[], :by_simhash::boolean[], :page_more::bytea[]
     ) AS n (id, url, host, domain, status, fetched_at, content_type, language, size, title, digest, simhash, duplicate_of,
         archive_file, archive_offset, archive_length, links, by_digest, by_simhash, more)
-    ON CONFLICT (shard, id) DO UPDATE SET
+    ON CONFLICT (id, shard) DO UPDATE SET
         url = excluded.url, host = excluded.host, domain = excluded.domain, status = excluded.status,
         fetched_at = excluded.fetched_at, content_type = excluded.content_type, language = excluded.language,
         size = excluded.size, title = excluded.title, digest = excluded.digest, simhash = excluded.simhash,
@@ -82,7 +82,7 @@ put_robots AS (
         :origin::text[], :robots_status::smallint[], :body::bytea[], :access::text[], :robots_fetched::float8[],
         :expires::float8[], :robots_held::float8[], :tries::integer[], :problem::text[]
     ) AS n (origin, status, body, access, fetched_at, expires, held, tries, problem)
-    ON CONFLICT (shard, origin) DO UPDATE SET
+    ON CONFLICT (origin, shard) DO UPDATE SET
         status = excluded.status, body = excluded.body, access = excluded.access, fetched_at = excluded.fetched_at,
         expires = excluded.expires, held = excluded.held, tries = excluded.tries, problem = excluded.problem
 )
