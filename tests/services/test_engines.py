@@ -12,7 +12,7 @@ import obstore
 import pytest
 import redis
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 from obstore.store import S3Store
 from scripts.engines.engine import get
 

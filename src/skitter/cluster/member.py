@@ -16,14 +16,13 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from skitter.cluster.claims import Claims
 from skitter.cluster.clock import EngineClock
 from skitter.cluster.crew import Crew
 from skitter.cluster.shares import plan
 from skitter.cluster.tenure import Tenure
 from skitter.events import Events, Warned
 from skitter.model import Link
-from skitter.ports import EngineAway, Fenced
+from skitter.ports import Claim, Claims, EngineAway, Fenced, Renewal
 from skitter.process import unwrapped
 from skitter.settings import Settings
 from skitter.shard import Shard
@@ -68,11 +67,11 @@ class Outfit(Protocol):
         """The mail."""
         ...
 
-    def shard(self, number: int, epoch: int) -> AbstractAsyncContextManager[Shard]:
-        """A shard, open under an epoch; closed at the end, unless it was lost."""
+    def shard(self, claim: Claim) -> AbstractAsyncContextManager[Shard]:
+        """A shard, open under its epoch; closed at the end, unless it was lost."""
         ...
 
-    async def mail_taken(self, shard: Shard) -> dict[str, str]:
+    def mail_taken(self, shard: Shard) -> dict[str, str]:
         """How far a shard's mail is taken in."""
         ...
 
@@ -85,13 +84,14 @@ class Member:
     """A worker from joining to leaving."""
 
     def __init__(
-        self, shards: int, claims: Claims, clock: EngineClock, settings: Settings, events: Events
+        self, name: str, claims: Claims, clock: EngineClock, settings: Settings, events: Events
     ) -> None:
+        """`name` is nobody else's, and no former worker's."""
+        self.name = name
         self.crew = Crew(settings.crawl.concurrency)
         self.tenure = Tenure(settings.cluster.lease, clock.monotonic)
         self.widen: Callable[[Sequence[str]], None] = lambda _roots: None
         self.says: Callable[[], dict[str, Any]] = dict
-        self._total = shards
         self._claims = claims
         self._clock = clock
         self._renew_every = settings.cluster.renew
@@ -103,16 +103,10 @@ class Member:
 
     # -- joining and leaving -----------------------------------------------------------------------------------
 
-    async def synchronise(self) -> None:
-        """Set the clock by the engine's."""
-        asked = self._clock.monotonic()
-        said = await self._claims.time()
-        self._clock.heard(said, asked, self._clock.monotonic())
-
-    async def run(self, name: str, outfit: Outfit) -> None:
+    async def run(self, outfit: Outfit) -> None:
         """Work until told to leave. Whatever ends it, what it holds is free for others at once, if that can be said."""
         try:
-            await unwrapped(self._run(name, outfit))
+            await unwrapped(self._run(outfit))
         finally:
             with self._patience():
                 await self._claims.release(self._epochs)
@@ -122,12 +116,12 @@ class Member:
         """Finish what is in flight, hand every shard over, and let `run` return."""
         self._leaving.set()
 
-    async def _run(self, name: str, outfit: Outfit) -> None:
+    async def _run(self, outfit: Outfit) -> None:
         async with asyncio.TaskGroup() as tasks:
             receiving = tasks.create_task(self._take_in_mail(outfit.inbox, outfit))
             while not self._leaving.is_set():
                 with self._patience():
-                    await self._turn(name, tasks, outfit)
+                    await self._turn(tasks, outfit)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._renew_every):
                         await self._leaving.wait()
@@ -138,27 +132,31 @@ class Member:
 
     # -- claims ------------------------------------------------------------------------------------------------
 
-    async def _turn(self, name: str, tasks: asyncio.TaskGroup, outfit: Outfit) -> None:
+    async def _turn(self, tasks: asyncio.TaskGroup, outfit: Outfit) -> None:
         """Say that we live, see who has what, and change what should be changed."""
-        await self._renew()
-        await self.synchronise()
-        claimed = await self._claims.owners()
-        owners = {shard: claimed[shard].worker if shard in claimed else None for shard in range(self._total)}
-        self.widen(await self._claims.roots())
-        take, give = plan(name, await self._claims.workers(), owners)
+        seen = await self._renew()
+        self.widen(seen.roots)
+        take, give = plan(self.name, seen.workers, seen.owners)
         for shard in give:
             if shard in self.crew.shards:
                 self.crew.shards[shard].stop()
-        for shard in take:
-            if shard not in self._holding:
-                await self._take(shard, tasks, outfit)
+        take = [shard for shard in take if shard not in self._holding]
+        if take:
+            asked = self._clock.monotonic()
+            for claim in await self._claims.take(take, len(take)):
+                self._epochs[claim.shard] = claim.epoch
+                self.tenure.renewed([claim.shard], asked)
+                self._holding[claim.shard] = tasks.create_task(self._hold(claim, outfit))
 
-    async def _renew(self) -> None:
-        asked = self._clock.monotonic()
-        kept = await self._claims.renew(dict(self._epochs), self.says())
-        self.tenure.renewed(kept & self._epochs.keys(), asked)
-        for shard in self._epochs.keys() - kept:
-            self._lose(shard)
+    async def _renew(self) -> Renewal:
+        epochs, asked = dict(self._epochs), self._clock.monotonic()
+        seen = await self._claims.renew(epochs, self.says())
+        self._clock.heard(seen.now, asked, self._clock.monotonic())
+        self.tenure.renewed(seen.held & self._epochs.keys(), asked)
+        for shard in epochs.keys() - seen.held:
+            if self._epochs.get(shard) == epochs[shard]:  # and not given back meanwhile
+                self._lose(shard)
+        return seen
 
     async def _keep_what_we_have(self) -> None:
         """While the last visits are finished."""
@@ -166,14 +164,6 @@ class Member:
             with self._patience():
                 await self._renew()
             await asyncio.sleep(self._renew_every)
-
-    async def _take(self, shard: int, tasks: asyncio.TaskGroup, outfit: Outfit) -> None:
-        asked = self._clock.monotonic()
-        epoch = await self._claims.take(shard)
-        if epoch is not None:
-            self._epochs[shard] = epoch
-            self.tenure.renewed([shard], asked)
-            self._holding[shard] = tasks.create_task(self._hold(shard, epoch, outfit))
 
     def _lose(self, shard: int) -> None:
         """Somebody else has it. What it does here ends now."""
@@ -192,37 +182,39 @@ class Member:
                 self.crew.shards[shard].stop()
         await asyncio.gather(*(self._holding[shard] for shard in shards), return_exceptions=True)
 
-    @asynccontextmanager
-    async def _counted(self, shard: int, outfit: Outfit, epoch: int) -> AsyncIterator[Shard]:
-        async with outfit.shard(shard, epoch) as opened:
-            self.crew.shards[shard] = opened
-            try:
-                await outfit.inbox.own(shard, await outfit.mail_taken(opened))
-                yield opened
-            finally:
-                del self.crew.shards[shard]
-                await outfit.inbox.disown(shard)
-
-    async def _hold(self, shard: int, epoch: int, outfit: Outfit) -> None:
+    async def _hold(self, claim: Claim, outfit: Outfit) -> None:
         """Run a shard until it is given back or lost."""
+        shard = claim.shard
         try:
-            async with self._counted(shard, outfit, epoch) as opened:
-                if self._leaving.is_set():
-                    opened.stop()
+            async with outfit.shard(claim) as opened, self._manned(opened, outfit):
                 await unwrapped(opened.run(self.crew))
         except Fenced:
             if shard in self._epochs:
                 self._lose(shard)
         except asyncio.CancelledError:
-            if shard in self._epochs:
+            if shard in self._epochs:  # else it was lost, and there is nobody to tell
                 raise
         else:
-            self._epochs.pop(shard)
+            del self._epochs[shard]
             self.tenure.ended(shard)
             with self._patience():
-                await self._claims.release({shard: epoch})
+                await self._claims.release({shard: claim.epoch})
         finally:
             del self._holding[shard]
+
+    @asynccontextmanager
+    async def _manned(self, shard: Shard, outfit: Outfit) -> AsyncIterator[None]:
+        """A shard as one of the crew, and with its mail."""
+        number = shard.number
+        self.crew.shards[number] = shard
+        try:
+            await outfit.inbox.own(number, outfit.mail_taken(shard))
+            if self._leaving.is_set():
+                shard.stop()
+            yield
+        finally:
+            del self.crew.shards[number]
+            await outfit.inbox.disown(number)
 
     # -- mail --------------------------------------------------------------------------------------------------
 

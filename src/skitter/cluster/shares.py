@@ -4,7 +4,7 @@ Every worker decides for itself from what all of them see, so two of them may lo
 who was first, and a shard is only given back when somebody is there who lacks one.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 
@@ -15,19 +15,19 @@ class Plan(NamedTuple):
     give: list[int]  # shards of ours to hand over
 
 
-def plan(me: str, workers: Collection[str], owners: Mapping[int, str | None]) -> Plan:
-    """What a worker does next. `owners` names every shard; None for one that nobody holds."""
+def plan(me: str, workers: Collection[str], owners: Sequence[str]) -> Plan:
+    """What a worker does next. `owners` are of every shard, by number; empty for one that nobody holds."""
     everybody = sorted({*workers, me})
     shares = _shares(len(owners), everybody)
-    mine = sorted(shard for shard, owner in owners.items() if owner == me)
-    free = sorted(shard for shard, owner in owners.items() if owner is None)
+    mine = [shard for shard, owner in enumerate(owners) if owner == me]
+    free = [shard for shard, owner in enumerate(owners) if not owner]
     lacking = shares[me] - len(mine)
     if lacking > 0:
         # Each looks from another place on, so that workers that start together do not race for the same shards.
         start = everybody.index(me) * len(free) // len(everybody)
         return Plan((free[start:] + free[:start])[:lacking], [])
     held = dict.fromkeys(everybody, 0)
-    for owner in owners.values():
+    for owner in owners:
         if owner in held:
             held[owner] += 1
     missing = sum(max(0, shares[worker] - held[worker]) for worker in everybody if worker != me) - len(free)

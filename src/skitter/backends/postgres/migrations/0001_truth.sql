@@ -17,6 +17,11 @@ CREATE TABLE shards (
     mail jsonb NOT NULL DEFAULT '{}'             -- by topic, the offset up to which links are stored
 ) WITH (fillfactor = 50);                        -- changed with every write: room for the next version on the same page
 
+CREATE TABLE roots (                             -- of the scope: seeds, and where their redirects led
+    number bigint GENERATED ALWAYS AS IDENTITY,
+    url text PRIMARY KEY
+);
+
 CREATE TABLE workers (
     worker text PRIMARY KEY,
     started_at double precision NOT NULL,

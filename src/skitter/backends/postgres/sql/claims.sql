@@ -14,10 +14,16 @@ held AS (
     RETURNING s.shard
 )
 SELECT clock.now, ARRAY(SELECT shard FROM held) AS held,
-    (SELECT count(*) FROM {schema}.workers w WHERE w.seen_at > clock.now - :lease::float8 AND w.worker <> :worker) AS others,
-    ARRAY(SELECT s.shard FROM {schema}.shards s WHERE s.lease_until <= clock.now ORDER BY s.shard) AS free,
-    (SELECT count(*) FROM {schema}.shards) AS shards
+    ARRAY(SELECT w.worker FROM {schema}.workers w WHERE w.seen_at > clock.now - :lease::float8 AND w.worker <> :worker)
+        || :worker::text AS living,
+    -- A shard of ours that has run out is ours again from here on.
+    ARRAY(SELECT CASE WHEN s.lease_until > clock.now OR s.shard IN (SELECT shard FROM held) THEN s.owner ELSE '' END
+        FROM {schema}.shards s ORDER BY s.shard) AS owners,
+    ARRAY(SELECT url FROM {schema}.roots ORDER BY number) AS roots
 FROM clock
+
+-- name: add_roots
+INSERT INTO {schema}.roots (url) SELECT DISTINCT unnest(:roots::text[]) ON CONFLICT (url) DO NOTHING
 
 -- name: take
 WITH clock AS (SELECT extract(epoch FROM clock_timestamp())::float8 AS now),
