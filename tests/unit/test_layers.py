@@ -9,7 +9,7 @@ ROOT = Path(skitter.__file__).parent
 
 # From the bottom to the top; modules on one line do not know each other's insides but may use what is below.
 LAYERS = (
-    ("model",),
+    ("model", "breaker"),
     ("ports",),
     ("settings", "events", "display", "clock"),
     ("surt", "digest", "suffixes", "keys"),
@@ -27,7 +27,7 @@ LAYERS = (
     ("cli",),
 )
 # Back ends see only these.
-BACKENDS_SEE = {"backends", "model", "ports", "settings", "events", "urls", "surt", "digest"}
+BACKENDS_SEE = {"backends", "breaker", "model", "ports", "settings", "events", "urls", "surt", "digest"}
 # Shipped for tests; nothing of the product may depend on it.
 TESTING = "testing"
 
