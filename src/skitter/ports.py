@@ -266,6 +266,8 @@ class Archive(Protocol):
     2. What was appended can be read back at its place once `append` has returned.
     3. `cut` removes everything behind a mark; a file that ends before its mark is reported, never padded.
     4. After `sync`, everything appended survives a loss of power.
+    5. What `settled` has spoken of may leave this machine. Nothing else does, so that what a crash left unsettled can
+       still be cut.
     """
 
     def pack(self, exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:
@@ -278,6 +280,10 @@ class Archive(Protocol):
 
     def mark(self) -> Mark:
         """Where the archive ends now."""
+        ...
+
+    def settled(self) -> None:
+        """Everything appended so far is settled, with the mark of now."""
         ...
 
     async def sync(self) -> None:

@@ -239,6 +239,7 @@ class Shard:
                 found = settlement.links if settlement.again is None else [settlement.again]
                 self._take_into_scope([link for link in found if link.seed], settlement.visit.link)
         accepted = await at.frontier.settle(settlements, at.archive.mark(), at.clock.now())
+        at.archive.settled()
         at.duplicates.committed([s.page for s in settlements if s.page is not None])
         self.counts = await at.frontier.counts()
         for settlement, open_until_now in zip(settlements, accepted, strict=True):

@@ -10,6 +10,6 @@ grown beyond the limit; a group of visits is never divided.
 """
 
 from skitter.backends.warc.files import WarcArchive
-from skitter.backends.warc.reading import DamagedRecordError, Reader, Record
+from skitter.backends.warc.reading import DamagedRecordError, Reader, Record, from_member
 
-__all__ = ["DamagedRecordError", "Reader", "Record", "WarcArchive"]
+__all__ = ["DamagedRecordError", "Reader", "Record", "WarcArchive", "from_member"]

@@ -12,6 +12,7 @@ clock may be set back.
 import asyncio
 import os
 import re
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -46,12 +47,13 @@ class WarcArchive:
     ) -> None:
         self._directory = directory
         self._shard = shard
-        self._max_file = settings.max_file
+        self._max_file: int = settings.max_file
         self._clock = clock
         self._reader = Reader(directory)
         self._file = ""
         self._end = 0
         self._serial = -1
+        self._first = 0  # no serial is lower
         self._fd = -1
         self._left: list[int] = []  # files that were left for a new one and are not on the disk itself yet
         self._renames = 0  # files made and removed: from time to time the directory has to be synced too
@@ -78,6 +80,22 @@ class WarcArchive:
     def read(self, place: Place) -> bytes:
         """The HTTP message (head and body as received) at a place. For a revisit, its head alone."""
         return self._reader.read(place)
+
+    def settled(self) -> None:
+        """Everything appended so far is settled. A file that stays here need not know."""
+
+    # -- files as segments, which somebody else takes away ---------------------------------------------------
+
+    def segmented(self, first: int) -> None:
+        """From now on a file is left only by `leave`, whatever its size, and serials are at least `first`."""
+        self._max_file, self._first = sys.maxsize, first
+
+    def leave(self) -> None:
+        """The current file is finished: it will not grow any more, and the next group begins another one."""
+        if self._fd >= 0:
+            os.fsync(self._fd)  # nobody asks for a mark in it again, so nobody would notice a lost tail
+            self._left.append(self._fd)
+            self._fd = -1
 
     # -- writing ---------------------------------------------------------------------------------------------
 
@@ -117,7 +135,9 @@ class WarcArchive:
         """Create the next file; returns its warcinfo record, which is written together with the first group."""
         self._directory.mkdir(parents=True, exist_ok=True)
         now = self._clock.now()
-        serial = 1 + max([self._serial, *_files(self._directory, self._shard)])
+        serial = max(
+            [self._first, self._serial + 1, *(1 + one for one in _files(self._directory, self._shard))]
+        )
         stamp = time.strftime("%Y%m%d%H%M%S", time.gmtime(now))
         name = f"{self._shard:02d}-{stamp}-{serial:05d}.warc.gz"
         self._fd = os.open(self._directory / name, _NEW, 0o644)

@@ -45,14 +45,7 @@ class Reader:
             raise DamagedRecordError(f"{place.file!r} is not the name of a file of this archive")
         with (self._directory / place.file).open("rb") as file:
             member = os.pread(file.fileno(), place.length, place.offset)
-        inflate = isal_zlib.decompressobj(31)
-        try:
-            record = inflate.decompress(member)
-        except _INFLATE_ERROR as error:
-            raise _damaged(place, str(error)) from error
-        if not inflate.eof or inflate.unused_data:
-            raise _damaged(place, "it is not one whole gzip member")
-        return _parsed(place, record)
+        return from_member(place, member)
 
     def records(self, file: str) -> Iterator[Record]:
         """Every record of a file, in order, one in memory at a time."""
@@ -61,6 +54,18 @@ class Reader:
         for record, end in members(path):
             yield _parsed(Place(file, at, end - at), record)
             at = end
+
+
+def from_member(place: Place, member: bytes) -> Record:
+    """The record that was written at a place, from the octets that lie there."""
+    inflate = isal_zlib.decompressobj(31)
+    try:
+        record = inflate.decompress(member)
+    except _INFLATE_ERROR as error:
+        raise _damaged(place, str(error)) from error
+    if not inflate.eof or inflate.unused_data:
+        raise _damaged(place, "it is not one whole gzip member")
+    return _parsed(place, record)
 
 
 def members(path: Path) -> Iterator[tuple[bytes, int]]:
