@@ -98,10 +98,14 @@ class S3Settings:
     region: str = setting("us-east-1", "region of the bucket")
     access_key: str = setting("", "who logs in; empty for the credentials of the machine")
     secret_key_file: str = setting("", "file with the secret key; or the variable SKITTER_S3_SECRET_KEY")
-    layout: str = setting("segments", "segments: WARC files; pages: one {date}/{hash}.html.gz per page")
+    ca_file: str = setting("", "certificates that are trusted besides the system's")
+    layout: str = setting("segments", "segments: WARC files; pages: also one {date}/{hash}.html.gz per page")
     segment: Bytes = setting(Bytes(64 * 10**6), "a segment of this size is finished and uploaded")
     segment_time: Seconds = setting(Seconds(60.0), "… and so is one of this age")
     part: Bytes = setting(Bytes(8 * 2**20), "larger segments are uploaded in parts of this size")
+    spool: Bytes = setting(
+        Bytes(4 * 10**9), "no visits are made while so much waits on this disk for its upload"
+    )
 
 
 @dataclass(frozen=True, slots=True)

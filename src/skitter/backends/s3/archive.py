@@ -1,0 +1,118 @@
+"""ports.Archive for one shard of a cluster: local WARC files that leave for the bucket when they are settled.
+
+A segment is left only when all of it is settled. So whatever is left counts as a whole, and there is at most one segment
+per shard of which only a part counts: the last. How much of it, is for the next owner to say (`cut`), wherever it runs.
+Under a new epoch no old segment is continued.
+"""
+
+from collections.abc import Sequence
+
+from skitter.backends.s3 import names
+from skitter.backends.s3.uploader import Uploader
+from skitter.backends.warc import WarcArchive
+from skitter.model import Exchange, Page, Place
+from skitter.ports import Clock, Mark, Packed, Twin
+from skitter.settings.engines import S3Settings
+
+
+class S3Archive:
+    """`local` writes into the uploader's directory. `epoch` is the one under which the shard was taken."""
+
+    def __init__(
+        self,
+        local: WarcArchive,
+        uploads: Uploader,
+        settings: S3Settings,
+        clock: Clock,
+        *,
+        shard: int,
+        epoch: int,
+    ) -> None:
+        self._local = local
+        self._uploads = uploads
+        self._settings = settings
+        self._clock = clock
+        self._shard = shard
+        self._segment = ""  # the one that is written
+        self._begun = 0.0
+        self._mark = Mark()
+        self._settled = True
+        local.segmented(names.first_number(epoch))
+
+    def pack(self, exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:
+        """Render the records of one exchange. With a twin, an identical payload is not stored again."""
+        return self._local.pack(exchange, page, twin)
+
+    def mark(self) -> Mark:
+        """Where the archive ends now."""
+        return self._mark
+
+    def read(self, place: Place) -> bytes:
+        """The HTTP message at a place, from this disk or from the bucket; the latter takes its time."""
+        return self._uploads.reader.read(place)
+
+    async def append(self, packs: Sequence[Packed]) -> list[Place]:
+        """Write records out at the end; one place per pack. A new segment is in the register before this returns.
+
+        After an exception from the register the archive has to be cut before it is used again.
+        """
+        self._leave_if_due()
+        places = await self._local.append(packs)
+        if not places:
+            return places
+        self._mark, self._settled = self._local.mark(), False
+        if self._mark.file != self._segment:
+            self._segment, self._begun = self._mark.file, self._clock.monotonic()
+            await self._uploads.begin(self._segment, self._shard)
+        return places
+
+    def settled(self) -> None:
+        """Everything appended so far is settled: it may leave this machine."""
+        self._settled = True
+        self._leave_if_due()
+
+    async def sync(self) -> None:
+        """Make everything appended survive a loss of power. Called from time to time, so age is noticed here."""
+        self._leave_if_due()
+        await self._local.sync()
+
+    async def cut(self, mark: Mark) -> Mark:
+        """Drop what lies behind the mark, and let the register know what counts of earlier owners' segments.
+
+        A segment that is not on this disk ends where the mark says: its worker has it, or the bucket. Should neither be
+        true, it is abandoned, which is another matter than cutting.
+        """
+        self._let_go()
+        async with self._uploads.disk:  # an earlier segment may be leaving just now
+            here = not mark.file or self._uploads.has(mark.file)
+            end = await self._local.cut(mark)
+        self._local.leave()
+        self._mark = end if here else mark
+        self._settled = True
+        await self._uploads.seal(self._shard, self._mark)
+        return self._mark
+
+    async def close(self) -> None:
+        """Finish the current segment. If its end is not settled, the next owner of the shard says what counts of it."""
+        if self._settled:
+            self._leave()
+        self._let_go()
+        await self._local.close()
+
+    # -- leaving ---------------------------------------------------------------------------------------------
+
+    def _leave_if_due(self) -> None:
+        old = self._clock.monotonic() - self._begun >= self._settings.segment_time
+        if self._segment and self._settled and (old or self._mark.end >= self._settings.segment):
+            self._leave()
+
+    def _leave(self) -> None:
+        if self._segment:
+            self._local.leave()
+            self._uploads.finish(self._segment)
+            self._segment = ""
+
+    def _let_go(self) -> None:
+        if self._segment:
+            self._uploads.let_go(self._segment)
+            self._segment = ""

@@ -1,0 +1,222 @@
+"""The bucket: the only place that talks to S3, and the words it has for what went wrong.
+
+The client library is obstore. Its calls block here, and are made in threads by those who must not wait. An upload is
+verified before anybody relies on it: by size and ETag, which for S3 is the MD5 of the object, or of the MD5s of its parts;
+where the server makes ETags in another way (encryption with keys of its own does), by reading everything back.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from skitter.backends.s3 import names
+from skitter.model import Place
+from skitter.ports import EngineError
+from skitter.settings.engines import S3Settings
+from skitter.settings.secrets import secret
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+_PIECE = 1 << 20
+_PROBE = "skitter-may-write"
+_PARTS_AT_ONCE = 4
+# A part that takes longer has failed. Our own retries come later and for ever; these few bridge a hiccup.
+_CLIENT = {"connect_timeout": "5s", "timeout": "60s"}
+_RETRY = {
+    "max_retries": 2,
+    "retry_timeout": timedelta(seconds=10),
+    "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=1), "base": 2},
+}
+
+
+class BucketError(OSError):
+    """S3 did not do what it was asked to. One line."""
+
+
+class Digests(NamedTuple):
+    """What is known of a file before it is uploaded."""
+
+    size: int
+    sha256: str
+    etag: str  # as S3 makes it for an upload in parts of the given size
+
+
+def digests(path: Path, part: int) -> Digests:
+    """Read a file once, and say what it must look like in the bucket."""
+    whole, parts, size = hashlib.sha256(), [hashlib.md5(usedforsecurity=False)], 0
+    with path.open("rb") as file:
+        while piece := file.read(min(_PIECE, part - size % part)):
+            if size and size % part == 0:
+                parts.append(hashlib.md5(usedforsecurity=False))
+            whole.update(piece)
+            parts[-1].update(piece)
+            size += len(piece)
+    if len(parts) == 1:
+        return Digests(size, f"sha256:{whole.hexdigest()}", parts[0].hexdigest())
+    joined = hashlib.md5(b"".join(each.digest() for each in parts), usedforsecurity=False).hexdigest()
+    return Digests(size, f"sha256:{whole.hexdigest()}", f"{joined}-{len(parts)}")
+
+
+def open_bucket(settings: S3Settings, crawl: str, environ: Mapping[str, str] = os.environ) -> "Bucket":
+    """The bucket that the settings name. EngineError when it cannot be used; it is asked, and written to."""
+    try:
+        from obstore.store import S3Store  # noqa: PLC0415  an extra, which only a cluster needs
+    except ImportError:
+        raise EngineError("S3 needs a library that is not installed: pip install 'skitter[s3]'") from None
+    if not settings.bucket:
+        raise EngineError("S3: no bucket is named; set s3.bucket")
+    config: dict[str, object] = {"region": settings.region}
+    if settings.endpoint:
+        config |= {"endpoint": settings.endpoint, "virtual_hosted_style_request": False}
+    if settings.access_key:
+        key = secret("s3.secret_key_file", settings.secret_key_file, environ)
+        config |= {"access_key_id": settings.access_key, "secret_access_key": key}
+    client: dict[str, object] = {**_CLIENT, "allow_http": settings.endpoint.startswith("http://")}
+    if settings.ca_file:
+        client["root_certificate"] = _certificates(settings.ca_file)
+    store = S3Store(settings.bucket, config=config, client_options=client, retry_config=_RETRY)  # type: ignore[arg-type]
+    bucket = Bucket(store, crawl, settings.prefix)
+    try:
+        bucket.probe()
+    except BucketError as problem:
+        raise EngineError(_advice(settings, str(problem))) from None
+    return bucket
+
+
+def _certificates(file: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except OSError as problem:
+        raise EngineError(f"S3: s3.ca_file: {file}: {problem.strerror}; name a readable file") from None
+
+
+def _advice(settings: S3Settings, problem: str) -> str:
+    """What to do about an answer, by its code (S3 API reference, "Error responses"; other servers have a few more)."""
+    where = settings.endpoint or f"Amazon in {settings.region}"
+    if "NoSuchBucket" in problem:
+        return f"S3 at {where} has no bucket {settings.bucket!r}; create it, or mend s3.bucket"
+    if any(code in problem for code in ("SignatureDoesNotMatch", "InvalidAccessKeyId", "XAdminUserNotFound")):
+        return (
+            f"S3 at {where} does not know this key; mend s3.access_key, and s3.secret_key_file or "
+            "SKITTER_S3_SECRET_KEY"
+        )
+    if "AccessDenied" in problem or "403" in problem:
+        return f"S3 at {where} does not let {settings.access_key or 'this machine'} write to {settings.bucket!r}; allow it"
+    return f"S3 at {where} cannot be used: {problem}; mend s3.endpoint or start the server"
+
+
+class Bucket:
+    """Where the segments and pages of one crawl lie. Every failure of S3 is a BucketError."""
+
+    def __init__(self, store: "ObjectStore", crawl: str, prefix: str = "") -> None:
+        import obstore  # noqa: PLC0415  an extra
+
+        self._api = obstore
+        self._store = store
+        self._crawl = crawl
+        self._prefix = prefix
+        # A missing object, and a missing bucket, are FileNotFoundError to the library.
+        self._problems = (obstore.exceptions.BaseError, FileNotFoundError)
+
+    def key(self, file: str) -> str:
+        """Where a segment lies."""
+        return names.segment_key(self._prefix, self._crawl, file)
+
+    def probe(self) -> None:
+        """Write a small object, as every worker does that may write here."""
+        self._put(f"{self._prefix}{_PROBE}", b"", {})
+
+    def upload(self, path: Path, found: Digests, part: int) -> None:
+        """Put a segment into the bucket under its name, and verify it. To repeat it does no harm."""
+        key = self.key(path.name)
+        if self._holds(key, found):
+            return
+        try:
+            self._api.put(
+                self._store,
+                key,
+                path,
+                attributes={"Content-Type": "application/warc"},
+                use_multipart=found.size > part,
+                chunk_size=part,
+                max_concurrency=_PARTS_AT_ONCE,
+            )
+        except self._problems as problem:
+            raise _one_line(key, problem) from None
+        if not self._holds(key, found):
+            raise BucketError(f"{key}: it was uploaded, but it is not there")
+
+    def _holds(self, key: str, found: Digests) -> bool:
+        """Whether the object is there. One of the same name with another content is nothing to be mended by a retry."""
+        try:
+            there = self._api.head(self._store, key)
+        except FileNotFoundError:
+            return False
+        except self._problems as problem:
+            raise _one_line(key, problem) from None
+        etag = (there["e_tag"] or "").strip('"')
+        if there["size"] == found.size and (etag == found.etag or self._digest(key) == found.sha256):
+            return True
+        raise EngineError(
+            f"S3 has another object named {key}; is cluster.name {self._crawl!r} used by two crawls? set s3.prefix"
+        )
+
+    def _digest(self, key: str) -> str:
+        digest = hashlib.sha256()
+        try:
+            for piece in self._api.get(self._store, key):
+                digest.update(piece)
+        except self._problems as problem:
+            raise _one_line(key, problem) from None
+        return f"sha256:{digest.hexdigest()}"
+
+    def member(self, place: Place) -> bytes:
+        """The octets at a place."""
+        key = self.key(place.file)
+        try:
+            found = self._api.get_range(self._store, key, start=place.offset, length=place.length)
+        except self._problems as problem:
+            raise _one_line(key, problem) from None
+        return bytes(found)
+
+    def fetch(self, file: str, to: Path) -> None:
+        """A whole segment, into a file."""
+        key = self.key(file)
+        try:
+            with to.open("wb") as out:
+                for piece in self._api.get(self._store, key):
+                    out.write(piece)
+        except self._problems as problem:
+            raise _one_line(key, problem) from None
+
+    def put_page(self, fetched: str, url: str, content: bytes, attributes: Mapping[str, str]) -> None:
+        """Put one page under the day it was fetched and the hash of its URL."""
+        self._put(names.page_key(self._prefix, fetched, url), content, attributes)
+
+    def remove(self, file: str) -> None:
+        """Take a segment out again."""
+        key = self.key(file)
+        try:
+            self._api.delete(self._store, key)
+        except self._problems as problem:
+            raise _one_line(key, problem) from None
+
+    def _put(self, key: str, content: bytes, attributes: Mapping[str, str]) -> None:
+        try:
+            self._api.put(self._store, key, content, attributes=dict(attributes), use_multipart=False)
+        except self._problems as problem:
+            raise _one_line(key, problem) from None
+
+
+def _one_line(key: str, problem: Exception) -> BucketError:
+    """The library's message goes on for pages; its first lines have the status, and the server's code."""
+    said = str(problem).partition("\n\nDebug source")[0]
+    code = said.partition("<Code>")[2].partition("</Code>")[0]
+    what = (
+        said.splitlines()[0].rpartition(" - ")[2].partition(": <?xml")[0] if said else type(problem).__name__
+    )
+    return BucketError(f"{key}: {what}{f' ({code})' if code else ''}")

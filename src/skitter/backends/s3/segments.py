@@ -1,0 +1,145 @@
+"""The register of segments: what has become of each, and who has it.
+
+A cluster keeps it in the same database as its pages, so that abandoning a segment and making its pages pending is one step.
+`LocalSegments` is for one machine and for tests: a dictionary, and a file if it is to survive the process.
+
+1. A segment is `begun` before the first settlement that names it.
+2. `sealed` is told by whoever has just taken a shard, with the mark it found. From then on nobody settles anything in the
+   shard's earlier segments: those before the mark's count as a whole, the mark's own counts to the mark, later ones not at
+   all.
+3. `finished` and `uploaded` are false, and change nothing, for a segment that was abandoned.
+4. A segment that is uploaded is never abandoned; one that is abandoned stays so.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from skitter.backends.s3 import names
+from skitter.ports import Mark
+
+WHOLE = -1
+"""The size of a sealed segment all of which counts."""
+
+
+class Stage(StrEnum):
+    """How far a segment has come."""
+
+    BEGUN = "begun"  # its worker writes to it
+    SEALED = "sealed"  # its shard was taken; `size` says how much of it is settled
+    FINISHED = "finished"  # size and digest are known
+    UPLOADED = "uploaded"  # it is in the bucket
+    ABANDONED = "abandoned"  # its only copy is lost
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """One segment, as the register knows it."""
+
+    name: str
+    shard: int
+    worker: str
+    stage: Stage = Stage.BEGUN
+    size: int = WHOLE
+    digest: str = ""  # sha256:… of all of it
+
+
+class Segments(Protocol):
+    """The register. See the module for its invariants."""
+
+    async def begun(self, name: str, shard: int, worker: str) -> None:
+        """A worker writes a new segment."""
+        ...
+
+    async def sealed(self, shard: int, mark: Mark) -> None:
+        """A shard was taken, and its archive is settled up to the mark. Concerns those that are only begun."""
+        ...
+
+    async def finished(self, name: str, size: int, digest: str) -> bool:
+        """A segment will not change any more. False: it was abandoned."""
+        ...
+
+    async def uploaded(self, name: str) -> bool:
+        """A segment is in the bucket, verified. False: it was abandoned, and must not be there."""
+        ...
+
+    async def abandoned(self, names: Sequence[str]) -> list[str]:
+        """The only copies are lost, and the pages in them are pending again. Says which were not in the bucket."""
+        ...
+
+    async def look_up(self, names: Sequence[str]) -> list[Segment]:
+        """Those of them that are known."""
+        ...
+
+    async def pending(self, worker: str) -> list[Segment]:
+        """Those that only this worker has: neither uploaded nor abandoned."""
+        ...
+
+
+class LocalSegments:
+    """The register of one machine, in memory, and in a file when there is one."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        found = msgspec.json.decode(path.read_bytes(), type=list[Segment]) if path and path.exists() else []
+        self._segments = {segment.name: segment for segment in found}
+
+    async def begun(self, name: str, shard: int, worker: str) -> None:
+        """A worker writes a new segment."""
+        if name in self._segments:
+            raise ValueError(f"the segment {name} was begun before")
+        self._keep([Segment(name, shard, worker)])
+
+    async def sealed(self, shard: int, mark: Mark) -> None:
+        """A shard was taken, and its archive is settled up to the mark."""
+        open_ones = [s for s in self._segments.values() if s.shard == shard and s.stage is Stage.BEGUN]
+        self._keep(replace(s, stage=Stage.SEALED, size=settled_size(s.name, mark)) for s in open_ones)
+
+    async def finished(self, name: str, size: int, digest: str) -> bool:
+        """A segment will not change any more. False: it was abandoned."""
+        return self._advance(name, Stage.FINISHED, size, digest)
+
+    async def uploaded(self, name: str) -> bool:
+        """A segment is in the bucket, verified. False: it was abandoned, and must not be there."""
+        segment = self._segments[name]
+        return self._advance(name, Stage.UPLOADED, segment.size, segment.digest)
+
+    async def abandoned(self, names: Sequence[str]) -> list[str]:
+        """The only copies are lost. Says which were not in the bucket."""
+        lost = [s for s in await self.look_up(names) if s.stage is not Stage.UPLOADED]
+        self._keep(replace(s, stage=Stage.ABANDONED) for s in lost)
+        return [s.name for s in lost]
+
+    async def look_up(self, names: Sequence[str]) -> list[Segment]:
+        """Those of them that are known."""
+        return [self._segments[name] for name in names if name in self._segments]
+
+    async def pending(self, worker: str) -> list[Segment]:
+        """Those that only this worker has: neither uploaded nor abandoned."""
+        done = (Stage.UPLOADED, Stage.ABANDONED)
+        return [s for s in self._segments.values() if s.worker == worker and s.stage not in done]
+
+    def _advance(self, name: str, stage: Stage, size: int, digest: str) -> bool:
+        segment = self._segments[name]
+        if segment.stage is Stage.ABANDONED:
+            return False
+        if segment.stage is not Stage.UPLOADED:
+            self._keep([replace(segment, stage=stage, size=size, digest=digest)])
+        return True
+
+    def _keep(self, segments: Iterable[Segment]) -> None:
+        self._segments |= {segment.name: segment for segment in segments}
+        if self._path is not None:
+            new = self._path.with_name(self._path.name + ".new")
+            new.write_bytes(msgspec.json.encode(list(self._segments.values())))
+            new.replace(self._path)
+
+
+def settled_size(name: str, mark: Mark) -> int:
+    """How much of a segment is settled, when its shard is settled up to the mark and no longer than that."""
+    if name == mark.file:
+        return mark.end
+    return WHOLE if names.number(name) < names.number(mark.file) else 0

@@ -1,0 +1,246 @@
+"""The uploads of one worker: finished segments on their way from its disk to the bucket.
+
+Nothing is dropped. A segment stays on the disk until the bucket has it, verified, and the register knows. While S3 is away
+segments pile up, the breaker spaces the attempts out, and beyond a limit `full` is true: then no more visits should be
+begun. What is in flight may still be appended, so the disk holds the limit and a little more.
+
+Names in the directory and stages in the register are all the state there is. A restart looks at both (`recover`) and goes
+on: what is finished is uploaded, what is sealed is cut to what counts of it and uploaded, what is in the bucket already or
+was abandoned is removed, and a segment that should be here and is not is abandoned. A segment that is only begun waits
+until somebody takes its shard.
+"""
+
+import asyncio
+import os
+import uuid
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from skitter.backends.s3 import names
+from skitter.backends.s3.bucket import Bucket, BucketError, Digests, digests
+from skitter.backends.s3.pages import Content, put_pages
+from skitter.backends.s3.reading import SegmentReader
+from skitter.backends.s3.segments import WHOLE, Segment, Segments, Stage
+from skitter.backends.warc import Reader
+from skitter.breaker import BreakerOpenError, BreakerRules, Guard
+from skitter.ports import Clock, Mark
+from skitter.settings.engines import S3Settings
+
+_AT_ONCE = 2  # segments; each goes in several parts at once
+# Uploads are few, so few of them tell; a pause of a minute is nothing to a segment that is safe on the disk.
+_RULES = BreakerRules(window=120.0, minimum=2, tests=1, pause=0.5, longest=60.0)
+_BREATH = 0.2  # seconds between two attempts at one segment while the breaker is closed
+
+
+def worker_of(directory: Path) -> str:
+    """The name of the worker that keeps its segments in a directory: made up once, and kept there.
+
+    It stands for the disk, not for a process or a machine: whoever comes with this name has these segments. So every
+    worker has a directory of its own, and nobody copies one.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / "worker"
+    try:
+        return path.read_text("ascii").strip()
+    except FileNotFoundError:
+        new = path.with_name("worker.new")
+        new.write_text(f"{uuid.uuid4().hex}\n", "ascii")
+        new.replace(path)
+        return worker_of(directory)
+
+
+class Uploader:
+    """One per worker. `run` does the work; the rest may be called from any task of the same loop."""
+
+    def __init__(
+        self,
+        directory: Path,
+        bucket: Bucket,
+        segments: Segments,
+        settings: S3Settings,
+        clock: Clock,
+        *,
+        worker: str,
+        warn: Callable[[str], None],
+    ) -> None:
+        self.reader = SegmentReader(directory, bucket)
+        self.guard = Guard("S3", clock.monotonic, (BucketError,), rules=_RULES)
+        self.content: Content | None = None  # set for the layout of pages: what makes a page of an answer
+        self._directory = directory
+        self._bucket = bucket
+        self._segments = segments
+        self._settings = settings
+        self._worker = worker
+        self._warn = warn
+        self._open: set[str] = set()  # some archive writes to them
+        self._waiting: dict[str, int] = {}  # on their way, with their size
+        self._queue: asyncio.Queue[str] = asyncio.Queue()
+        self._changed = asyncio.Event()
+        self.disk = asyncio.Lock()  # held while files are cut or removed
+        self._recovering = asyncio.Lock()
+        self._failing = False
+
+    # -- what archives say -----------------------------------------------------------------------------------
+
+    async def begin(self, name: str, shard: int) -> None:
+        """A segment is written from now on; the register knows it when this returns."""
+        self._open.add(name)
+        await self._segments.begun(name, shard, self._worker)
+
+    def finish(self, name: str) -> None:
+        """A segment is complete and settled as a whole."""
+        self._open.discard(name)
+        self._enqueue(name)
+
+    def let_go(self, name: str) -> None:
+        """Nobody writes to it any more, and what counts of it is not known yet."""
+        self._open.discard(name)
+
+    def has(self, name: str) -> bool:
+        """Whether a segment is on this disk."""
+        return (self._directory / name).is_file()
+
+    async def seal(self, shard: int, mark: Mark) -> None:
+        """A shard was taken at this mark: what is left of it on this disk can leave."""
+        await self._segments.sealed(shard, mark)
+        await self.recover()
+
+    # -- what the worker asks --------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> int:
+        """Octets on this disk that are on their way."""
+        return sum(self._waiting.values())
+
+    @property
+    def full(self) -> bool:
+        """Whether so much waits that nothing new should be begun."""
+        return self.waiting >= self._settings.spool
+
+    async def ready(self) -> None:
+        """Return when there is room."""
+        while self.full:
+            await self._change()
+
+    async def drain(self) -> None:
+        """Return when nothing waits. `run` must be running; use a timeout."""
+        while self._waiting:
+            await self._change()
+
+    def statistics(self) -> dict[str, dict[str, float]]:
+        """What waits, and how S3 is, in numbers."""
+        waiting = {"segments": float(len(self._waiting)), "octets": float(self.waiting)}
+        return {"uploads": waiting, "s3": self.guard.statistics()}
+
+    async def recover(self) -> list[str]:
+        """Look at the disk and the register, and go on. Says which segments are lost: their pages are pending again."""
+        async with self._recovering:
+            lost = await self._look()
+            gone = await self._segments.abandoned([segment.name for segment in lost]) if lost else []
+        for name in gone:
+            await self._remove(name)
+        missed = [segment.name for segment in lost if segment.name in gone and segment.size]
+        for name in missed:
+            self._warn(f"the segment {name} is lost from this disk; its pages are fetched again")
+        return missed
+
+    async def _look(self) -> list[Segment]:
+        """Resume what is here; says what should be here and is not, or not whole."""
+        here = {path.name for path in self._directory.glob("*.warc.gz") if names.is_segment(path.name)}
+        idle = sorted(here - self._open - self._waiting.keys())
+        torn = [segment for segment in await self._segments.look_up(idle) if not await self._resume(segment)]
+        # The disk is asked again and last: since the first look, more may have been begun.
+        pending = await self._segments.pending(self._worker)
+        return torn + [segment for segment in pending if not self.has(segment.name)]
+
+    # -- uploading -------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Upload, and look from time to time at what was left here. Ends only by cancellation, or loudly."""
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(_AT_ONCE):
+                tasks.create_task(self._upload_one_by_one())
+            tasks.create_task(self._look_again())
+
+    async def _look_again(self) -> None:
+        """A shard that this worker lost may have been sealed by its new owner."""
+        while True:
+            await asyncio.sleep(self._settings.segment_time)
+            await self.recover()
+
+    async def _upload_one_by_one(self) -> None:
+        while True:
+            name = await self._queue.get()
+            await self._deliver(name)
+            del self._waiting[name]
+            self._changed.set()
+
+    async def _deliver(self, name: str) -> None:
+        """One segment, until the bucket has it and the register knows; then it leaves this disk."""
+        path = self._directory / name
+        found = await asyncio.to_thread(digests, path, self._settings.part)
+        if await self._segments.finished(name, found.size, found.sha256):
+            await self._until_it_works(partial(self._put, path, found))
+            if not await self._segments.uploaded(name):
+                # Abandoned in the meantime: its pages are fetched again, and would be in the bucket twice.
+                await self._until_it_works(partial(self._bucket.remove, name))
+        await self._remove(name)
+
+    def _put(self, path: Path, found: Digests) -> None:
+        if self.content is not None:
+            put_pages(self._bucket, Reader(self._directory), path.name, self.content)
+        self._bucket.upload(path, found, self._settings.part)
+
+    async def _until_it_works(self, attempt: Callable[[], None]) -> None:
+        while True:
+            await self.guard.ready()
+            try:
+                await self.guard.call(partial(asyncio.to_thread, attempt))
+            except BreakerOpenError:
+                continue
+            except BucketError as problem:
+                self._told(failing=True, why=str(problem))
+                await asyncio.sleep(_BREATH)
+            else:
+                self._told(failing=False)
+                return
+
+    def _told(self, *, failing: bool, why: str = "") -> None:
+        """Say it once when S3 goes, and once when it is back."""
+        if failing != self._failing:
+            self._failing = failing
+            waits = f"{self.waiting / 1e6:.1f} MB wait on this disk"
+            self._warn(
+                f"S3 takes no segments, {waits}: {why}" if failing else f"S3 takes segments again, {waits}"
+            )
+
+    # -- the disk --------------------------------------------------------------------------------------------
+
+    async def _resume(self, segment: Segment) -> bool:
+        """Go on with a segment that nobody works on. False: it is not all here."""
+        path = self._directory / segment.name
+        match segment.stage:
+            case Stage.UPLOADED | Stage.ABANDONED:
+                await self._remove(segment.name)
+            case Stage.SEALED | Stage.FINISHED:
+                size = path.stat().st_size
+                counts = size if segment.size == WHOLE else segment.size
+                if counts == 0 or counts > size:
+                    return False
+                if counts < size:
+                    os.truncate(path, counts)
+                self._enqueue(segment.name)
+        return True
+
+    def _enqueue(self, name: str) -> None:
+        self._waiting[name] = (self._directory / name).stat().st_size
+        self._queue.put_nowait(name)
+
+    async def _remove(self, name: str) -> None:
+        async with self.disk:
+            (self._directory / name).unlink(missing_ok=True)
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
