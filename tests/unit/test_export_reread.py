@@ -2,7 +2,9 @@
 
 import gzip
 
-from skitter.export.reread import from_message
+import pytest
+
+from skitter.export.reread import from_message, html_of
 from skitter.settings import Settings
 
 URL = "https://example.org/"
@@ -31,3 +33,27 @@ def test_bare_line_ends_are_head_ends_too():
 
 def test_what_is_no_answer_has_no_document():
     assert text(b"HTTP/1.1 200 OK\r\nContent-Type: text/html") is None
+
+
+def test_html_is_given_decoded_with_its_type():
+    packed = gzip.compress("<p>Grüße</p>".encode("latin-1"))
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=ISO-8859-1\r\nContent-Encoding: gzip\r\n\r\n"
+    media_type, content = html_of(URL, head + packed, Settings()) or ("", b"")
+    assert media_type == "text/html; charset=windows-1252", (
+        "which is what that label means (WHATWG Encoding 4.2)"
+    )
+    assert content == "<p>Grüße</p>".encode("latin-1")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n<p>No",
+        b"HTTP/1.1 301 Moved\r\nContent-Type: text/html\r\nLocation: /b\r\n\r\n<p>There",
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nHello",
+        b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n\x89PNG",
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html",
+    ],
+)
+def test_what_is_no_page_of_html_is_none(message):
+    assert html_of(URL, message, Settings()) is None

@@ -10,9 +10,10 @@ from skitter import urls
 from skitter.export.source import Source
 from skitter.fetch.response import outcome
 from skitter.model import Document, Exchange, Fetched, Page
-from skitter.parse import parse
+from skitter.parse import parse, sniff
 from skitter.settings import Settings
 
+_HTML = ("text/html", "application/xhtml+xml")
 _HEAD_END = re.compile(rb"\n\r?\n")
 
 
@@ -35,8 +36,25 @@ async def document(page: Page, source: Source) -> Document | None:
 
 def from_message(url: str, message: bytes, settings: Settings) -> Document | None:
     """What the parser finds in an HTTP message as it was received; None when there is no usable answer in it."""
+    answer = _answer(url, message, settings)
+    return None if answer is None else parse(url, answer.headers, answer.content, settings.parse)
+
+
+def html_of(url: str, message: bytes, settings: Settings) -> tuple[str, bytes] | None:
+    """The media type with its charset, and the decoded content, of a page of HTML; None for every other answer."""
+    answer = _answer(url, message, settings)
+    if answer is None or not 200 <= answer.status < 300:
+        return None
+    body = sniff.body(url, answer.headers, answer.content[: settings.parse.max_input])
+    if body.media_type not in _HTML:
+        return None
+    charset = f"; charset={body.http_charset}" if body.http_charset else ""
+    return f"{body.media_type}{charset}", answer.content
+
+
+def _answer(url: str, message: bytes, settings: Settings) -> Fetched | None:
     end = _HEAD_END.search(message)
     cut = end.end() if end else len(message)
     exchange = Exchange(url, "", 0.0, 0.0, b"", message[:cut], message[cut:])
     answer = outcome(exchange, settings.fetch.max_body)
-    return parse(url, answer.headers, answer.content, settings.parse) if isinstance(answer, Fetched) else None
+    return answer if isinstance(answer, Fetched) else None
