@@ -1,20 +1,23 @@
 """The S3 archive on a real server: killed at any point, the server away, large segments, wrong settings."""
 
 import asyncio
+import gzip
 import json
 import os
 import signal
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 
 import obstore
 import pytest
 
 from skitter.backends.s3 import LocalSegments, Stage, open_bucket
+from skitter.export.reread import html_of
 from skitter.model import Place
 from skitter.ports import EngineError, Mark
-from skitter.settings import Bytes
+from skitter.settings import Bytes, Settings
 from skitter.settings.engines import S3Settings
 from skitter.testing import warc_check
 from skitter.testing.contracts.archive import exchange, message
@@ -146,6 +149,34 @@ def test_a_large_segment_goes_in_parts(tmp_path):
     assert there["e_tag"].strip('"').endswith("-4"), "that is how S3 names an upload in four parts"
     assert [len(worker.uploads.reader.read(place)) > 2 * 10**6 for place in places] == [True] * 9
     assert warc_check.check(*ground.download(tmp_path / "bucket")) == []
+
+
+def test_pages_beside_their_segment_are_read_back_by_anybody(tmp_path):
+    ground = real_ground(segment=Bytes(1), layout="pages")
+    urls = ["http://example.org/", "http://example.org/" + "x" * 3000, 'http://example.org/?q="ü|^{}']
+    answers = [exchange(url, b"<p>%d" % n) for n, url in enumerate(urls)]
+
+    async def use() -> None:
+        worker = Worker(ground, tmp_path / "disk")
+        worker.uploads.content = partial(html_of, settings=Settings())
+        async with worker.running():
+            archive = worker.archive()
+            await archive.append([archive.pack(answer, None, None) for answer in answers])
+            archive.settled()
+            await worker.uploads.drain()
+
+    asyncio.run(use())
+    pages = [key for key in ground.objects() if key.endswith(".html.gz")]
+    assert len(ground.objects()) == len(pages) + 1 == 4
+    assert sorted(gzip.decompress(ground.octets(key)) for key in pages) == [b"<p>0", b"<p>1", b"<p>2"]
+    assert all(key.startswith("2026-01-02/") for key in pages), "the day it was fetched"
+    kept = [obstore.get(ground.store, key).attributes for key in pages]
+    assert {each["Content-Type"] for each in kept} == {"text/html"}
+    assert sorted(each["url"] for each in kept) == [
+        urls[0],
+        "http://example.org/?q=%22%C3%BC%7C%5E%7B%7D",
+        urls[1][:1500],
+    ]
 
 
 WRONG = [

@@ -107,7 +107,7 @@ def test_the_register_keeps_its_promises(tmp_path):
         assert await register.abandoned([segment(0), segment(1), "unknown"]) == [segment(1)]
         assert not await register.finished(segment(1), 10, "sha256:y")
         assert not await register.uploaded(segment(1))
-        await register.sealed(0, Mark(segment(2), 99))
+        await register.sealed(0, Mark(segment(2), 99), 1)
         again = LocalSegments(tmp_path / "segments.json")
         assert await again.pending("w1") == [
             Segment(segment(2), 0, "w1", Stage.SEALED, 99),
@@ -379,6 +379,28 @@ def test_a_worker_that_lost_its_shard_alive_finds_out_by_itself(tmp_path):
     on_virtual_time(use)
 
 
+def test_an_owner_that_comes_too_late_seals_nothing_of_a_later_one(tmp_path):
+    """It took the shard, slept, and wakes up when another has taken it and settled more."""
+
+    async def use(clock):
+        ground, register = memory_ground(segment=BIG), LocalSegments()
+        late = Worker(ground, tmp_path / "a", register, clock, "a").archive(epoch=1)
+        later = Worker(ground, tmp_path / "b", register, clock, "b")
+        archive = later.archive(epoch=2)
+        await archive.cut(Mark())
+        (place,) = await append(archive, b"settled")
+        await late.cut(Mark())
+        assert stages(later) == {place.file: Stage.BEGUN}
+        later = restarted(later, name="b")
+        async with later.running():
+            assert await later.archive(epoch=3).cut(archive.mark()) == archive.mark()
+            await later.uploads.drain()
+        assert later.uploads.reader.read(place).endswith(b"settled")
+        assert len(ground.objects()) == 1
+
+    on_virtual_time(use)
+
+
 def test_a_segment_that_is_gone_from_its_disk_is_abandoned_and_named(tmp_path):
     async def use(clock):
         worker = Worker(memory_ground(segment=Bytes(1)), tmp_path / "d", clock=clock)
@@ -387,13 +409,26 @@ def test_a_segment_that_is_gone_from_its_disk_is_abandoned_and_named(tmp_path):
         (two,) = await append(archive, b"two")
         (worker.disk / one.file).unlink()
         new = restarted(worker)
-        await new.segments.sealed(0, archive.mark())
+        await new.segments.sealed(0, archive.mark(), 2)
         assert await new.uploads.recover() == [one.file]
         assert stages(new)[one.file] is Stage.ABANDONED
         assert f"the segment {one.file} is lost" in new.warnings[0]
         async with new.running():
             await new.uploads.drain()
         assert [key.rpartition("/")[2] for key in new.ground.objects()] == [two.file]
+
+    on_virtual_time(use)
+
+
+def test_a_segment_that_is_written_is_not_judged(tmp_path):
+    """Somebody removed the file under us: its pages are found missing by the next start, also those still to come."""
+
+    async def use(clock):
+        worker = Worker(memory_ground(segment=BIG), tmp_path / "d", clock=clock)
+        (place,) = await append(worker.archive(), b"one")
+        (worker.disk / place.file).unlink()
+        assert await worker.uploads.recover() == []
+        assert await restarted(worker).uploads.recover() == [place.file]
 
     on_virtual_time(use)
 

@@ -33,6 +33,7 @@ class S3Archive:
         self._settings = settings
         self._clock = clock
         self._shard = shard
+        self._epoch = epoch
         self._segment = ""  # the one that is written
         self._begun = 0.0
         self._mark = Mark()
@@ -89,7 +90,7 @@ class S3Archive:
         self._local.leave()
         self._mark = end if here else mark
         self._settled = True
-        await self._uploads.seal(self._shard, self._mark)
+        await self._uploads.seal(self._shard, self._mark, self._epoch)
         return self._mark
 
     async def close(self) -> None:

@@ -38,6 +38,6 @@ def segment_key(prefix: str, crawl: str, file: str) -> str:
 
 
 def page_key(prefix: str, fetched: str, url: str) -> str:
-    """Where a page lies in the bucket: by the day of its WARC-Date, under the SHA-256 of its URL."""
+    """Where a page lies in the bucket: by the day of its WARC-Date, under the SHA-256 of its WARC-Target-URI."""
     digest = hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{prefix}{fetched[:10]}/{digest[:_HASH]}.html.gz"

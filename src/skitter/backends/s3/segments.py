@@ -5,10 +5,13 @@ A cluster keeps it in the same database as its pages, so that abandoning a segme
 
 1. A segment is `begun` before the first settlement that names it.
 2. `sealed` is told by whoever has just taken a shard, with the mark it found. From then on nobody settles anything in the
-   shard's earlier segments: those before the mark's count as a whole, the mark's own counts to the mark, later ones not at
-   all.
+   segments of earlier epochs: those before the mark's count as a whole, the mark's own counts to the mark, later ones not
+   at all. Segments of this epoch and later ones are not concerned, so an owner that comes too late says nothing wrong.
 3. `finished` and `uploaded` are false, and change nothing, for a segment that was abandoned.
-4. A segment that is uploaded is never abandoned; one that is abandoned stays so.
+4. A segment that is uploaded is never abandoned; one that is abandoned stays so. A worker's segments are abandoned only
+   when it owns no shard any more: what it settled afterwards would be in none of them.
+
+Nothing here is ever given up: an implementation that cannot reach its database waits, or raises and ends the worker.
 """
 
 from collections.abc import Iterable, Sequence
@@ -54,8 +57,12 @@ class Segments(Protocol):
         """A worker writes a new segment."""
         ...
 
-    async def sealed(self, shard: int, mark: Mark) -> None:
-        """A shard was taken, and its archive is settled up to the mark. Concerns those that are only begun."""
+    async def sealed(self, shard: int, mark: Mark, epoch: int) -> None:
+        """A shard was taken under an epoch, and its archive is settled up to the mark.
+
+        Concerns segments of the shard that are only begun, and whose number is below `names.first_number(epoch)`; they
+        get the stage `sealed` and the size that `settled_size` gives.
+        """
         ...
 
     async def finished(self, name: str, size: int, digest: str) -> bool:
@@ -93,10 +100,12 @@ class LocalSegments:
             raise ValueError(f"the segment {name} was begun before")
         self._keep([Segment(name, shard, worker)])
 
-    async def sealed(self, shard: int, mark: Mark) -> None:
-        """A shard was taken, and its archive is settled up to the mark."""
+    async def sealed(self, shard: int, mark: Mark, epoch: int) -> None:
+        """A shard was taken under an epoch, and its archive is settled up to the mark."""
+        below = names.first_number(epoch)
         open_ones = [s for s in self._segments.values() if s.shard == shard and s.stage is Stage.BEGUN]
-        self._keep(replace(s, stage=Stage.SEALED, size=settled_size(s.name, mark)) for s in open_ones)
+        earlier = [s for s in open_ones if names.number(s.name) < below]
+        self._keep(replace(s, stage=Stage.SEALED, size=settled_size(s.name, mark)) for s in earlier)
 
     async def finished(self, name: str, size: int, digest: str) -> bool:
         """A segment will not change any more. False: it was abandoned."""

@@ -101,9 +101,9 @@ class Uploader:
         """Whether a segment is on this disk."""
         return (self._directory / name).is_file()
 
-    async def seal(self, shard: int, mark: Mark) -> None:
+    async def seal(self, shard: int, mark: Mark, epoch: int) -> None:
         """A shard was taken at this mark: what is left of it on this disk can leave."""
-        await self._segments.sealed(shard, mark)
+        await self._segments.sealed(shard, mark, epoch)
         await self.recover()
 
     # -- what the worker asks --------------------------------------------------------------------------------
@@ -150,9 +150,11 @@ class Uploader:
         here = {path.name for path in self._directory.glob("*.warc.gz") if names.is_segment(path.name)}
         idle = sorted(here - self._open - self._waiting.keys())
         torn = [segment for segment in await self._segments.look_up(idle) if not await self._resume(segment)]
-        # The disk is asked again and last: since the first look, more may have been begun.
+        # The disk is asked again and last: since the first look, more may have been begun. One that is written or on its
+        # way just now is not judged here; should it be gone, that ends the worker, and the next start finds it missing.
         pending = await self._segments.pending(self._worker)
-        return torn + [segment for segment in pending if not self.has(segment.name)]
+        busy = self._open | self._waiting.keys()
+        return torn + [each for each in pending if each.name not in busy and not self.has(each.name)]
 
     # -- uploading -------------------------------------------------------------------------------------------
 
