@@ -17,7 +17,7 @@ from skitter.backends.s3 import WHOLE, BucketError, LocalSegments, S3Archive, Se
 from skitter.backends.s3.bucket import digests
 from skitter.backends.s3.segments import settled_size
 from skitter.model import Place
-from skitter.ports import EngineError, Mark
+from skitter.ports import EngineAway, EngineError, Mark
 from skitter.settings import Bytes, Seconds
 from skitter.testing import warc_check
 from skitter.testing.clock import VirtualClock, run_virtual
@@ -102,6 +102,7 @@ def test_the_register_keeps_its_promises(tmp_path):
         await register.begun("01-20260102030405-00000.warc.gz", 1, "w2")
         with pytest.raises(ValueError, match="begun before"):
             await register.begun(segment(1), 0, "w2")
+        await register.begun(segment(1), 0, "w1")  # the same again: its answer may have been lost
         assert await register.finished(segment(0), 10, "sha256:x")
         assert await register.uploaded(segment(0))
         assert await register.abandoned([segment(0), segment(1), "unknown"]) == [segment(1)]
@@ -286,6 +287,77 @@ def test_an_upload_that_did_not_arrive_whole_is_not_believed(tmp_path):
         obstore.delete(worker.ground.store, worker.ground.objects())
         with pytest.raises(EngineError):
             worker.ground.bucket.upload(path, found._replace(sha256="sha256:0"), 5 << 20)
+
+    on_virtual_time(use)
+
+
+class Away(LocalSegments):
+    """A register that can be away."""
+
+    away = False
+
+    async def begun(self, name, shard, worker):
+        self._must_answer()
+        await super().begun(name, shard, worker)
+
+    async def finished(self, name, size, digest):
+        self._must_answer()
+        return await super().finished(name, size, digest)
+
+    async def uploaded(self, name):
+        self._must_answer()
+        return await super().uploaded(name)
+
+    async def look_up(self, names):
+        self._must_answer()
+        return await super().look_up(names)
+
+    def _must_answer(self) -> None:
+        if self.away:
+            raise EngineAway("the register is away")
+
+
+def test_while_the_register_is_away_nothing_stays_that_it_does_not_know(tmp_path):
+    async def use(clock):
+        register = Away()
+        worker = Worker(memory_ground(segment=Bytes(1), segment_time=SOON), tmp_path / "d", register, clock)
+        async with worker.running():
+            archive = worker.archive()
+            places = await append(archive, b"one")
+            await worker.uploads.drain()
+            before, register.away = archive.mark(), True
+            for _ in range(3):
+                with pytest.raises(EngineAway):
+                    await append(archive, b"two")
+                assert archive.mark() == before
+                assert worker.files() == []
+            register.away = False
+            places += await append(archive, b"two")
+            register.away = True
+            await asyncio.sleep(100)
+            assert worker.files() == [places[1].file], "it stays here until the register knows"
+            register.away = False
+            await worker.uploads.drain()
+        assert [archive.read(place)[-3:] for place in places] == [b"one", b"two"]
+        assert warc_check.check(*worker.ground.download(tmp_path / "bucket")) == []
+        return len(worker.ground.objects())
+
+    assert on_virtual_time(use) == 2
+
+
+def test_an_append_that_is_called_off_leaves_nothing(tmp_path):
+    class Stuck(LocalSegments):
+        async def begun(self, *_):
+            await asyncio.sleep(1000)
+
+    async def use(clock):
+        worker = Worker(memory_ground(segment=BIG), tmp_path / "d", Stuck(), clock)
+        archive = worker.archive()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5):
+                await append(archive, b"one")
+        assert archive.mark() == Mark()
+        assert worker.files() == []
 
     on_virtual_time(use)
 

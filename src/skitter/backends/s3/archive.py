@@ -5,13 +5,14 @@ per shard of which only a part counts: the last. How much of it, is for the next
 Under a new epoch no old segment is continued.
 """
 
+import asyncio
 from collections.abc import Sequence
 
 from skitter.backends.s3 import names
 from skitter.backends.s3.uploader import Uploader
 from skitter.backends.warc import WarcArchive
 from skitter.model import Exchange, Page, Place
-from skitter.ports import Clock, Mark, Packed, Twin
+from skitter.ports import Clock, EngineError, Mark, Packed, Twin
 from skitter.settings.engines import S3Settings
 
 
@@ -55,17 +56,30 @@ class S3Archive:
     async def append(self, packs: Sequence[Packed]) -> list[Place]:
         """Write records out at the end; one place per pack. A new segment is in the register before this returns.
 
-        After an exception from the register the archive has to be cut before it is used again.
+        All of them, or an exception and none: while the register is away, nothing stays here that it does not know.
         """
         self._leave_if_due()
+        before = self._mark
         places = await self._local.append(packs)
         if not places:
             return places
         self._mark, self._settled = self._local.mark(), False
         if self._mark.file != self._segment:
             self._segment, self._begun = self._mark.file, self._clock.monotonic()
-            await self._uploads.begin(self._segment, self._shard)
+            try:
+                await self._uploads.begin(self._segment, self._shard)
+            except (EngineError, asyncio.CancelledError):
+                await self._take_back(before)
+                raise
         return places
+
+    async def _take_back(self, before: Mark) -> None:
+        """Drop the segment that was begun last; all before it was settled, or it would not have been left."""
+        self._let_go()
+        async with self._uploads.disk:
+            await self._local.cut(before)
+        self._local.leave()
+        self._mark, self._settled = before, True
 
     def settled(self) -> None:
         """Everything appended so far is settled: it may leave this machine."""

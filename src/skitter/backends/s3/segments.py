@@ -10,8 +10,7 @@ A cluster keeps it in the same database as its pages, so that abandoning a segme
 3. `finished` and `uploaded` are false, and change nothing, for a segment that was abandoned.
 4. A segment that is uploaded is never abandoned; one that is abandoned stays so. A worker's segments are abandoned only
    when it owns no shard any more: what it settled afterwards would be in none of them.
-
-Nothing here is ever given up: an implementation that cannot reach its database waits, or raises and ends the worker.
+5. To say the same again changes nothing: whoever got EngineAway for an answer asks again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -96,9 +95,10 @@ class LocalSegments:
 
     async def begun(self, name: str, shard: int, worker: str) -> None:
         """A worker writes a new segment."""
-        if name in self._segments:
+        new = Segment(name, shard, worker)
+        if self._segments.get(name, new) != new:
             raise ValueError(f"the segment {name} was begun before")
-        self._keep([Segment(name, shard, worker)])
+        self._keep([new])
 
     async def sealed(self, shard: int, mark: Mark, epoch: int) -> None:
         """A shard was taken under an epoch, and its archive is settled up to the mark."""

@@ -13,7 +13,8 @@ until somebody takes its shard.
 import asyncio
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -24,12 +25,13 @@ from skitter.backends.s3.reading import SegmentReader
 from skitter.backends.s3.segments import WHOLE, Segment, Segments, Stage
 from skitter.backends.warc import Reader
 from skitter.breaker import BreakerOpenError, BreakerRules, Guard
-from skitter.ports import Clock, Mark
+from skitter.ports import Clock, EngineAway, Mark
 from skitter.settings.engines import S3Settings
 
 _AT_ONCE = 2  # segments; each goes in several parts at once
 # Uploads are few, so few of them tell; a pause of a minute is nothing to a segment that is safe on the disk.
 _RULES = BreakerRules(window=120.0, minimum=2, tests=1, pause=0.5, longest=60.0)
+_REGISTER_AWAY = 1.0  # seconds; the register has a breaker of its own
 _BREATH = 0.2  # seconds between two attempts at one segment while the breaker is closed
 
 
@@ -169,7 +171,8 @@ class Uploader:
         """A shard that this worker lost may have been sealed by its new owner."""
         while True:
             await asyncio.sleep(self._settings.segment_time)
-            await self.recover()
+            with suppress(EngineAway):
+                await self.recover()
 
     async def _upload_one_by_one(self) -> None:
         while True:
@@ -182,9 +185,9 @@ class Uploader:
         """One segment, until the bucket has it and the register knows; then it leaves this disk."""
         path = self._directory / name
         found = await asyncio.to_thread(digests, path, self._settings.part)
-        if await self._segments.finished(name, found.size, found.sha256):
+        if await self._registered(partial(self._segments.finished, name, found.size, found.sha256)):
             await self._until_it_works(partial(self._put, path, found))
-            if not await self._segments.uploaded(name):
+            if not await self._registered(partial(self._segments.uploaded, name)):
                 # Abandoned in the meantime: its pages are fetched again, and would be in the bucket twice.
                 await self._until_it_works(partial(self._bucket.remove, name))
         await self._remove(name)
@@ -193,6 +196,14 @@ class Uploader:
         if self.content is not None:
             put_pages(self._bucket, Reader(self._directory), path.name, self.content)
         self._bucket.upload(path, found, self._settings.part)
+
+    async def _registered(self, tell: Callable[[], Awaitable[bool]]) -> bool:
+        """Tell the register, however long it is away: the segment is safe where it is."""
+        while True:
+            try:
+                return await tell()
+            except EngineAway:
+                await asyncio.sleep(_REGISTER_AWAY)
 
     async def _until_it_works(self, attempt: Callable[[], None]) -> None:
         while True:
