@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skitter.backends import rules
-from skitter.backends.s3 import WHOLE, BucketError, LocalSegments, S3Archive, Segment, Stage, names, worker_of
+from skitter.backends.s3 import WHOLE, BucketError, LocalSegments, S3Archive, Stage, names, worker_of
 from skitter.backends.s3.bucket import digests
 from skitter.backends.s3.segments import settled_size
 from skitter.model import Place
@@ -22,6 +22,7 @@ from skitter.settings import Bytes, Seconds
 from skitter.testing import warc_check
 from skitter.testing.clock import VirtualClock, run_virtual
 from skitter.testing.contracts.archive import exchange, message, page_of
+from skitter.testing.contracts.segments import segment
 from tests.s3 import Ground, Worker, memory_ground
 
 BIG = Bytes(10**9)
@@ -84,41 +85,18 @@ def test_where_a_segment_lies_follows_from_its_name():
             names.segment_key("", "news", wrong)
 
 
-def segment(serial: int) -> str:
-    return f"00-20260102030405-{serial:05d}.warc.gz"
-
-
 def test_a_taken_shard_says_what_counts_of_its_segments():
     mark = Mark(segment(5), 700)
     assert [settled_size(segment(serial), mark) for serial in (4, 5, 6)] == [WHOLE, 700, 0]
     assert settled_size(segment(4), Mark()) == 0
 
 
-def test_the_register_keeps_its_promises(tmp_path):
+def test_a_segment_has_one_worker():
     async def use() -> None:
-        register = LocalSegments(tmp_path / "segments.json")
-        for serial in range(4):
-            await register.begun(segment(serial), 0, "w1")
-        await register.begun("01-20260102030405-00000.warc.gz", 1, "w2")
+        register = LocalSegments()
+        await register.begun(segment(1), 0, "w1")
         with pytest.raises(ValueError, match="begun before"):
             await register.begun(segment(1), 0, "w2")
-        await register.begun(segment(1), 0, "w1")  # the same again: its answer may have been lost
-        assert await register.finished(segment(0), 10, "sha256:x")
-        assert await register.uploaded(segment(0))
-        assert await register.abandoned([segment(0), segment(1), "unknown"]) == [segment(1)]
-        assert not await register.finished(segment(1), 10, "sha256:y")
-        assert not await register.uploaded(segment(1))
-        await register.sealed(0, Mark(segment(2), 99), 1)
-        again = LocalSegments(tmp_path / "segments.json")
-        assert await again.pending("w1") == [
-            Segment(segment(2), 0, "w1", Stage.SEALED, 99),
-            Segment(segment(3), 0, "w1", Stage.SEALED, 0),
-        ]
-        assert [s.stage for s in await again.look_up([segment(0), segment(1), "unknown"])] == [
-            Stage.UPLOADED,
-            Stage.ABANDONED,
-        ]
-        assert [s.stage for s in await again.pending("w2")] == [Stage.BEGUN], "another shard is not concerned"
 
     asyncio.run(use())
 
