@@ -408,3 +408,100 @@ class Claims(Protocol):
     async def workers(self) -> list[Colleague]:
         """Every worker that has joined and not left."""
         ...
+
+
+# ------------------------------------------------------------------------------------------------ search
+
+
+class Entry(Struct, frozen=True):
+    """A page as an index takes it: with its text, and where it leads."""
+
+    page: Page
+    links: Sequence[str] = ()
+
+
+class Rejected(Struct, frozen=True):
+    """A page that an index will never take, and why. To offer it again is of no use."""
+
+    url: str
+    reason: str
+
+
+class Query(Struct, frozen=True, kw_only=True):
+    """What is looked for. `skitter.words.query` makes one from what a person typed."""
+
+    terms: Sequence[str] = ()  # all must be there; one of several words is a phrase
+    domain: str = ""  # only pages of this registrable domain, or of this host
+    language: str = ""  # only pages in this language: en is also en-GB
+    cut: bool = False  # it was longer than a query may be, and something was left out
+
+
+class Hit(Struct, frozen=True, kw_only=True):
+    """A page that was found. `marks` are the (start, end) of matches in the snippet, which is plain text."""
+
+    url: str
+    title: str
+    snippet: str
+    marks: Sequence[tuple[int, int]]
+    score: float
+    domain: str
+    fetched_at: float
+
+
+class Results(Struct, frozen=True):
+    """Some of the pages that were found, best first, and how many there are in all."""
+
+    total: int = 0
+    hits: Sequence[Hit] = ()
+
+
+class SearchIndex(Protocol):
+    """Pages, to be found by their words.
+
+    1. A page is known by its key. To index it again replaces it, and the version that was fetched last stays, in
+       whatever order they come. What is deleted is gone until a later version is indexed.
+    2. `index` names the pages that are refused for good; all others are in. What goes by is tried again, within bounds,
+       before EngineError; after that error, the same pages may be offered again.
+    3. What was acknowledged is found after `refresh`, and survives `kill -9` of whoever offered it.
+    4. A page is found when each term is in its title or its text. Case does not matter, nor do accents on Latin letters.
+       Han characters and Hiragana are words of their own, so they are found inside text without spaces.
+    5. A term in the title is worth more than one in the text. Hits of one score are in the order of their URLs.
+       `offset` leafs through one order; behind the hit number `SEARCH_DEPTH` there are none.
+    6. Any text can be looked for, and no text is taken for a command. A snippet has nothing but text of the page.
+    """
+
+    async def open(self) -> None:
+        """Make what is missing, and be ready. EngineError when the engine cannot be used."""
+        ...
+
+    async def index(self, entries: Sequence[Entry]) -> list[Rejected]:
+        """Take pages in; says which are refused."""
+        ...
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """Take pages out; unknown keys are fine."""
+        ...
+
+    async def held(self, keys: Sequence[str]) -> Mapping[str, float]:
+        """When the pages of these keys that are in the index were fetched, without waiting for a refresh."""
+        ...
+
+    async def search(self, query: Query, limit: int = 10, offset: int = 0) -> Results:
+        """Find pages. Without terms nothing is found."""
+        ...
+
+    async def refresh(self) -> None:
+        """Let everything acknowledged be found."""
+        ...
+
+    async def count(self) -> int:
+        """How many pages can be found."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the engine."""
+        ...
+
+
+SEARCH_DEPTH = 10_000
+"""How far one can leaf through results: what engines allow without being told otherwise (index.max_result_window)."""

@@ -12,7 +12,7 @@ LAYERS = (
     ("model", "breaker"),
     ("ports",),
     ("settings", "events", "display", "clock"),
-    ("surt", "digest", "suffixes", "keys"),
+    ("surt", "digest", "suffixes", "keys", "words"),
     ("urls",),
     ("robots", "seeds", "directory", "log", "process"),
     ("politeness", "scope", "permission"),
@@ -27,7 +27,7 @@ LAYERS = (
     ("cli",),
 )
 # Back ends see only these.
-BACKENDS_SEE = {"backends", "breaker", "model", "ports", "settings", "events", "urls", "surt", "digest"}
+BACKENDS_SEE = {"backends", "breaker", "model", "ports", "settings", "events", "urls", "surt", "digest", "words"}
 # Shipped for tests; nothing of the product may depend on it.
 TESTING = "testing"
 
