@@ -1,0 +1,192 @@
+"""What is sent to an engine and what its answers mean, as values: documents, bulk lines, queries, hits."""
+
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from skitter.backends.opensearch.http import reason
+from skitter.model import Page
+from skitter.ports import SEARCH_DEPTH, Entry, Hit, Query
+from skitter.words import CLOSE, OPEN, clean, entry_id, unmarked
+
+MAX_LINKS = 1000  # kept per page; nobody searches in them
+_TITLE_WEIGHT = 4  # of a word in the title, where one in the text counts 1; see also the other back end
+_SNIPPET = 240  # characters
+_encode = msgspec.json.Encoder().encode
+
+
+class Line(NamedTuple):
+    """One document of a bulk request: whose it is, and its two lines."""
+
+    url: str
+    lines: bytes
+
+
+def milliseconds(at: float) -> int:
+    """A time as engines keep it. It is also the version of a document, so that the page fetched last stays."""
+    return round(at * 1000)
+
+
+def document(entry: Entry) -> dict[str, Any]:
+    """A page as the index template has it."""
+    page = entry.page
+    fields = {name: _text(getattr(page, name)) for name in _TEXTS}
+    fields["content"] = _text(page.text)
+    fields["language"] = fields["language"].lower()
+    place = page.archive
+    return {
+        **{name: text for name, text in fields.items() if text},
+        "fetched_at": _moment(milliseconds(page.fetched_at)),
+        "status": page.status,
+        "size": page.size,
+        "depth": page.depth,
+        "simhash": None if page.simhash is None else f"{page.simhash:016x}",
+        "links": [clean(link) for link in entry.links[:MAX_LINKS]],
+        "links_count": page.links_count,
+        "archive": place and {"file": place.file, "offset": place.offset, "length": place.length},
+    }
+
+
+_TEXTS = (
+    *(
+        "url",
+        "requested_url",
+        "key",
+        "host",
+        "domain",
+        "title",
+        "description",
+        "author",
+        "keywords",
+        "language",
+    ),
+    *("content_type", "parent", "digest", "duplicate_of", "canonical"),
+)
+
+
+def _text(text: str) -> str:
+    """Accents are folded letter by letter, so a letter and its accent must be one character."""
+    return unicodedata.normalize("NFC", clean(text))
+
+
+def _moment(at: int) -> str:
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def line(entry: Entry) -> Line:
+    """The page in a bulk request. The engine keeps the larger version, so an old one that comes late changes nothing."""
+    page: Page = entry.page
+    head = {
+        "_id": entry_id(page.key),
+        "version": milliseconds(page.fetched_at),
+        "version_type": "external_gte",
+    }
+    return Line(page.url, _encode({"index": head}) + b"\n" + _encode(document(entry)) + b"\n")
+
+
+def deletion(key: str) -> Line:
+    """The end of a page in a bulk request."""
+    return Line(key, _encode({"delete": {"_id": entry_id(key)}}) + b"\n")
+
+
+def portions(lines: Sequence[Line], most: int, largest: int) -> Iterator[list[Line]]:
+    """Lines in requests of at most so many documents and bytes; a larger one goes alone."""
+    portion: list[Line] = []
+    size = 0
+    for each in lines:
+        if portion and (len(portion) >= most or size + len(each.lines) > largest):
+            yield portion
+            portion, size = [], 0
+        portion.append(each)
+        size += len(each.lines)
+    if portion:
+        yield portion
+
+
+class Fate(NamedTuple):
+    """What became of one document: in (also when a later version is), to be tried again, or refused for good."""
+
+    again: bool = False
+    refused: str = ""
+
+
+def fate(item: Mapping[str, Any]) -> Fate:
+    """Read one item of a bulk answer."""
+    (result,) = item.values()
+    status = result["status"]
+    if status < 300 or status == 409 or (status == 404 and "delete" in item):
+        return Fate()
+    said = reason(result)
+    return Fate(again=True, refused=said) if status in {429, 403} or status >= 500 else Fate(refused=said)
+
+
+def question(query: Query, limit: int, offset: int) -> dict[str, Any]:
+    """The body of a search."""
+    terms = [
+        {
+            "multi_match": {
+                "query": _text(term),
+                "type": "phrase",
+                "fields": [f"title^{_TITLE_WEIGHT}", "content"],
+            }
+        }
+        for term in query.terms
+    ]
+    return {
+        "query": {"bool": {"must": terms, "filter": _filters(query)}},
+        "from": offset,
+        "size": max(0, min(limit, SEARCH_DEPTH - offset)),
+        "sort": ["_score", {"url": {"order": "asc", "missing": "_last"}}],
+        "track_total_hits": True,
+        "_source": ["url", "title", "domain", "fetched_at"],
+        "highlight": {
+            "pre_tags": [OPEN],
+            "post_tags": [CLOSE],
+            "fields": {
+                "content": {
+                    "type": "unified",
+                    "number_of_fragments": 1,
+                    "fragment_size": _SNIPPET,
+                    "no_match_size": _SNIPPET,
+                    "order": "score",
+                }
+            },
+        },
+    }
+
+
+def _filters(query: Query) -> list[dict[str, Any]]:
+    filters = []
+    if query.domain:
+        filters.append(_either({"term": {"domain": query.domain}}, {"term": {"host": query.domain}}))
+    if query.language:
+        prefix = {"prefix": {"language": f"{query.language}-"}}
+        filters.append(_either({"term": {"language": query.language}}, prefix))
+    return filters
+
+
+def _either(*ways: Mapping[str, Any]) -> dict[str, Any]:
+    return {"bool": {"should": list(ways), "minimum_should_match": 1}}
+
+
+def hit(found: Mapping[str, Any]) -> Hit:
+    """One hit of an answer."""
+    source = found["_source"]
+    plain, marks = unmarked("".join(found.get("highlight", {}).get("content", [])[:1]))
+    return Hit(
+        url=source["url"],
+        title=unmarked(source.get("title", ""))[0],
+        snippet=plain[: 2 * _SNIPPET],
+        marks=[(start, end) for start, end in marks if end <= 2 * _SNIPPET],
+        score=found["_score"],
+        domain=source.get("domain", ""),
+        fetched_at=moment(source["fetched_at"]),
+    )
+
+
+def moment(written: str) -> float:
+    """A time as a document has it."""
+    return datetime.fromisoformat(written).timestamp()

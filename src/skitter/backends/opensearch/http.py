@@ -1,0 +1,214 @@
+"""Questions to a cluster over HTTP: several addresses in turn, connections kept open, patience with bounds.
+
+The standard library's client does the framing and the TLS, in a thread: a bulk request takes longer than the way there, and
+every request we make may be made again, so that a thread that nobody waits for any more does no harm. The crawler's own
+fetcher is for strangers, and obeys politeness and the address guard; this one is for an engine that the operator named.
+"""
+
+import asyncio
+import http.client
+import json
+import random
+import ssl
+from base64 import b64encode
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from skitter.ports import EngineError
+from skitter.settings.engines import SearchSettings
+
+CONNECT_TIMEOUT = 10.0
+TIMEOUT = 60.0  # without a byte; a cluster that merges or recovers may be silent for long
+ROUNDS = 6  # through all addresses, before an engine is lost
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 10.0
+_BUSY = frozenset({429, 502, 503, 504})  # another node, or the same one later
+
+
+class Answer(NamedTuple):
+    """What the cluster said. The body is decoded JSON, or None when it was none."""
+
+    status: int
+    body: Any
+
+
+class _BusyError(Exception):
+    """The node would answer later, or another node now."""
+
+
+def wait_before(attempt: int, luck: float) -> float:
+    """Seconds before this attempt (the first is 1): doubling, at most ten, and up to half of it shorter by chance."""
+    return float(min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** (attempt - 1)) * (1 - luck / 2))
+
+
+class Cluster:
+    """The nodes of one cluster, as one that answers."""
+
+    def __init__(
+        self,
+        settings: SearchSettings,
+        password: str,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._addresses = list(settings.addresses)
+        self._sleep = sleep
+        self._headers = {"Accept": "application/json"}
+        if settings.username:
+            pair = f"{settings.username}:{password}".encode()
+            self._headers["Authorization"] = f"Basic {b64encode(pair).decode()}"
+        self._tls = _tls(settings.ca_file) if any(_secure(address) for address in self._addresses) else None
+        self._idle: dict[str, list[http.client.HTTPConnection]] = {address: [] for address in self._addresses}
+        self._closed = False
+
+    async def ask(self, method: str, path: str, body: bytes | None = None, rounds: int = ROUNDS) -> Answer:
+        """Ask until a node answers; EngineError when none does within bounds, or when it is of no use to ask again."""
+        problem: EngineError | None = None
+        for attempt in range(rounds):
+            if attempt:
+                await self._sleep(wait_before(attempt, random.random()))  # noqa: S311  jitter is no secret
+            for address in tuple(self._addresses):
+                try:
+                    answer = await asyncio.to_thread(self._exchange, address, method, path, body)
+                except _BusyError as busy:
+                    problem = told(
+                        address, str(busy), "look at its log, or name more nodes in search.addresses"
+                    )
+                except (OSError, http.client.HTTPException) as failure:
+                    problem = self._unreachable(address, failure)
+                else:
+                    self._prefer(address)
+                    return _usable(address, answer)
+        raise problem or EngineError("OpenSearch: search.addresses names no node")
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        self._closed = True
+        for idle in self._idle.values():
+            while idle:
+                idle.pop().close()
+
+    @property
+    def address(self) -> str:
+        """The node that answered last."""
+        return self._addresses[0]
+
+    def _prefer(self, address: str) -> None:
+        if self._addresses[0] != address:
+            self._addresses.remove(address)
+            self._addresses.insert(0, address)
+
+    def _exchange(self, address: str, method: str, path: str, body: bytes | None) -> Answer:
+        """One request, in a thread. A connection that was closed while it was idle is not held against the node."""
+        while True:
+            connection, fresh = self._connection(address)
+            try:
+                answer = self._request(connection, method, path, body)
+            except (http.client.HTTPException, OSError):
+                connection.close()
+                if fresh:
+                    raise
+                continue
+            if answer.status in _BUSY:
+                connection.close()
+                raise _BusyError(f"it is too busy ({answer.status}): {reason(answer.body)}")
+            if self._closed:
+                connection.close()
+            else:
+                self._idle[address].append(connection)
+            return answer
+
+    def _connection(self, address: str) -> tuple[http.client.HTTPConnection, bool]:
+        idle = self._idle[address]
+        if idle:
+            return idle.pop(), False
+        parts = urlsplit(address)
+        host = parts.hostname or ""
+        if self._tls is not None and _secure(address):
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                host, parts.port, timeout=CONNECT_TIMEOUT, context=self._tls
+            )
+        else:
+            connection = http.client.HTTPConnection(host, parts.port, timeout=CONNECT_TIMEOUT)
+        connection.connect()
+        connection.sock.settimeout(TIMEOUT)
+        return connection, True
+
+    def _request(
+        self, connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None
+    ) -> Answer:
+        kind = "application/x-ndjson" if path.endswith("/_bulk") else "application/json"
+        headers = self._headers | ({"Content-Type": kind} if body is not None else {})
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
+        return Answer(response.status, _decoded(response.read()))
+
+    def _unreachable(self, address: str, failure: Exception) -> EngineError:
+        """What may pass is returned, to be raised when patience ends; what will not is raised now."""
+        if isinstance(failure, ssl.SSLCertVerificationError):
+            fix = "name the file of its authority in search.ca_file, or the host that the certificate is for"
+            raise told(address, f"its certificate is not trusted ({failure.verify_message})", fix)
+        if isinstance(failure, ssl.SSLError):
+            raise told(
+                address,
+                "it does not speak TLS as we do",
+                "write http:// in search.addresses, or mend its TLS",
+            )
+        if isinstance(failure, http.client.BadStatusLine | http.client.LineTooLong) and not _secure(address):
+            return told(
+                address, "it does not answer in HTTP", "write https:// or another port in search.addresses"
+            )
+        said = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
+        return told(address, f"it cannot be reached ({said})", "start it, or mend search.addresses")
+
+
+def told(address: str, what: str, fix: str) -> EngineError:
+    """One line: the engine, what is wrong, what to do."""
+    return EngineError(" ".join(f"OpenSearch at {address}: {what}; {fix}".split()))
+
+
+def _usable(address: str, answer: Answer) -> Answer:
+    if answer.status == 401:
+        fix = "set search.username, and the password by search.password_file or SKITTER_SEARCH_PASSWORD"
+        raise told(address, "it does not accept the name and password (401)", fix)
+    if answer.status == 403:
+        raise told(
+            address, f"this is forbidden: {reason(answer.body)}", "give search.username the right to do it"
+        )
+    if 300 <= answer.status < 400:
+        raise told(
+            address, f"it redirects ({answer.status})", "name the nodes themselves in search.addresses"
+        )
+    return answer
+
+
+def reason(body: object) -> str:
+    """Why an engine says no, on one line, as short as it can be found."""
+    error = body.get("error", body) if isinstance(body, dict) else body
+    if not isinstance(error, dict):
+        return " ".join(str(error or "no reason given").split())[:300]
+    said = f"{error.get('type', 'error')}: {error.get('reason', '')}"
+    cause = error.get("caused_by")
+    if isinstance(cause, dict) and cause.get("reason"):
+        said += f" ({cause['reason']})"
+    return " ".join(said.split())[:300]
+
+
+def _decoded(body: bytes) -> Any:  # noqa: ANN401  JSON is anything
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None
+
+
+def _secure(address: str) -> bool:
+    return address.startswith("https://")
+
+
+def _tls(ca_file: str) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file or None)
+    except (OSError, ssl.SSLError) as problem:
+        said = getattr(problem, "strerror", None) or str(problem)
+        raise EngineError(
+            f"OpenSearch: search.ca_file: {ca_file}: {said}; name a readable file of certificates in PEM"
+        ) from None

@@ -1,0 +1,179 @@
+"""`skitter.ports.SearchIndex` on OpenSearch or Elasticsearch.
+
+The id of a document is the hash of its key and its version the time it was fetched, so that any request may be repeated
+and pages may come in any order. Of a bulk request, what the engine refuses for good is told to the caller, what it is too
+busy for is sent again, and the rest is in.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from importlib import resources
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from skitter.backends.opensearch import documents
+from skitter.backends.opensearch.documents import Line
+from skitter.backends.opensearch.http import ROUNDS, Answer, Cluster, reason, told, wait_before
+from skitter.ports import SEARCH_DEPTH, Entry, Query, Rejected, Results
+from skitter.settings.engines import SearchSettings
+from skitter.words import entry_id
+
+_LARGEST = 8 << 20  # bytes of a bulk request: engines advise 5 to 15 MB
+_OLDEST = {"opensearch": 2, "elasticsearch": 8}
+_MADE_BY = 1  # what `_meta.skitter` in template.json says
+_encode = msgspec.json.Encoder().encode
+
+
+class OpenSearchIndex:
+    """The pages of a crawl in a cluster."""
+
+    def __init__(
+        self,
+        settings: SearchSettings,
+        password: str = "",
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._settings = settings
+        self._sleep = sleep
+        self._cluster = Cluster(settings, password, sleep)
+        self._path = "/" + quote(settings.index, safe="")
+
+    async def open(self) -> None:
+        """See that the cluster is one we know, and make the template and the index if they are missing."""
+        await self._check_version()
+        mapping = await self._cluster.ask("GET", f"{self._path}/_mapping")
+        if mapping.status == 404:
+            await self._make()
+            mapping = await self._cluster.ask("GET", f"{self._path}/_mapping")
+        self._done(mapping)
+        if any(_maker(each) != _MADE_BY for each in mapping.body.values()):
+            raise self._told(
+                f"its index {self._settings.index} was made by somebody else, or by another version of Skitter",
+                "name another index in search.index, or delete that one",
+            )
+
+    async def _check_version(self) -> None:
+        answer = await self._cluster.ask("GET", "/", rounds=3)
+        version = answer.body.get("version") if isinstance(answer.body, dict) else None
+        number = version.get("number") if isinstance(version, dict) else None
+        if answer.status != 200 or not isinstance(number, str):
+            raise self._told("this is no OpenSearch or Elasticsearch", "mend search.addresses")
+        name = version.get("distribution", "elasticsearch") if isinstance(version, dict) else ""
+        major = number.partition(".")[0]
+        if not major.isdigit() or int(major) < _OLDEST.get(name, 10**9):
+            raise self._told(
+                f"it is {name} {number}",
+                "use OpenSearch 2 or later, or Elasticsearch 8 or later (search.addresses)",
+            )
+
+    async def _make(self) -> None:
+        template = json.loads(resources.files(__package__).joinpath("template.json").read_text("utf-8"))
+        template["index_patterns"] = [self._settings.index]
+        self._done(await self._cluster.ask("PUT", f"/_index_template{self._path}", _encode(template)))
+        made = await self._cluster.ask("PUT", self._path, b"{}")
+        if made.status != 400 or "resource_already_exists" not in reason(
+            made.body
+        ):  # another worker was faster
+            self._done(made)
+
+    async def index(self, entries: Sequence[Entry]) -> list[Rejected]:
+        """Take pages in."""
+        rejected: list[Rejected] = []
+        for portion in documents.portions(
+            [documents.line(e) for e in entries], self._settings.bulk, _LARGEST
+        ):
+            rejected += await self._bulk(portion)
+        return rejected
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """Take pages out."""
+        lines = [documents.deletion(key) for key in keys]
+        for portion in documents.portions(lines, self._settings.bulk, _LARGEST):
+            for refused in await self._bulk(portion):
+                raise self._told(f"a page cannot be deleted: {refused.reason}", "look at its log")
+
+    async def _bulk(self, lines: Sequence[Line]) -> list[Rejected]:
+        """Send lines until each is in or refused."""
+        rejected: list[Rejected] = []
+        problem = ""
+        for attempt in range(ROUNDS):
+            if attempt:
+                await self._sleep(wait_before(attempt, 0.0))
+            answer = await self._cluster.ask(
+                "POST", f"{self._path}/_bulk", b"".join(each.lines for each in lines)
+            )
+            if answer.status == 413:
+                return rejected + await self._halves(lines)
+            self._done(answer)
+            fates = [documents.fate(item) for item in answer.body["items"]]
+            judged = list(zip(lines, fates, strict=True))
+            rejected += [
+                Rejected(each.url, fate.refused) for each, fate in judged if fate.refused and not fate.again
+            ]
+            lines = [each for each, fate in judged if fate.again]
+            if not lines:
+                return rejected
+            problem = next(fate.refused for fate in fates if fate.again)
+        raise self._told(f"it takes no more pages: {problem}", "look at its disks and its load")
+
+    async def _halves(self, lines: Sequence[Line]) -> list[Rejected]:
+        """A request that is too large is sent in halves, down to the page that is too large by itself."""
+        if len(lines) == 1:
+            size = len(lines[0].lines)
+            return [
+                Rejected(lines[0].url, f"too large for the engine: {size} bytes (http.max_content_length)")
+            ]
+        middle = len(lines) // 2
+        return await self._bulk(lines[:middle]) + await self._bulk(lines[middle:])
+
+    async def held(self, keys: Sequence[str]) -> Mapping[str, float]:
+        """What is in, and since when, to the millisecond."""
+        if not keys:
+            return {}
+        names = {entry_id(key): key for key in keys}
+        body = _encode({"ids": list(names)})
+        answer = self._done(await self._cluster.ask("POST", f"{self._path}/_mget?_source=fetched_at", body))
+        return {
+            names[each["_id"]]: documents.moment(each["_source"]["fetched_at"])
+            for each in answer.body["docs"]
+            if each.get("found")
+        }
+
+    async def search(self, query: Query, limit: int = 10, offset: int = 0) -> Results:
+        """Find pages."""
+        if not query.terms:
+            return Results()
+        body = _encode(documents.question(query, limit, min(offset, SEARCH_DEPTH)))
+        answer = self._done(await self._cluster.ask("POST", f"{self._path}/_search", body))
+        hits = answer.body["hits"]
+        return Results(hits["total"]["value"], [documents.hit(found) for found in hits["hits"]])
+
+    async def refresh(self) -> None:
+        """Let what is in be found."""
+        self._done(await self._cluster.ask("POST", f"{self._path}/_refresh"))
+
+    async def count(self) -> int:
+        """How many pages can be found."""
+        return int(self._done(await self._cluster.ask("GET", f"{self._path}/_count")).body["count"])
+
+    async def close(self) -> None:
+        """Let go of the cluster."""
+        await self._cluster.close()
+
+    def _done(self, answer: Answer) -> Answer:
+        """The answer, if it is one."""
+        if answer.status == 404:
+            raise self._told(f"there is no index {self._settings.index}", "start again, or mend search.index")
+        if answer.status >= 300 or answer.body is None:
+            raise self._told(f"it says no ({answer.status}): {reason(answer.body)}", "look at its log")
+        return answer
+
+    def _told(self, what: str, fix: str) -> Exception:
+        return told(self._cluster.address, what, fix)
+
+
+def _maker(mapping: Mapping[str, Any]) -> object:
+    return mapping.get("mappings", {}).get("_meta", {}).get("skitter")
