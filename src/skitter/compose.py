@@ -11,8 +11,10 @@ from pathlib import Path
 
 from skitter import __version__
 from skitter.backends.memory import MemoryCache
+from skitter.backends.opensearch import OpenSearchIndex
 from skitter.backends.rocksdb import RocksFrontier
 from skitter.backends.rocksdb import open_reader as open_state
+from skitter.backends.sqlite_fts import FtsIndex
 from skitter.backends.warc import Reader as ArchiveReader
 from skitter.backends.warc import WarcArchive
 from skitter.clock import SystemClock
@@ -31,7 +33,8 @@ from skitter.report import TOP_HOSTS, WARNINGS, Report, Run
 from skitter.robots import product_token
 from skitter.scope import Scope
 from skitter.seeds import BadSeed
-from skitter.settings import Settings
+from skitter.settings import Settings, SettingsError
+from skitter.settings.secrets import secret
 from skitter.shard import Shard
 from skitter.sharded import ShardedRecords
 from skitter.team import Team
@@ -209,3 +212,20 @@ def open_reader(path: Path) -> Reader:
     shards = [open_state(directory.state(number)) for number in range(max(1, settings.crawl.shards))]
     records = shards[0] if len(shards) == 1 else ShardedRecords(shards)
     return Reader(settings, directory, records, ArchiveReader(directory.archive))
+
+
+# ------------------------------------------------------------------------------------------------ searching
+
+
+def local_index(directory: CrawlDirectory) -> FtsIndex:
+    """The index of a crawl on this machine, not yet open."""
+    return FtsIndex(directory.search_file)
+
+
+def shared_index(settings: Settings) -> OpenSearchIndex:
+    """The index of a crawl on many machines, not yet open."""
+    if not settings.search.addresses:
+        raise SettingsError(
+            'search.addresses names no server; write for example addresses = ["http://127.0.0.1:9200"] under [search]'
+        )
+    return OpenSearchIndex(settings.search, secret("search.password_file", settings.search.password_file))

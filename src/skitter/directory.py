@@ -1,6 +1,6 @@
 """A crawl directory: the settings it was made with, its roots, its lock, and where everything else lies.
 
-    crawl.toml · roots.txt · lock · state/NN/ · archive/NN-*.warc.gz · log/requests-NN.jsonl
+    crawl.toml · roots.txt · lock · state/NN/ · archive/NN-*.warc.gz · log/requests-NN.jsonl · search.sqlite
 
 Only `crawl` and `resume` take the lock; everything that reads works while a crawl runs. NN is the number of a shard.
 """
@@ -35,6 +35,7 @@ class CrawlDirectory:
         self.settings_file = path / "crawl.toml"
         self.roots_file = path / "roots.txt"
         self.statistics_file = path / "log" / "statistics.json"
+        self.search_file = path / "search.sqlite"  # made and kept current by `search`
         self.archive = path / "archive"
 
     @property

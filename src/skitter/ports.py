@@ -459,7 +459,8 @@ class SearchIndex(Protocol):
     """Pages, to be found by their words.
 
     1. A page is known by its key. To index it again replaces it, and the version that was fetched last stays, in
-       whatever order they come. What is deleted is gone until a later version is indexed.
+       whatever order they come. So does a page that was fetched after it was found gone; what is deleted may come back
+       with a later version.
     2. `index` names the pages that are refused for good; all others are in. What goes by is tried again, within bounds,
        before EngineError; after that error, the same pages may be offered again.
     3. What was acknowledged is found after `refresh`, and survives `kill -9` of whoever offered it.
@@ -478,8 +479,8 @@ class SearchIndex(Protocol):
         """Take pages in; says which are refused."""
         ...
 
-    async def delete(self, keys: Sequence[str]) -> None:
-        """Take pages out; unknown keys are fine."""
+    async def delete(self, gone: Mapping[str, float]) -> None:
+        """Take pages out, by key, unless they were fetched later than the time given; unknown keys are fine."""
         ...
 
     async def held(self, keys: Sequence[str]) -> Mapping[str, float]:

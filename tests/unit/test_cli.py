@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 import skitter
+from skitter.backends.sqlite_fts import FtsIndex
 from skitter.cli import COMMANDS, main
 from skitter.cli.pages import _line
 from skitter.cli.usage import Exit, Parser
@@ -45,7 +46,7 @@ def test_the_version_is_the_packages(capsys):
 
 @pytest.mark.parametrize(
     "words",
-    [["--version"], ["--help"], ["url", "https://example.org/"], ["crawl", "--help"], ["why", "--help"], ["export", "--help"]],
+    [["--version"], ["--help"], ["url", "https://example.org/"], ["crawl", "--help"], ["why", "--help"], ["export", "--help"], ["search", "--help"], ["index", "--help"]],
 )  # fmt: skip
 def test_small_questions_load_no_engine(words):
     code = f"import sys; from skitter.cli import main; main({words!r}); print([m for m in {HEAVY!r} if m in sys.modules])"
@@ -78,6 +79,12 @@ def test_without_a_command_the_help_goes_to_standard_error(capsys):
         (["pages", "d", "--status", "9"], "'9' is no status; write for example 404 or 4xx"),
         (["pages", "d", "--limit", "0"], "--limit: write 1 or more"),
         (["export", "d", "--format", "xml"], "invalid choice: 'xml'"),
+        (["search", "d"], "what should be found? write skitter search DIR WORD"),
+        (["search", "d", "!"], "there is no word in '!'; write what a page should contain"),
+        (["search", "d", "x", "--limit", "0"], "--limit: write 1 or more"),
+        (["search", "d", "x", "--offset", "-1"], "--offset: write 0 or more"),
+        (["search", "x", "--config", "none.toml"], "none.toml: cannot be read"),
+        (["search", "x", "--config", os.devnull], "search.addresses names no server; write for example"),
         (["crawl"], "there is nothing to crawl; name a URL, or a file of URLs with --seeds"),
         (["crawl", "ftp://example.org"], "no seed has a host"),
         (["crawl", "ftp://example.org", "-o", "x"], "ftp://example.org: this is no http or https URL"),
@@ -120,7 +127,15 @@ def test_a_directory_without_a_crawl_is_exit_code_4(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words", [["status"], ["pages"], ["why", "https://example.org/"], ["export", "--format", "csv"]]
+    "words",
+    [
+        ["status"],
+        ["pages"],
+        ["why", "https://example.org/"],
+        ["export", "--format", "csv"],
+        ["search", "x"],
+        ["index"],
+    ],
 )
 def test_reading_where_no_crawl_is_is_exit_code_4(words, capsys, tmp_path):
     name, *more = words
@@ -226,7 +241,11 @@ def test_every_example_is_understood(name, example):
 
 @pytest.mark.parametrize(
     "example",
-    [example for name, example in EXAMPLES if name not in {"crawl", "resume"} and "curl" not in example],
+    [
+        example
+        for name, example in EXAMPLES
+        if name not in {"crawl", "resume", "index"} and "curl" not in example and "--config" not in example
+    ],
 )
 def test_every_example_that_needs_no_network_works(example, skitter_example_org, capsys):
     (skitter_example_org / "robots.txt").write_text("User-agent: *\nDisallow: /private/\n")
@@ -252,6 +271,7 @@ def skitter_example_org(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     source = crawled(folder)
     compose = ModuleType("skitter.compose")
     compose.open_reader = lambda path: Opened(source.frontier, source.archive, source.directory)  # type: ignore[attr-defined]
+    compose.local_index = lambda directory: FtsIndex(directory.search_file)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "skitter.compose", compose)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -19,7 +19,7 @@ LAYERS = (
     ("schedule",),
     ("fetch", "parse", "dedup", "links"),
     ("visit", "export"),
-    ("shard", "report"),
+    ("shard", "report", "searching"),
     ("post", "sharded"),
     ("team", "fleet", "cluster"),
     ("compose",),

@@ -13,7 +13,7 @@ from importlib import import_module
 
 import skitter
 from skitter.cli.usage import Exit, UsageError
-from skitter.ports import StateError
+from skitter.ports import EngineError, StateError
 from skitter.settings import SettingsError
 
 COMMANDS: Mapping[str, str] = {
@@ -23,6 +23,8 @@ COMMANDS: Mapping[str, str] = {
     "why": "every decision taken about a URL",
     "pages": "list and filter the pages of a crawl",
     "export": "write a crawl as JSON lines, CSV, URL list, link list or CDXJ",
+    "search": "find pages of a crawl by their words",
+    "index": "put the pages of a crawl into OpenSearch or Elasticsearch",
     "url": "what a URL is fetched as and known by",
     "robots": "what a robots.txt says about URLs",
     "doctor": "is everything here that is needed?",
@@ -56,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = _run(words)
         sys.stdout.flush()
-    except (UsageError, SettingsError) as problem:
+    except (UsageError, SettingsError, EngineError) as problem:
         return _complain(str(problem), Exit.USAGE)
     except StateError as problem:
         return _complain(str(problem), Exit.STATE)

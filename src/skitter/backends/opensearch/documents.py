@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from skitter.backends.opensearch.http import reason
-from skitter.model import Page
 from skitter.ports import SEARCH_DEPTH, Entry, Hit, Query
 from skitter.words import CLOSE, OPEN, clean, entry_id, unmarked
 
@@ -78,18 +77,18 @@ def _moment(at: int) -> str:
 
 def line(entry: Entry) -> Line:
     """The page in a bulk request. The engine keeps the larger version, so an old one that comes late changes nothing."""
-    page: Page = entry.page
-    head = {
-        "_id": entry_id(page.key),
-        "version": milliseconds(page.fetched_at),
-        "version_type": "external_gte",
-    }
-    return Line(page.url, _encode({"index": head}) + b"\n" + _encode(document(entry)) + b"\n")
+    page = entry.page
+    head = {"index": _version(page.key, page.fetched_at)}
+    return Line(page.url, _encode(head) + b"\n" + _encode(document(entry)) + b"\n")
 
 
-def deletion(key: str) -> Line:
-    """The end of a page in a bulk request."""
-    return Line(key, _encode({"delete": {"_id": entry_id(key)}}) + b"\n")
+def deletion(key: str, at: float) -> Line:
+    """The end of a page in a bulk request, unless a later version is in."""
+    return Line(key, _encode({"delete": _version(key, at)}) + b"\n")
+
+
+def _version(key: str, at: float) -> dict[str, Any]:
+    return {"_id": entry_id(key), "version": milliseconds(at), "version_type": "external_gte"}
 
 
 def portions(lines: Sequence[Line], most: int, largest: int) -> Iterator[list[Line]]:

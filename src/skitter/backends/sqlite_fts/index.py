@@ -61,10 +61,11 @@ class FtsIndex:
                 db.execute(_INSERT, (name, *shown, page.fetched_at, *read))
         return []
 
-    async def delete(self, keys: Sequence[str]) -> None:
+    async def delete(self, gone: Mapping[str, float]) -> None:
         """Take pages out."""
+        rows = [(entry_id(key), at) for key, at in gone.items()]
         with self._writing() as db:
-            db.executemany("DELETE FROM pages WHERE id = ?", [(entry_id(key),) for key in keys])
+            db.executemany("DELETE FROM pages WHERE id = ? AND fetched_at <= ?", rows)
 
     async def held(self, keys: Sequence[str]) -> Mapping[str, float]:
         """What is in, and since when."""

@@ -124,7 +124,7 @@ class SearchIndexContract:
     async def test_nothing_to_do_is_fine(self) -> None:
         async with self.holding() as index:
             assert await index.index([]) == []
-            await index.delete([])
+            await index.delete({})
             assert await index.held([]) == {}
 
     @asynchronous
@@ -180,7 +180,7 @@ class SearchIndexContract:
         async with self.holding(
             entry("https://a.example/1", "One"), entry("https://a.example/2", "Two")
         ) as index:
-            await index.delete(["https://a.example/1", "https://a.example/never"])
+            await index.delete({"https://a.example/1": FETCHED + 1, "https://a.example/never": FETCHED})
             await index.refresh()
             assert await self.ask(index, "one") == []
             assert await index.count() == 1
@@ -189,12 +189,27 @@ class SearchIndexContract:
             assert await self.ask(index, "one") == ["https://a.example/1"]
 
     @asynchronous
+    async def test_what_was_fetched_after_it_was_found_gone_stays(self) -> None:
+        """So a replay of old news ends as it did the first time."""
+        old, new = (
+            entry("https://a.example/1", "Old"),
+            entry("https://a.example/1", "New", fetched_at=FETCHED + 2),
+        )
+        async with self.holding(new) as index:
+            await index.index([old])
+            await index.delete({"https://a.example/1": FETCHED + 1})
+            assert await index.index([new]) == []
+            await index.refresh()
+            assert await self.ask(index, "new") == ["https://a.example/1"]
+            assert await index.count() == 1
+
+    @asynchronous
     async def test_what_is_held_is_known_at_once(self) -> None:
         async with self.holding(entry("https://a.example/1")) as index:
             await index.index(
                 [entry("https://a.example/1", fetched_at=FETCHED + 7.25), entry("https://a.example/2")]
             )
-            await index.delete(["https://a.example/2"])
+            await index.delete({"https://a.example/2": FETCHED})
             keys = [f"https://a.example/{n}" for n in range(1, 4)]
             assert await index.held(keys) == {"https://a.example/1": FETCHED + 7.25}
 

@@ -1,0 +1,89 @@
+"""Filling an index from a crawl directory, and what is said meanwhile: what `search` and `index` share."""
+
+import sys
+import time
+from typing import Protocol
+
+from skitter.cli.progress import LINES_EVERY
+from skitter.display import counted, printable
+from skitter.export.source import Source
+from skitter.ports import Rejected, SearchIndex
+from skitter.searching.feed import Fed, feed
+from skitter.searching.stored import changed
+
+SHOWN_REMARKS = 10
+_FILLED = "filled"  # the note that says of which moment of the crawl the index knows everything
+
+
+class NotedIndex(SearchIndex, Protocol):
+    """An index that keeps a word about itself."""
+
+    def note(self, name: str) -> str:
+        """What was left under this name; empty when nothing was."""
+        ...
+
+    def leave_note(self, name: str, value: str) -> None:
+        """Keep it."""
+        ...
+
+
+async def brought_up_to_date(source: Source, index: NotedIndex, *, quiet: bool) -> None:
+    """Put into the index what the crawl has and it has not. Where nothing was asked of servers since, nothing is read."""
+    counts = (
+        await source.frontier.counts()
+    )  # before the pages: what is stored meanwhile is looked at next time
+    moment = f"{counts.requests} requests, {counts.pages} pages"
+    if index.note(_FILLED) == moment:
+        return
+    fed, remarks = await fill(source, index, quiet=quiet)
+    if not remarks and not fed.rejected:
+        index.leave_note(_FILLED, moment)
+
+
+async def fill(source: Source, index: SearchIndex, *, quiet: bool) -> tuple[Fed, int]:
+    """Put into an index what it lacks; says what became of it, and how many pages there was a remark about."""
+    said = _Said(quiet=quiet)
+    fed = await feed(
+        changed(source, index, said.remark),
+        index,
+        poison=lambda rejected: said.remark(_rejection(rejected)),
+        progress=said.progress,
+    )
+    if fed.indexed or fed.removed:
+        await index.refresh()
+    said.end(fed)
+    return fed, said.remarks
+
+
+def _rejection(rejected: Rejected) -> str:
+    return f"{rejected.url}: the index refuses it: {rejected.reason}"
+
+
+class _Said:
+    """What is said on standard error while an index is filled."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.remarks = 0
+        self._quiet = quiet
+        self._next = time.monotonic() + LINES_EVERY
+
+    def remark(self, text: str) -> None:
+        self.remarks += 1
+        if self.remarks <= SHOWN_REMARKS:
+            self._say(text)
+
+    def progress(self, fed: Fed) -> None:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + LINES_EVERY
+            self._say(f"{counted(fed.indexed, 'page')} indexed")
+
+    def end(self, fed: Fed) -> None:
+        if self.remarks > SHOWN_REMARKS:
+            self._say(f"… and {counted(self.remarks - SHOWN_REMARKS, 'more page')} that could not be indexed")
+        gone = f", {counted(fed.removed, 'page')} taken out" if fed.removed else ""
+        if fed.indexed or gone:
+            self._say(f"{counted(fed.indexed, 'page')} indexed{gone}")
+
+    def _say(self, text: str) -> None:
+        if not self._quiet:
+            print(f"skitter: {printable(text)}", file=sys.stderr)

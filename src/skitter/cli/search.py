@@ -1,0 +1,177 @@
+"""`skitter search`: find pages by their words, in a crawl directory or in the index of a cluster.
+
+The index of a crawl directory is a file in it, brought up to date before each search. The crawl itself is only read.
+"""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from skitter.cli.usage import Exit, Parser, UsageError
+from skitter.display import counted, moment, printable
+from skitter.export.source import Source
+from skitter.ports import Hit, Query, Results
+
+_BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
+
+
+def parser() -> Parser:
+    """The flags of `skitter search`."""
+    made = Parser(
+        "search",
+        "Find pages by the words of their titles and texts: all words must be there, a phrase stands in double quotes; case "
+        "and accents do not matter. The index is a file in the crawl directory, search.sqlite, brought up to date first; works "
+        "while the crawl runs. Pages that ask not to be indexed (noindex), answers other than 2xx and exact copies are not in "
+        "it. With --config and without DIR, the index named in [search] is asked. Exit code 1 if nothing is found.",
+        [
+            "skitter search skitter-example.org welcome",
+            "skitter search skitter-example.org welcome home --domain example.org --limit 3 --json",
+            "skitter search --config cluster.toml '\"annual report\" 2024'",
+        ],
+    )
+    made.add_argument(
+        "words",
+        nargs="+",
+        metavar="WORD",
+        help="the crawl directory (unless --config is given), then the query",
+    )
+    made.add_argument(
+        "--config", type=Path, metavar="FILE", help="settings file with the [search] section to use"
+    )
+    made.add_argument("--limit", type=int, default=10, metavar="N", help="show at most N pages (default: 10)")
+    made.add_argument(
+        "--offset", type=int, default=0, metavar="N", help="leave out the first N pages (default: 0)"
+    )
+    made.add_argument(
+        "--domain", default="", metavar="D", help="only pages of this registrable domain or host"
+    )
+    made.add_argument(
+        "--language", default="", metavar="L", help="only pages in this language, as in en or pt-br"
+    )
+    made.add_argument("--json", action="store_true", help="print one JSON object: total and results")
+    made.add_argument("-q", "--quiet", action="store_true", help="say nothing on standard error")
+    return made
+
+
+def run(arguments: argparse.Namespace) -> Exit:
+    """Bring the index up to date where it is ours, and ask it."""
+    if arguments.limit < 1:
+        raise UsageError("--limit: write 1 or more")
+    if arguments.offset < 0:
+        raise UsageError("--offset: write 0 or more")
+    words = arguments.words if arguments.config else arguments.words[1:]
+    if not words:
+        raise UsageError("what should be found? write skitter search DIR WORD … (see skitter search --help)")
+    return _shared(arguments, words) if arguments.config else _local(arguments, words)
+
+
+def _query(arguments: argparse.Namespace, words: list[str]) -> Query:
+    from skitter.words import query  # noqa: PLC0415  with the model, which --help does without
+
+    # A word that came with a space in it was quoted for the shell, not for us: "a b" is two words, '"a b"' a phrase.
+    made = query(" ".join(words), arguments.domain, arguments.language)
+    if not made.terms:
+        raise UsageError(
+            f"there is no word in {printable(' '.join(words))!r}; write what a page should contain"
+        )
+    if made.cut and not arguments.quiet:
+        print("skitter: the query is very long; its end was left out", file=sys.stderr)
+    return made
+
+
+def _local(arguments: argparse.Namespace, words: list[str]) -> Exit:
+    from skitter.cli.reading import ask  # noqa: PLC0415
+
+    query = _query(arguments, words)
+
+    async def answer(source: Source) -> Exit:
+        from skitter.cli.indexing import brought_up_to_date  # noqa: PLC0415  parsers are not needed for --help
+        from skitter.compose import local_index  # noqa: PLC0415
+
+        index = local_index(source.directory)
+        await index.open()
+        try:
+            await brought_up_to_date(source, index, quiet=arguments.quiet)
+            return show(await index.search(query, arguments.limit, arguments.offset), arguments)
+        finally:
+            await index.close()
+
+    return ask(Path(arguments.words[0]), answer)
+
+
+def _shared(arguments: argparse.Namespace, words: list[str]) -> Exit:
+    import asyncio  # noqa: PLC0415
+
+    from skitter.compose import shared_index  # noqa: PLC0415
+    from skitter.settings.file import load  # noqa: PLC0415
+
+    query = _query(arguments, words)
+    index = shared_index(load(arguments.config, os.environ, {}))
+
+    async def answer() -> Exit:
+        try:
+            await index.open()
+            return show(await index.search(query, arguments.limit, arguments.offset), arguments)
+        finally:
+            await index.close()
+
+    return asyncio.run(answer())
+
+
+# ------------------------------------------------------------------------------------------------ output
+
+
+def show(results: Results, arguments: argparse.Namespace) -> Exit:
+    """Print what was found."""
+    if arguments.json:
+        found = {"total": results.total, "results": [_record(hit) for hit in results.hits]}
+        print(json.dumps(found, ensure_ascii=False))
+    elif results.hits:
+        bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ  # https://no-color.org
+        print("\n\n".join(block(hit, bold=bold) for hit in results.hits))
+    if not arguments.json and not arguments.quiet:
+        print(_summary(results, arguments.offset), file=sys.stderr)
+    return Exit.DONE if results.hits else Exit.NO
+
+
+def _summary(results: Results, offset: int) -> str:
+    found = counted(results.total, "page")
+    if not results.total:
+        return "skitter: nothing found"
+    if not results.hits:
+        return f"skitter: {found} found, and none behind number {offset}"
+    if len(results.hits) == results.total:
+        return f"skitter: {found} found"
+    return f"skitter: {found} found, {offset + 1} to {offset + len(results.hits)} shown"
+
+
+def block(hit: Hit, *, bold: bool) -> str:
+    """A page as people see it: title, URL, and what its text says around the match."""
+    on, off = (_BOLD, _PLAIN) if bold else ("", "")
+    lines = [f"{on}{printable(hit.title or '(no title)')}{off}", f"  {printable(hit.url)}"]
+    if hit.snippet:
+        lines.append(f"  {_marked(hit, on, off)}")
+    return "\n".join(lines)
+
+
+def _marked(hit: Hit, on: str, off: str) -> str:
+    pieces, at = [], 0
+    for start, end in hit.marks:
+        pieces += [printable(hit.snippet[at:start]), on, printable(hit.snippet[start:end]), off]
+        at = end
+    return "".join([*pieces, printable(hit.snippet[at:])])
+
+
+def _record(hit: Hit) -> dict[str, object]:
+    """A page as programs see it. `matches` are the places of matches in the snippet: [start, end)."""
+    return {
+        "url": hit.url,
+        "title": hit.title,
+        "snippet": hit.snippet,
+        "matches": [list(mark) for mark in hit.marks],
+        "score": round(hit.score, 6),
+        "domain": hit.domain,
+        "fetched_at": moment(hit.fetched_at),
+    }
