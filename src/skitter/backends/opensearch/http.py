@@ -129,7 +129,11 @@ class Cluster:
             )
         else:
             connection = http.client.HTTPConnection(host, parts.port, timeout=CONNECT_TIMEOUT)
-        connection.connect()
+        try:
+            connection.connect()
+        except OSError:
+            connection.close()  # it may have a socket and no TLS on it
+            raise
         connection.sock.settimeout(TIMEOUT)
         return connection, True
 

@@ -98,8 +98,8 @@ class SearchIndexContract:
     async def holding(self, *entries: Entry) -> AsyncIterator[SearchIndex]:
         """An open index with these pages."""
         index = self.index()
-        await index.open()
         try:
+            await index.open()
             if entries:
                 assert await index.index(entries) == []
                 await index.refresh()

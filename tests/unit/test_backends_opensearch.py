@@ -1,0 +1,505 @@
+"""OpenSearch in trouble: nodes that lie, nodes that are away, documents that are refused, and a real one that is frozen."""
+
+import asyncio
+import json
+import ssl
+import threading
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from skitter.backends.opensearch import OpenSearchIndex
+from skitter.backends.opensearch.documents import Line, document, portions
+from skitter.backends.opensearch.http import ROUNDS, Cluster, reason, wait_before
+from skitter.model import Place
+from skitter.ports import EngineError, Entry, Rejected
+from skitter.searching.feed import feed
+from skitter.settings.engines import SearchSettings
+from skitter.testing.contracts.search import entry
+from tests.engines import engine, frozen, killed, our_engine
+from tests.unit.test_fetch_tls import OPENSSL, make
+
+Reply = tuple[int, Any]
+Answers = Callable[[str, str, bytes], Reply]
+ROOT = {"version": {"distribution": "opensearch", "number": "2.19.1"}}
+MAPPING = {"web_pages": {"mappings": {"_meta": {"skitter": 1}}}}
+
+
+class Node:
+    """A node that answers as a test wants, and remembers what it was asked."""
+
+    def __init__(self, answers: Answers, pem: Path | None) -> None:
+        self.asked: list[tuple[str, str, bytes]] = []
+        self.headers: list[dict[str, str]] = []
+        self.connections = 0
+        node = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def setup(self) -> None:
+                super().setup()
+                node.connections += 1
+
+            def answer(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                node.asked.append((self.command, self.path, body))
+                node.headers.append(dict(self.headers))
+                status, reply = answers(self.command, self.path, body)
+                said = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(said)))
+                self.end_headers()
+                self.wfile.write(said)
+                self.close_connection = status == 299  # closes an idle connection without a word
+
+            do_GET = do_PUT = do_POST = do_DELETE = answer  # noqa: N815  names of the library
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002  name of the library
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
+        if pem is not None:
+            side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            side.load_cert_chain(pem)
+            self.server.socket = side.wrap_socket(self.server.socket, server_side=True)
+            self.address = f"https://localhost:{self.server.server_address[1]}"
+
+
+@contextmanager
+def node(answers: Answers, pem: Path | None = None) -> Iterator[Node]:
+    made = Node(answers, pem)
+    thread = threading.Thread(target=made.server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield made
+    finally:
+        made.server.shutdown()
+        made.server.server_close()
+        thread.join()
+
+
+def healthy(method: str, path: str, body: bytes) -> Reply:
+    """A node with an index of ours that takes every document."""
+    if path == "/":
+        return 200, ROOT
+    if path.endswith("/_mapping"):
+        return 200, MAPPING
+    lines = [json.loads(line) for line in body.splitlines()]
+    return 200, {"items": [{"index": {"status": 201}} for line in lines if "index" in line]}
+
+
+def but(**changes: Reply) -> Answers:
+    """As a healthy one, but for requests whose path has these words in it."""
+
+    def answers(method: str, path: str, body: bytes) -> Reply:
+        for words, reply in changes.items():
+            if path.strip("/").endswith(words):
+                return reply
+        return healthy(method, path, body)
+
+    return answers
+
+
+class Waits(list[float]):
+    async def __call__(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+def use(
+    *addresses: str, act: Callable[[OpenSearchIndex], Any] | None = None, password: str = "", **fields: Any
+) -> tuple[Any, Waits]:
+    """Open an index there and do something with it; the result, and how long it would have waited."""
+    waits = Waits()
+
+    async def main() -> Any:
+        index = OpenSearchIndex(SearchSettings(addresses=addresses, **fields), password, waits)
+        try:
+            await index.open()
+            return await act(index) if act else None
+        finally:
+            await index.close()
+
+    return asyncio.run(main()), waits
+
+
+# ------------------------------------------------------------------------------------------------ cannot be used
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        (lambda *_: (401, {}), "it does not accept the name and password (401); set search.username, and the password by"),
+        (lambda *_: (403, {"error": {"type": "security_exception", "reason": "no permissions"}}), "this is forbidden: security_exception: no permissions; give"),
+        (lambda *_: (200, b"<html>welcome"), "this is no OpenSearch or Elasticsearch; mend search.addresses"),
+        (lambda *_: (200, [1]), "this is no OpenSearch or Elasticsearch"),
+        (lambda *_: (404, {}), "this is no OpenSearch or Elasticsearch"),
+        (lambda *_: (301, b""), "it redirects (301); name the nodes themselves in search.addresses"),
+        (lambda *_: (200, {"version": {"distribution": "opensearch", "number": "1.3.2"}}), "it is opensearch 1.3.2; use OpenSearch 2 or later"),
+        (lambda *_: (200, {"version": {"number": "7.17.0"}}), "it is elasticsearch 7.17.0; use OpenSearch 2 or later, or Elasticsearch 8"),
+        (lambda *_: (200, {"version": {"distribution": "other", "number": "9.9"}}), "it is other 9.9"),
+        (lambda *_: (503, {"error": {"type": "starting", "reason": "wait\na bit"}}), "it is too busy (503): starting: wait a bit; look at its log"),
+        (but(_mapping=(200, {"web_pages": {"mappings": {}}})), "its index web_pages was made by somebody else, or by another version of Skitter; name another"),
+        (but(_mapping=(500, {"error": "broken"})), "it says no (500): broken; look at its log"),
+    ],
+)  # fmt: skip
+def test_an_engine_that_cannot_be_used_is_one_line_that_names_the_fix(answers, said):
+    with node(answers) as made, pytest.raises(EngineError) as problem:
+        use(made.address)
+    assert str(problem.value).startswith(f"OpenSearch at {made.address}: {said}")
+    assert "\n" not in str(problem.value)
+
+
+def test_a_wrong_address_is_found_within_bounds():
+    waits = Waits()
+
+    async def main() -> None:
+        index = OpenSearchIndex(SearchSettings(addresses=("http://127.0.0.1:1",)), "", waits)
+        with pytest.raises(
+            EngineError,
+            match=r"127\.0\.0\.1:1: it cannot be reached \(Connection refused\); start it, or mend",
+        ):
+            await index.open()
+
+    asyncio.run(main())
+    assert len(waits) == 2
+
+
+def test_a_port_that_speaks_no_tls_is_told_at_once():
+    with (
+        node(healthy) as made,
+        pytest.raises(EngineError, match=r"it does not speak TLS as we do; write http:// in search"),
+    ):
+        use(made.address.replace("http:", "https:"))
+
+
+@pytest.mark.skipif(OPENSSL is None, reason="no openssl command to make certificates with")
+def test_tls_is_spoken_with_those_whose_certificate_is_trusted_and_named(tmp_path):
+    pem = make(tmp_path, "localhost", "-days", "30")
+    trusted = str(tmp_path / "certificate.crt")
+    with node(healthy, pem) as made:
+        rejected, waits = use(made.address, act=lambda index: index.index(PAGES), ca_file=trusted)
+        assert (rejected, waits) == ([], [])
+        with pytest.raises(
+            EngineError, match=r"its certificate is not trusted \(self-signed certificate\); name the file"
+        ):
+            use(made.address)
+        with pytest.raises(EngineError, match=r"is not trusted \(IP address mismatch.*; name the file"):
+            use(made.address.replace("localhost", "127.0.0.1"), ca_file=trusted)
+
+
+def test_a_file_of_certificates_that_is_none_is_told(tmp_path):
+    with pytest.raises(
+        EngineError, match=r"search\.ca_file: .*none\.pem: No such file or directory; name a readable file"
+    ):
+        OpenSearchIndex(
+            SearchSettings(addresses=("https://127.0.0.1:1",), ca_file=str(tmp_path / "none.pem"))
+        )
+    (tmp_path / "bad.pem").write_text("no certificate")
+    with pytest.raises(
+        EngineError, match=r"search\.ca_file: .*bad\.pem: .*; name a readable file of certificates"
+    ):
+        OpenSearchIndex(SearchSettings(addresses=("https://127.0.0.1:1",), ca_file=str(tmp_path / "bad.pem")))
+
+
+def test_name_and_password_are_sent_and_never_told():
+    with node(healthy) as made:
+        use(made.address, username="me", password="geheim")
+    assert {headers["Authorization"] for headers in made.headers} == {"Basic bWU6Z2VoZWlt"}
+    with node(lambda *_: (401, {})) as made, pytest.raises(EngineError) as problem:
+        use(made.address, username="me", password="geheim")
+    assert "geheim" not in str(problem.value)
+
+
+# ------------------------------------------------------------------------------------------------ nodes that come and go
+
+
+def test_another_node_is_asked_when_one_is_away_and_then_first():
+    with node(healthy) as made:
+        _, waits = use("http://127.0.0.1:1", made.address)
+        assert waits == []
+        assert made.connections == 1  # and one connection does for all of it
+    assert len(made.asked) == 2
+
+
+def test_a_busy_node_is_asked_again_later():
+    replies: list[Reply] = [(200, ROOT), (503, {}), (429, {})]
+    with node(lambda *asked: replies.pop(0) if replies else healthy(*asked)) as made:
+        _, waits = use(made.address)
+    assert len(waits) == 2
+    assert len(made.asked) == 4
+
+
+def test_a_connection_that_was_closed_while_idle_costs_nothing():
+    with node(but(_mapping=(299, MAPPING))) as made:
+        _, waits = use(made.address, act=lambda index: index.index([entry("https://a.example/1")]))
+    assert waits == []
+    assert made.connections == 2
+
+
+def test_waits_grow_and_are_spread():
+    assert [wait_before(attempt, 0.0) for attempt in range(1, 8)] == [0.5, 1, 2, 4, 8, 10, 10]
+    assert wait_before(3, 1.0) == 1
+
+
+# ------------------------------------------------------------------------------------------------ documents
+
+
+def bulk(items: Callable[[list[str]], Reply]) -> tuple[Answers, list[int]]:
+    """A node that judges bulk requests by the URLs in them, and how many there were in each."""
+    sizes: list[int] = []
+
+    def answers(method: str, path: str, body: bytes) -> Reply:
+        if not path.endswith("/_bulk"):
+            return healthy(method, path, body)
+        found = [json.loads(line) for line in body.splitlines()]
+        urls = [each["url"] for each in found if "url" in each]
+        sizes.append(len(urls))
+        return items(urls)
+
+    return answers, sizes
+
+
+def item(status: int, kind: str = "", why: str = "") -> dict[str, Any]:
+    error = {"error": {"type": kind, "reason": why, "caused_by": {"reason": "deep down"}}} if kind else {}
+    return {"index": {"status": status, **error}}
+
+
+PAGES = [entry(f"https://a.example/{n}") for n in range(8)]
+
+
+def test_a_refused_document_is_named_and_the_others_are_in():
+    def judge(urls: list[str]) -> Reply:
+        refused = item(400, "mapper_parsing_exception", "failed to\nparse")
+        return 200, {"items": [refused if url.endswith("/3") else item(201) for url in urls]}
+
+    answers, sizes = bulk(judge)
+    with node(answers) as made:
+        rejected, waits = use(made.address, act=lambda index: index.index(PAGES))
+    assert rejected == [
+        Rejected("https://a.example/3", "mapper_parsing_exception: failed to parse (deep down)")
+    ]
+    assert sizes == [8]
+    assert waits == []
+
+
+def test_only_what_the_engine_was_too_busy_for_is_sent_again():
+    def judge(urls: list[str]) -> Reply:
+        busy = item(429, "rejected_execution_exception", "queue full")
+        return 200, {
+            "items": [busy if len(urls) > 2 and url > "https://a.example/5" else item(201) for url in urls]
+        }
+
+    answers, sizes = bulk(judge)
+    with node(answers) as made:
+        rejected, waits = use(made.address, act=lambda index: index.index(PAGES))
+    assert rejected == []
+    assert sizes == [8, 2]
+    assert waits == [0.5]
+
+
+def test_a_later_version_that_is_in_already_is_no_failure():
+    answers, _ = bulk(
+        lambda urls: (200, {"items": [item(409, "version_conflict_engine_exception", "x") for _ in urls]})
+    )
+    with node(answers) as made:
+        assert use(made.address, act=lambda index: index.index(PAGES)) == ([], [])
+
+
+def test_an_engine_that_takes_nothing_more_is_lost_within_bounds():
+    answers, sizes = bulk(
+        lambda urls: (200, {"items": [item(429, "cluster_block_exception", "disk full") for _ in urls]})
+    )
+    with (
+        node(answers) as made,
+        pytest.raises(EngineError, match="it takes no more pages: cluster_block_exception: disk full"),
+    ):
+        use(made.address, act=lambda index: index.index(PAGES))
+    assert sizes == [8] * ROUNDS
+
+
+def test_a_request_that_is_too_large_is_sent_in_halves_and_a_page_that_is_too_large_is_named():
+    def judge(urls: list[str]) -> Reply:
+        return (413, b"") if "https://a.example/5" in urls else (200, {"items": [item(201) for _ in urls]})
+
+    answers, sizes = bulk(judge)
+    with node(answers) as made:
+        (rejected,), _ = use(made.address, act=lambda index: index.index(PAGES))
+    assert rejected.url == "https://a.example/5"
+    assert rejected.reason.startswith("too large for the engine: ")
+    assert sizes == [8, 4, 4, 2, 1, 1, 2]
+
+
+def test_requests_are_bounded_in_documents_and_in_bytes():
+    lines = [Line(str(n), b"x" * size) for n, size in enumerate((10, 10, 10, 99, 10))]
+    assert [[each.url for each in portion] for portion in portions(lines, 2, 50)] == [
+        ["0", "1"],
+        ["2"],
+        ["3"],
+        ["4"],
+    ]
+    assert list(portions([], 2, 50)) == []
+    answers, sizes = bulk(lambda urls: (200, {"items": [item(201) for _ in urls]}))
+    with node(answers) as made:
+        use(made.address, act=lambda index: index.index(PAGES), bulk=3)
+    assert sizes == [3, 3, 2]
+
+
+def test_a_document_has_what_the_template_says():
+    page = replace(
+        entry("https://a.example/1", "T\x00", "e\u0301").page,
+        simhash=0xAB,
+        archive=Place("00-1.warc.gz", 7, 9),
+        language="EN",
+    )
+    made = document(Entry(page, ["https://a.example/2"] * 2000))
+    assert made["title"] == "T "
+    assert made["content"] == "é"
+    assert made["language"] == "en"
+    assert made["fetched_at"] == "2023-11-14T22:13:20.000Z"
+    assert made["simhash"] == "00000000000000ab"
+    assert made["archive"] == {"file": "00-1.warc.gz", "offset": 7, "length": 9}
+    assert len(made["links"]) == 1000
+    assert "parent" not in made
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (None, "no reason given"),
+        ("plain\ntext", "plain text"),
+        ({"error": {"type": "a", "reason": "b", "caused_by": {"reason": "c"}}}, "a: b (c)"),
+        ({"error": {}}, "error:"),
+        ({"error": "x" * 900}, "x" * 300),
+    ],
+)
+def test_reasons_are_one_short_line(body, said):
+    assert reason(body) == said
+
+
+# ------------------------------------------------------------------------------------------------ the real one
+
+
+@pytest.fixture
+def real() -> Iterator[SearchSettings]:
+    """An index of this test's own, and nothing of it left behind."""
+    settings = SearchSettings(addresses=(engine("opensearch").address,), index=f"test-{uuid.uuid4().hex}")
+    yield settings
+
+    async def remove() -> None:
+        cluster = Cluster(settings, "")
+        await cluster.ask("DELETE", f"/{settings.index}")
+        await cluster.ask("DELETE", f"/_index_template/{settings.index}")
+        await cluster.close()
+
+    asyncio.run(remove())
+
+
+def with_index(settings: SearchSettings, act: Callable[[OpenSearchIndex], Any]) -> Any:
+    async def main() -> Any:
+        index = OpenSearchIndex(settings)
+        try:
+            await index.open()
+            return await act(index)
+        finally:
+            await index.close()
+
+    return asyncio.run(main())
+
+
+def test_the_real_engine_refuses_one_document_and_takes_the_others(real):
+    bad = replace(PAGES[3].page, status=99_999)  # more than the template's short holds
+
+    async def act(index: OpenSearchIndex) -> tuple[list[Rejected], int]:
+        rejected = await index.index([*PAGES[:3], Entry(bad), *PAGES[4:]])
+        await index.refresh()
+        return rejected, await index.count()
+
+    (rejected,), count = with_index(real, act)
+    assert rejected.url == "https://a.example/3"
+    assert "mapper_parsing_exception" in rejected.reason
+    assert count == 7
+
+
+def test_the_real_engine_has_the_fields_of_the_template(real):
+    async def act(index: OpenSearchIndex) -> dict[str, Any]:
+        await index.open()  # again, and nothing changes
+        await index.index([entry("https://a.example/1", "Title", "Text")])
+        await index.refresh()
+        answer = await index._cluster.ask("GET", f"/{real.index}/_mapping")
+        return dict(answer.body[real.index]["mappings"]["properties"])
+
+    fields = with_index(real, act)
+    assert {fields[name]["type"] for name in ("url", "domain", "language", "links", "digest")} == {"keyword"}
+    assert {fields[name]["type"] for name in ("title", "content")} == {"text"}
+    assert fields["fetched_at"]["type"] == "date"
+    assert fields["links"]["index"] is False
+
+
+def test_an_index_of_somebody_else_is_left_alone(real):
+    async def make() -> None:
+        cluster = Cluster(real, "")
+        await cluster.ask("PUT", f"/{real.index}", b"{}")
+        await cluster.close()
+
+    asyncio.run(make())
+    with pytest.raises(
+        EngineError, match="was made by somebody else, or by another version of Skitter; name another index"
+    ):
+        with_index(real, lambda index: index.count())
+
+
+def test_a_real_engine_that_freezes_is_waited_for(real):
+    our_engine("opensearch")
+
+    async def act(index: OpenSearchIndex) -> int:
+        with frozen("opensearch"):
+            waiting = asyncio.create_task(index.index(PAGES))
+            await asyncio.sleep(1)
+            assert not waiting.done()
+        assert await waiting == []
+        await index.refresh()
+        return await index.count()
+
+    assert with_index(real, act) == len(PAGES)
+
+
+@pytest.mark.soak
+def test_a_real_engine_that_is_killed_while_pages_come_in_loses_none_that_it_acknowledged(real):
+    our_engine("opensearch")
+    acknowledged: list[str] = []
+
+    async def source() -> AsyncIterator[Sequence[Entry]]:
+        """Batches until the engine has died, come back, and taken one more."""
+        for number in range(100_000):
+            batch = [entry(f"https://a.example/{number}/{n}", "Word") for n in range(20)]
+            yield batch
+            acknowledged.extend(each.page.key for each in batch)
+            if back.is_set():
+                return
+            await asyncio.sleep(0.02)
+
+    back = threading.Event()
+
+    def die() -> None:
+        with killed("opensearch"):
+            time.sleep(2)
+        back.set()
+
+    async def act(index: OpenSearchIndex) -> int:
+        dying = asyncio.create_task(asyncio.to_thread(die))
+        await feed(source(), index, poison=lambda rejected: pytest.fail(rejected.reason))
+        await dying
+        await index.refresh()
+        return await index.count()
+
+    assert with_index(real, act) == len(acknowledged)
+    assert len(acknowledged) > 20
