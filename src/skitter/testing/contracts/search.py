@@ -198,6 +198,7 @@ class SearchIndexContract:
         async with self.holding(new) as index:
             await index.index([old])
             await index.delete({"https://a.example/1": FETCHED + 1})
+            assert await index.held(["https://a.example/1"]) == {"https://a.example/1": FETCHED + 2}
             assert await index.index([new]) == []
             await index.refresh()
             assert await self.ask(index, "new") == ["https://a.example/1"]
@@ -310,7 +311,7 @@ class SearchIndexContract:
     @asynchronous
     async def test_one_leafs_through_one_order_and_meets_each_page_once(self) -> None:
         async with self.holding(
-            *(entry(f"https://a.example/{n:02}", "Same", "word") for n in range(25))
+            *(entry(f"https://a.example/{n:02}", "Same", "word") for n in reversed(range(25)))
         ) as index:
             leaves = [await index.search(query("word"), 10, offset) for offset in (0, 10, 20, 30)]
             assert [len(leaf.hits) for leaf in leaves] == [10, 10, 5, 0]
