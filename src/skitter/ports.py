@@ -24,6 +24,7 @@ from skitter.model import (
     UrlRecord,
     Visit,
 )
+from skitter.words import Query, Results
 
 T = TypeVar("T")
 
@@ -427,34 +428,6 @@ class Rejected(Struct, frozen=True):
     reason: str
 
 
-class Query(Struct, frozen=True, kw_only=True):
-    """What is looked for. `skitter.words.query` makes one from what a person typed."""
-
-    terms: Sequence[str] = ()  # all must be there; one of several words is a phrase
-    domain: str = ""  # only pages of this registrable domain, or of this host
-    language: str = ""  # only pages in this language: en is also en-GB
-    cut: bool = False  # it was longer than a query may be, and something was left out
-
-
-class Hit(Struct, frozen=True, kw_only=True):
-    """A page that was found. `marks` are the (start, end) of matches in the snippet, which is plain text."""
-
-    url: str
-    title: str
-    snippet: str
-    marks: Sequence[tuple[int, int]]
-    score: float
-    domain: str
-    fetched_at: float
-
-
-class Results(Struct, frozen=True):
-    """Some of the pages that were found, best first, and how many there are in all."""
-
-    total: int = 0
-    hits: Sequence[Hit] = ()
-
-
 class SearchIndex(Protocol):
     """Pages, to be found by their words.
 
@@ -462,7 +435,7 @@ class SearchIndex(Protocol):
        whatever order they come. So does a page that was fetched after it was found gone; what is deleted may come back
        with a later version.
     2. `index` names the pages that are refused for good; all others are in. What goes by is tried again, within bounds,
-       before EngineError; after that error, the same pages may be offered again.
+       before EngineAway; after that, the same pages may be offered again.
     3. What was acknowledged is found after `refresh`, and survives `kill -9` of whoever offered it.
     4. A page is found when each term is in its title or its text. Case does not matter, nor do accents on Latin letters.
        Han characters and Hiragana are words of their own, so they are found inside text without spaces.

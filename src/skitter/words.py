@@ -8,8 +8,9 @@ them in a query is a phrase, and is found wherever it stands. Katakana, Hangul, 
 import hashlib
 import re
 import unicodedata
+from collections.abc import Sequence
 
-from skitter.ports import Query
+from msgspec import Struct
 
 TERMS = 64
 """Terms of a query that count: more find nothing better, and engines have limits of their own."""
@@ -28,6 +29,34 @@ _ALONE = re.compile(
     "[\u3041-\u309f\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
 _TERM = re.compile(r'"([^"]*)(?:"|\Z)|([^\s"]+)')
+
+
+class Query(Struct, frozen=True, kw_only=True):
+    """What is looked for. `query` makes one from what a person typed."""
+
+    terms: Sequence[str] = ()  # all must be there; one of several words is a phrase
+    domain: str = ""  # only pages of this registrable domain, or of this host
+    language: str = ""  # only pages in this language: en is also en-GB
+    cut: bool = False  # it was longer than a query may be, and something was left out
+
+
+class Hit(Struct, frozen=True, kw_only=True):
+    """A page that was found. `marks` are the (start, end) of matches in the snippet, which is plain text."""
+
+    url: str
+    title: str
+    snippet: str
+    marks: Sequence[tuple[int, int]]
+    score: float
+    domain: str
+    fetched_at: float
+
+
+class Results(Struct, frozen=True):
+    """Some of the pages that were found, best first, and how many there are in all."""
+
+    total: int = 0
+    hits: Sequence[Hit] = ()
 
 
 def clean(text: str) -> str:

@@ -19,7 +19,7 @@ from skitter.backends.opensearch import OpenSearchIndex
 from skitter.backends.opensearch.documents import Line, document, portions
 from skitter.backends.opensearch.http import ROUNDS, Cluster, reason, wait_before
 from skitter.model import Place
-from skitter.ports import EngineError, Entry, Rejected
+from skitter.ports import EngineAway, EngineError, Entry, Rejected
 from skitter.searching.feed import feed
 from skitter.settings.engines import SearchSettings
 from skitter.testing.contracts.search import entry
@@ -156,6 +156,18 @@ def test_an_engine_that_cannot_be_used_is_one_line_that_names_the_fix(answers, s
         use(made.address)
     assert str(problem.value).startswith(f"OpenSearch at {made.address}: {said}")
     assert "\n" not in str(problem.value)
+
+
+def test_what_may_pass_is_told_apart_from_what_will_not():
+    def failure(answers: Answers) -> type[BaseException]:
+        with node(answers) as made, pytest.raises(EngineError) as problem:
+            use(made.address)
+        return problem.type
+
+    assert failure(lambda *_: (503, {})) is EngineAway
+    assert failure(but(_mapping=(500, {}))) is EngineAway
+    assert failure(lambda *_: (401, {})) is EngineError
+    assert failure(but(_mapping=(400, {}))) is EngineError
 
 
 def test_a_wrong_address_is_found_within_bounds():

@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from skitter.backends.sqlite_fts import FtsIndex
-from skitter.ports import Results, StateError
+from skitter.ports import StateError
 from skitter.testing.contracts.search import entry, found
-from skitter.words import query
+from skitter.words import Results, query
 
 WRITER = """
 import asyncio, sys

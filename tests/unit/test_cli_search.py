@@ -10,7 +10,8 @@ from skitter.backends.sqlite_fts import FtsIndex
 from skitter.cli import main
 from skitter.cli.search import block
 from skitter.model import Directives
-from skitter.ports import EngineError, Hit
+from skitter.ports import EngineError
+from skitter.words import Hit
 from tests.unit.crawled import NOW
 from tests.unit.shelf import Shelf
 

@@ -9,10 +9,10 @@ ROOT = Path(skitter.__file__).parent
 
 # From the bottom to the top; modules on one line do not know each other's insides but may use what is below.
 LAYERS = (
-    ("model", "breaker"),
+    ("model", "breaker", "words"),
     ("ports",),
     ("settings", "events", "display", "clock"),
-    ("surt", "digest", "suffixes", "keys", "words"),
+    ("surt", "digest", "suffixes", "keys"),
     ("urls",),
     ("robots", "seeds", "directory", "log", "process"),
     ("politeness", "scope", "permission"),

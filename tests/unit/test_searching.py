@@ -7,7 +7,7 @@ import pytest
 
 from skitter.backends.sqlite_fts import FtsIndex
 from skitter.model import Directives, Page
-from skitter.ports import EngineError, Entry, Rejected, SearchIndex
+from skitter.ports import EngineAway, EngineError, Entry, Rejected, SearchIndex
 from skitter.searching.feed import Fed, feed, unwanted
 from skitter.searching.stored import BATCH, LOOKED_AT, changed
 from skitter.testing.contracts.search import entry, found
@@ -41,7 +41,10 @@ def test_a_page_is_wanted_unless_it_is_no_answer_a_copy_or_says_no(fields, why):
 class Recorder:
     """An index that remembers what it was told, and fails as often as it is asked to."""
 
-    def __init__(self, failures: int = 0, refuses: Sequence[str] = ()) -> None:
+    def __init__(
+        self, failures: int = 0, refuses: Sequence[str] = (), failure: type[EngineError] = EngineAway
+    ) -> None:
+        self.failure = failure
         self.failures = failures
         self.refuses = refuses
         self.pages: dict[str, Page] = {}
@@ -52,7 +55,7 @@ class Recorder:
         self.asked += 1
         if self.failures:
             self.failures -= 1
-            raise EngineError("OpenSearch at http://127.0.0.1:1: it is away; start it")
+            raise self.failure("OpenSearch at http://127.0.0.1:1: it is away; start it")
         self.pages |= {each.page.key: each.page for each in entries if each.page.url not in self.refuses}
         return [Rejected(each.page.url, "no") for each in entries if each.page.url in self.refuses]
 
@@ -108,10 +111,17 @@ def test_an_engine_that_is_away_is_waited_for_longer_and_longer():
 
 def test_an_engine_that_stays_away_ends_it_and_the_batch_is_not_acknowledged():
     index = Recorder(failures=100)
-    with pytest.raises(EngineError, match="it is away"):
+    with pytest.raises(EngineAway, match="it is away"):
         run([[entry("https://a.example/1")]], index, retries=2)
     assert index.asked == 3
     assert index.pages == {}
+
+
+def test_an_engine_that_cannot_be_used_is_not_waited_for():
+    index = Recorder(failures=1, failure=EngineError)
+    with pytest.raises(EngineError):
+        run([[entry("https://a.example/1")]], index)
+    assert index.asked == 1
 
 
 def test_what_is_not_wanted_is_taken_out_and_of_two_versions_the_later_one_counts():

@@ -12,7 +12,7 @@ from pathlib import Path
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.display import counted, moment, printable
 from skitter.export.source import Source
-from skitter.ports import Hit, Query, Results
+from skitter.words import Hit, Query, Results
 
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass
 
 from skitter.model import Page
-from skitter.ports import EngineError, Entry, Rejected, SearchIndex
+from skitter.ports import EngineAway, Entry, Rejected, SearchIndex
 
 RETRIES = 8
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0  # seconds: with eight retries an engine may be away for three minutes
@@ -48,7 +48,7 @@ async def feed(
     retries: int = RETRIES,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Fed:
-    """Index every batch, in order. EngineError when the engine stays away longer than the retries last."""
+    """Index every batch, in order. EngineAway when the engine stays away longer than the retries last."""
     fed = Fed()
     async for batch in batches:
         latest = {each.page.key: each for each in sorted(batch, key=_fetched_at)}
@@ -80,7 +80,7 @@ async def _patiently(
         try:
             await index.delete(gone)
             return await index.index(wanted)
-        except EngineError:
+        except EngineAway:
             if attempt == retries:
                 raise
         await sleep(min(LONGEST_WAIT, FIRST_WAIT * 2**attempt))

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from skitter.ports import EngineError
+from skitter.ports import EngineAway, EngineError
 from skitter.settings.engines import SearchSettings
 
 CONNECT_TIMEOUT = 10.0
@@ -61,8 +61,8 @@ class Cluster:
         self._closed = False
 
     async def ask(self, method: str, path: str, body: bytes | None = None, rounds: int = ROUNDS) -> Answer:
-        """Ask until a node answers; EngineError when none does within bounds, or when it is of no use to ask again."""
-        problem: EngineError | None = None
+        """Ask until a node answers. EngineAway when none does within bounds; EngineError when it is of no use to ask again."""
+        problem: EngineAway | None = None
         for attempt in range(rounds):
             if attempt:
                 await self._sleep(wait_before(attempt, random.random()))  # noqa: S311  jitter is no secret
@@ -70,7 +70,7 @@ class Cluster:
                 try:
                     answer = await asyncio.to_thread(self._exchange, address, method, path, body)
                 except _BusyError as busy:
-                    problem = told(
+                    problem = away(
                         address, str(busy), "look at its log, or name more nodes in search.addresses"
                     )
                 except (OSError, http.client.HTTPException) as failure:
@@ -146,7 +146,7 @@ class Cluster:
         response = connection.getresponse()
         return Answer(response.status, _decoded(response.read()))
 
-    def _unreachable(self, address: str, failure: Exception) -> EngineError:
+    def _unreachable(self, address: str, failure: Exception) -> EngineAway:
         """What may pass is returned, to be raised when patience ends; what will not is raised now."""
         if isinstance(failure, ssl.SSLCertVerificationError):
             fix = "name the file of its authority in search.ca_file, or the host that the certificate is for"
@@ -158,16 +158,25 @@ class Cluster:
                 "write http:// in search.addresses, or mend its TLS",
             )
         if isinstance(failure, http.client.BadStatusLine | http.client.LineTooLong) and not _secure(address):
-            return told(
+            return away(
                 address, "it does not answer in HTTP", "write https:// or another port in search.addresses"
             )
         said = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
-        return told(address, f"it cannot be reached ({said})", "start it, or mend search.addresses")
+        return away(address, f"it cannot be reached ({said})", "start it, or mend search.addresses")
 
 
 def told(address: str, what: str, fix: str) -> EngineError:
     """One line: the engine, what is wrong, what to do."""
-    return EngineError(" ".join(f"OpenSearch at {address}: {what}; {fix}".split()))
+    return EngineError(_line(address, what, fix))
+
+
+def away(address: str, what: str, fix: str) -> EngineAway:
+    """The same, of what may pass."""
+    return EngineAway(_line(address, what, fix))
+
+
+def _line(address: str, what: str, fix: str) -> str:
+    return " ".join(f"OpenSearch at {address}: {what}; {fix}".split())
 
 
 def _usable(address: str, answer: Answer) -> Answer:

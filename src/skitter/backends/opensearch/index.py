@@ -16,10 +16,10 @@ import msgspec
 
 from skitter.backends.opensearch import documents
 from skitter.backends.opensearch.documents import Line
-from skitter.backends.opensearch.http import ROUNDS, Answer, Cluster, reason, told, wait_before
-from skitter.ports import SEARCH_DEPTH, Entry, Query, Rejected, Results
+from skitter.backends.opensearch.http import ROUNDS, Answer, Cluster, away, reason, told, wait_before
+from skitter.ports import SEARCH_DEPTH, EngineError, Entry, Rejected
 from skitter.settings.engines import SearchSettings
-from skitter.words import entry_id
+from skitter.words import Query, Results, entry_id
 
 _LARGEST = 8 << 20  # bytes of a bulk request: engines advise 5 to 15 MB
 _OLDEST = {"opensearch": 2, "elasticsearch": 8}
@@ -117,7 +117,9 @@ class OpenSearchIndex:
             if not lines:
                 return rejected
             problem = next(fate.refused for fate in fates if fate.again)
-        raise self._told(f"it takes no more pages: {problem}", "look at its disks and its load")
+        raise away(
+            self._cluster.address, f"it takes no more pages: {problem}", "look at its disks and its load"
+        )
 
     async def _halves(self, lines: Sequence[Line]) -> list[Rejected]:
         """A request that is too large is sent in halves, down to the page that is too large by itself."""
@@ -167,10 +169,12 @@ class OpenSearchIndex:
         if answer.status == 404:
             raise self._told(f"there is no index {self._settings.index}", "start again, or mend search.index")
         if answer.status >= 300 or answer.body is None:
-            raise self._told(f"it says no ({answer.status}): {reason(answer.body)}", "look at its log")
+            said = away if answer.status >= 500 else told
+            what = f"it says no ({answer.status}): {reason(answer.body)}"
+            raise said(self._cluster.address, what, "look at its log")
         return answer
 
-    def _told(self, what: str, fix: str) -> Exception:
+    def _told(self, what: str, fix: str) -> EngineError:
         return told(self._cluster.address, what, fix)
 
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 
-from skitter.ports import SEARCH_DEPTH, Entry, Hit, Query, Rejected, Results, StateError
-from skitter.words import CLOSE, OPEN, clean, entry_id, spaced, unmarked
+from skitter.ports import SEARCH_DEPTH, Entry, Rejected, StateError
+from skitter.words import CLOSE, OPEN, Hit, Query, Results, clean, entry_id, spaced, unmarked
 
 _VERSION = (
     1  # of the schema, and of `clean` and `spaced`: what is in the file must be what they would make today
