@@ -1,7 +1,9 @@
 """`skitter search` and `skitter index`, from the command line's end."""
 
 import json
+import signal
 import sys
+from collections.abc import AsyncIterator
 from types import ModuleType
 
 import pytest
@@ -9,8 +11,9 @@ import pytest
 from skitter.backends.sqlite_fts import FtsIndex
 from skitter.cli import main
 from skitter.cli.search import block
-from skitter.model import Directives
+from skitter.model import Directives, Page
 from skitter.ports import EngineError
+from skitter.searching.stored import BATCH
 from skitter.words import Hit
 from tests.unit.crawled import NOW
 from tests.unit.shelf import Shelf
@@ -106,6 +109,25 @@ def test_pages_that_cannot_be_read_are_told_and_looked_at_again(shelf, capsys):
     assert said[10:] == ["skitter: … and 2 more pages that could not be indexed", "skitter: nothing found"]
     shelf.answers.update(kept)
     assert main(["search", "c", "word"]) == 0
+
+
+def test_an_interruption_is_heard_between_two_batches_and_the_next_search_goes_on(shelf, capsys):
+    for number in range(3 * BATCH):
+        shelf.put(f"{ROOT}{number}", "Page", "word")
+    pages = shelf.records.pages
+
+    async def interrupted() -> AsyncIterator[Page]:
+        async for page in pages():
+            if shelf.records.read == BATCH + 1:
+                signal.raise_signal(signal.SIGINT)
+            yield page
+
+    shelf.records.pages = interrupted
+    assert main(["search", "c", "word"]) == 130
+    assert capsys.readouterr() == ("", "skitter: interrupted\n")
+    shelf.records.pages = pages
+    assert main(["search", "c", "word"]) == 0
+    assert f"skitter: {2 * BATCH} pages indexed\n" in capsys.readouterr().err
 
 
 def test_a_damaged_index_is_exit_code_4_and_says_what_to_do(shelf, capsys):

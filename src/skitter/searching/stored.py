@@ -4,6 +4,7 @@ The index itself says what it holds, so there is no position to keep: an update 
 stopped, and one while the crawl runs takes what is there. Text is read out of the archive again, as exports do.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from msgspec.structs import replace
@@ -34,6 +35,8 @@ async def changed(source: Source, index: SearchIndex, remark: Remark) -> AsyncIt
             if len(batch) >= BATCH:
                 yield batch
                 batch = []
+                await asyncio.sleep(0)  # embedded stores never wait; without this, Ctrl-C would
+        await asyncio.sleep(0)
     if batch:
         yield batch
 
