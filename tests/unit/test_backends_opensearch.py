@@ -456,6 +456,13 @@ def test_the_real_engine_has_the_fields_of_the_template(real):
     assert fields["links"]["index"] is False
 
 
+@pytest.mark.parametrize("name", ["Upper", "a b", "a/b"])
+def test_an_impossible_name_of_an_index_is_told(name):
+    address = engine("opensearch").address
+    with pytest.raises(EngineError, match=r"it makes no index '.*': .*invalid.*; mend search\.index"):
+        with_index(SearchSettings(addresses=(address,), index=name), lambda index: index.count())
+
+
 def test_an_index_of_somebody_else_is_left_alone(real):
     async def make() -> None:
         cluster = Cluster(real, "")

@@ -42,6 +42,7 @@ def test_the_variable_of_a_secret_is_no_setting():
         ("postgres.addresses", "10.0.0.1"),
         ("search.addresses", "http://admin:secret@10.0.0.1:9200"),
         ("cluster.name", "Mine!"),
+        ("search.index", "_Pages"),
         ("cluster.size", "huge"),
     ],
 )

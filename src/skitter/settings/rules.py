@@ -211,6 +211,14 @@ def _crawl_name(value: str) -> None:
         )
 
 
+def _index_name(value: str) -> None:
+    """What OpenSearch takes for one, without what has a meaning in a URL."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,254}", value):
+        raise SettingsError(
+            f"{value!r} is not the name of an index; write lower-case letters, digits, ., _ and -, as in web_pages"
+        )
+
+
 RULES: Mapping[str, Callable[[str], object]] = {
     "cluster.size": _one_of("none", "redis", "full"),
     "cluster.name": _crawl_name,
@@ -221,6 +229,7 @@ RULES: Mapping[str, Callable[[str], object]] = {
     "s3.endpoint": _web_address,
     "s3.layout": _one_of("segments", "pages"),
     "search.addresses": _web_address,
+    "search.index": _index_name,
     "scope.kind": _one_of("page", "prefix", "host", "domain", "any"),
     "scope.hosts": _host_pattern,
     "scope.include": _pattern,

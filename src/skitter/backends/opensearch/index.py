@@ -72,12 +72,13 @@ class OpenSearchIndex:
     async def _make(self) -> None:
         template = json.loads(resources.files(__package__).joinpath("template.json").read_text("utf-8"))
         template["index_patterns"] = [self._settings.index]
-        self._done(await self._cluster.ask("PUT", f"/_index_template{self._path}", _encode(template)))
-        made = await self._cluster.ask("PUT", self._path, b"{}")
-        if made.status != 400 or "resource_already_exists" not in reason(
-            made.body
-        ):  # another worker was faster
-            self._done(made)
+        for path, body in ((f"/_index_template{self._path}", _encode(template)), (self._path, b"{}")):
+            made = await self._cluster.ask("PUT", path, body)
+            if made.status == 400 and "resource_already_exists" not in reason(made.body):
+                name = self._settings.index
+                raise self._told(f"it makes no index {name!r}: {reason(made.body)}", "mend search.index")
+            if made.status != 400:  # otherwise another worker was faster
+                self._done(made)
 
     async def index(self, entries: Sequence[Entry]) -> list[Rejected]:
         """Take pages in."""
