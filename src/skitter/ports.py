@@ -6,7 +6,7 @@ when a host is free and when a URL is due again is decided above, in pure code.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -325,89 +325,6 @@ class Cache(Protocol):
 
     def statistics(self) -> dict[str, float]:
         """entries, capacity, hits, misses, evictions, expirations."""
-        ...
-
-
-# ------------------------------------------------------------------------------------------------ claims
-
-
-class Claim(Struct, frozen=True):
-    """A shard that was taken. `lapsed`: when the lease of an owner that did not give it back ended; None when it did."""
-
-    shard: int
-    epoch: int
-    now: float
-    lapsed: float | None = None
-
-
-class Renewal(Struct, frozen=True):
-    """A sign of life, and what the engine says meanwhile."""
-
-    now: float
-    held: frozenset[int]  # shards that are still ours, for another lease
-    owners: Sequence[str]  # of every shard, by number; empty for nobody's
-    workers: Sequence[str]  # all that gave a sign of life within the last lease, this one too
-    roots: Sequence[str]  # of the scope, all that any worker has named
-
-
-class Standing(Struct, frozen=True):
-    """A shard as it stands, for whoever asks how the cluster does."""
-
-    shard: int
-    owner: str  # empty: nobody's
-    epoch: int
-    lease_until: float
-    counts: Counts
-    mail: Mapping[str, str]
-    now: float
-
-
-class Colleague(Struct, frozen=True):
-    """A worker that has joined and not left, and what it last said of itself."""
-
-    name: str
-    started_at: float
-    seen_at: float
-    about: Mapping[str, Any]
-    now: float
-
-
-class Claims(Protocol):
-    """The shards of a crawl on many machines, each with one owner at a time. Time is the engine's.
-
-    1. `take` gives a shard to one worker only, and only while nobody has it; every taking has a higher epoch than the one
-       before. Whatever is written under an old epoch changes nothing from then on.
-    2. A claim that is not renewed for the length of a lease is free.
-    3. `renew` never brings back a claim that another has taken meanwhile; it may bring back one that has only run out.
-    4. An engine that is away is `EngineAway`; every verb may be called again.
-    """
-
-    async def renew(self, epochs: Mapping[int, int], about: Mapping[str, Any]) -> Renewal:
-        """Say that we live and keep shards, held under these epochs. One round trip."""
-        ...
-
-    async def take(self, shards: Sequence[int], most: int) -> list[Claim]:
-        """Take at most so many of these shards, those that nobody owns now."""
-        ...
-
-    async def release(self, epochs: Mapping[int, int]) -> None:
-        """Give shards back: somebody else may take them at once."""
-        ...
-
-    async def leave(self) -> None:
-        """Be a worker no more."""
-        ...
-
-    async def add_roots(self, roots: Sequence[str]) -> None:
-        """Widen the scope of everybody."""
-        ...
-
-    async def standing(self) -> list[Standing]:
-        """Every shard."""
-        ...
-
-    async def workers(self) -> list[Colleague]:
-        """Every worker that has joined and not left."""
         ...
 
 

@@ -10,7 +10,7 @@ ROOT = Path(skitter.__file__).parent
 # From the bottom to the top; modules on one line do not know each other's insides but may use what is below.
 LAYERS = (
     ("model", "breaker", "words"),
-    ("ports",),
+    ("ports", "claims"),
     ("settings", "events", "display", "clock"),
     ("surt", "digest", "suffixes", "keys"),
     ("urls",),
@@ -27,7 +27,19 @@ LAYERS = (
     ("cli",),
 )
 # Back ends see only these.
-BACKENDS_SEE = {"backends", "breaker", "model", "ports", "settings", "events", "urls", "surt", "digest", "words"}
+BACKENDS_SEE = {
+    "backends",
+    "breaker",
+    "claims",
+    "model",
+    "ports",
+    "settings",
+    "events",
+    "urls",
+    "surt",
+    "digest",
+    "words",
+}
 # Shipped for tests; nothing of the product may depend on it.
 TESTING = "testing"
 

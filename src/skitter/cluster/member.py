@@ -16,13 +16,14 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from skitter.claims import Claim, Claims, Renewal
 from skitter.cluster.clock import EngineClock
 from skitter.cluster.crew import Crew
 from skitter.cluster.shares import plan
 from skitter.cluster.tenure import Tenure
 from skitter.events import Events, Warned
 from skitter.model import Link
-from skitter.ports import Claim, Claims, EngineAway, Fenced, Renewal
+from skitter.ports import EngineAway, Fenced
 from skitter.process import unwrapped
 from skitter.settings import Settings
 from skitter.shard import Shard

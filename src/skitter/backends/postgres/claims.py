@@ -11,7 +11,7 @@ from typing import Any
 from skitter.backends.postgres import columns
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.statements import Texts
-from skitter.ports import Claim, Colleague, Renewal, Standing
+from skitter.claims import Claim, Colleague, Renewal, Standing
 
 
 class Claims:
