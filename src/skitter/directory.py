@@ -51,14 +51,17 @@ class CrawlDirectory:
         """The shard's request log."""
         return self.path / "log" / f"requests-{shard:02d}.jsonl"
 
-    def prepare(self) -> None:
-        """Make what is missing. Nothing is mixed with files that are not ours, and no archive without state is opened."""
+    def prepare(self, *, state_elsewhere: bool = False) -> None:
+        """Make what is missing. Nothing is mixed with files that are not ours, and no archive without state is opened.
+
+        The state of a cluster's shards is on its engines: a worker's directory has none.
+        """
         strangers = {entry.name for entry in self.path.iterdir()} - _OURS if self.path.is_dir() else set()
         if strangers and not self.exists:
             raise StateError(
                 f"{self.path} is not empty and holds no crawl (there is {min(strangers)} in it); name another directory with -o"
             )
-        if not any(self.path.glob("state/*")) and any(self.archive.glob("*.warc.gz")):
+        if not state_elsewhere and not any(self.path.glob("state/*")) and any(self.archive.glob("*.warc.gz")):
             raise StateError(
                 f"{self.archive} holds an archive, but its state in {self.state(0)} is gone; move the archive away, "
                 "bring the state back, or start another crawl with -o"

@@ -98,7 +98,7 @@ class Shard:
 
     async def add(self, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]] = ()) -> None:
         """Take links in, safe from `kill -9`. Seeds among them are measured into the scope."""
-        self._take_into_scope([link for link in links if link.seed])
+        self.take_into_scope([link for link in links if link.seed])
         await self._at.frontier.add(links, refused, self._at.clock.now())
         self.counts = await self._at.frontier.counts()
         self._lease_again.set()
@@ -237,7 +237,7 @@ class Shard:
         for settlement in settlements:
             if settlement.visit.link.seed:  # only where a seed's redirect leads is a seed, too
                 found = settlement.links if settlement.again is None else [settlement.again]
-                self._take_into_scope([link for link in found if link.seed], settlement.visit.link)
+                self.take_into_scope([link for link in found if link.seed], settlement.visit.link)
         accepted = await at.frontier.settle(settlements, at.archive.mark(), at.clock.now())
         at.archive.settled()
         at.duplicates.committed([s.page for s in settlements if s.page is not None])
@@ -247,7 +247,7 @@ class Shard:
             if open_until_now:
                 self._tell(settlement)
 
-    def _take_into_scope(self, links: Sequence[Link], seed: Link | None = None) -> None:
+    def take_into_scope(self, links: Sequence[Link], seed: Link | None = None) -> None:
         """Seeds widen the scope; a seed's redirect takes it along, and says so."""
         roots = [link.url for link in links if not self._at.scope.has_root(link.url)]
         if roots:

@@ -27,6 +27,8 @@ COMMANDS: Mapping[str, str] = {
     "index": "put the pages of a crawl into OpenSearch or Elasticsearch",
     "url": "what a URL is fetched as and known by",
     "robots": "what a robots.txt says about URLs",
+    "cluster": "make, feed and watch a crawl on many machines",
+    "work": "join a cluster, and work until told to leave",
     "doctor": "is everything here that is needed?",
 }
 

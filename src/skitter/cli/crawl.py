@@ -56,7 +56,7 @@ def parser() -> Parser:
 def run(arguments: argparse.Namespace) -> int:
     """Open the seed files for as long as it takes."""
     with ExitStack() as closing:
-        return _run(arguments, [closing.enter_context(_opened(name)) for name in arguments.seeds])
+        return _run(arguments, [closing.enter_context(opened_seeds(name)) for name in arguments.seeds])
 
 
 def _run(arguments: argparse.Namespace, files: Sequence[BufferedReader]) -> int:
@@ -97,7 +97,8 @@ def _with_a_link(every: Iterator[Link | BadSeed]) -> Iterator[Link | BadSeed]:
     raise UsageError(f"there is nothing to crawl{because}")
 
 
-def _opened(name: str) -> BufferedReader:
+def opened_seeds(name: str) -> BufferedReader:
+    """A file of seeds, or standard input."""
     if name == "-":
         return open(sys.stdin.fileno(), "rb", closefd=False)
     try:

@@ -68,6 +68,11 @@ def add_manner(parser: Parser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print the report as one JSON object and nothing else"
     )
+    add_volume(parser)
+
+
+def add_volume(parser: Parser) -> None:
+    """How much is said."""
     parser.add_argument("-v", "--verbose", action="store_true", help="say every request on standard error")
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
 

@@ -33,7 +33,7 @@ def crawl(
 ) -> int:
     """Crawl until it is done, at a limit or interrupted. Returns the exit code."""
     shown = screen(sys.stderr, quiet=arguments.quiet)
-    _log_to(shown, verbose=arguments.verbose, quiet=arguments.quiet)
+    log_to(shown, verbose=arguments.verbose, quiet=arguments.quiet)
     events = Events()
     events.subscribe(say, *SAID)
     try:
@@ -161,7 +161,8 @@ class _ScreenHandler(logging.Handler):
         self._shown.say(record.getMessage())
 
 
-def _log_to(shown: Screen, *, verbose: bool, quiet: bool) -> None:
+def log_to(shown: Screen, *, verbose: bool, quiet: bool) -> None:
+    """Say log lines on the screen."""
     log = logging.getLogger("skitter")
     log.handlers = [_ScreenHandler(shown)]
     log.propagate = False

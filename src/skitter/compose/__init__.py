@@ -27,7 +27,7 @@ from skitter.links import LinkJudge
 from skitter.log import RequestLog
 from skitter.model import HostRecord, Link, Stop
 from skitter.permission import Permissions
-from skitter.ports import Clock, Records
+from skitter.ports import Archive, Cache, Clock, Fetcher, Frontier, Records
 from skitter.process import raise_open_files
 from skitter.report import TOP_HOSTS, WARNINGS, Report, Run
 from skitter.robots import product_token
@@ -100,8 +100,9 @@ async def manned(
     directory: CrawlDirectory, shards: Sequence[int], settings: Settings, events: Events
 ) -> AsyncIterator[Team]:
     """Some shards of a crawl, open and ready to run in this process."""
-    settings = _fitted(settings, events)
-    at = _shared(directory, settings, SystemClock())
+    settings = fitted_to_machine(settings, events)
+    clock = SystemClock()
+    at = shared(directory, settings, clock, MemoryCache(settings.fetch.dns_cache, clock))
     async with AsyncExitStack() as stack:
         members = []
         for number in shards:
@@ -111,43 +112,51 @@ async def manned(
             own_events.subscribe(request_log, *request_log.KINDS)
             if request_log.repaired:
                 events.emit(Warned(request_log.repaired))
-            members.append(Shard(_own(at, directory, number), own_events, directory, number))
+            frontier = RocksFrontier(
+                directory.state(number), settings, shard=number, shards=settings.crawl.shards
+            )
+            own = stations(at, frontier, archive_of(directory, number, at), at.fetcher)
+            members.append(Shard(own, own_events, directory, number))
         team = Team(members, at, events, directory)
         stack.push_async_callback(team.close)
         await team.open()
         yield team
 
 
-def _shared(directory: CrawlDirectory, settings: Settings, clock: Clock) -> Shared:
+def shared(directory: CrawlDirectory, settings: Settings, clock: Clock, names: Cache) -> Shared:
+    """The stations that all shards of a process have in common."""
     scope = Scope(settings.scope, directory.roots())
-    names = MemoryCache(settings.fetch.dns_cache, clock)
     fetcher = HttpFetcher(settings.fetch, names, clock)
     return Shared(
         settings=settings, fetcher=fetcher, scope=scope, links=LinkJudge(settings, scope), clock=clock
     )
 
 
-def _own(at: Shared, directory: CrawlDirectory, shard: int) -> Stations:
-    """The stations of one shard."""
-    settings, clock = at.settings, at.clock
-    agent = user_agent(settings.fetch)
-    frontier = RocksFrontier(directory.state(shard), settings, shard=shard, shards=settings.crawl.shards)
-    archive = WarcArchive(
+def archive_of(directory: CrawlDirectory, shard: int, at: Shared) -> WarcArchive:
+    """The files that a shard writes its answers to."""
+    settings = at.settings
+    return WarcArchive(
         directory.archive,
         shard,
         settings.archive,
-        clock,
+        at.clock,
         software=f"Skitter/{__version__}",
-        user_agent=agent,
+        user_agent=user_agent(settings.fetch),
         contact=settings.fetch.contact,
     )
+
+
+def stations(at: Shared, frontier: Frontier, archive: Archive, fetcher: Fetcher) -> Stations:
+    """The stations of one shard."""
+    settings, clock = at.settings, at.clock
+    token = product_token(user_agent(settings.fetch))
     return Stations(
         settings=settings,
         frontier=frontier,
-        fetcher=at.fetcher,
+        fetcher=fetcher,
         archive=archive,
         scope=at.scope,
-        permissions=Permissions(frontier, MemoryCache(_RULES_CACHED, clock), clock, product_token(agent)),
+        permissions=Permissions(frontier, MemoryCache(_RULES_CACHED, clock), clock, token),
         links=at.links,
         duplicates=Duplicates(frontier, settings.dedup),
         clock=clock,
@@ -155,7 +164,7 @@ def _own(at: Shared, directory: CrawlDirectory, shard: int) -> Stations:
     )
 
 
-def _fitted(settings: Settings, events: Events) -> Settings:
+def fitted_to_machine(settings: Settings, events: Events) -> Settings:
     """Settings that this machine can keep: no more requests at once than there can be sockets."""
     wanted = settings.crawl.concurrency + settings.fetch.keep_connections + _FILES_BESIDES_SOCKETS
     allowed = raise_open_files(wanted)

@@ -1,0 +1,154 @@
+"""`skitter cluster`: make, feed and watch a crawl on many machines."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from skitter import seeds
+from skitter.cli.crawl import opened_seeds
+from skitter.cli.options import add_settings, resolve
+from skitter.cli.usage import Exit, Parser, UsageError
+from skitter.model import Link
+from skitter.seeds import BadSeed
+from skitter.settings import Settings, seconds
+
+if TYPE_CHECKING:
+    from skitter.compose.engines import Engines
+
+_SEED_BATCH = 1000
+
+
+def parser() -> Parser:
+    """The flags of `skitter cluster`."""
+    made = Parser(
+        "cluster",
+        "A crawl on many machines. `init` makes what the engines need (schema, topics) and may be repeated; `add` brings "
+        "seeds; `status` shows shards, owners, mail and workers; `wait` returns when nothing is left to do. Workers join with "
+        "`skitter work`. Exit codes: 0 done, 1 not finished in time (wait), 2 wrong settings or an engine that cannot be used.",
+        [
+            "skitter cluster init --config cluster.toml",
+            "skitter cluster add --config cluster.toml https://example.org",
+            "skitter cluster status --config cluster.toml",
+            "skitter cluster wait --config cluster.toml --timeout 8h",
+        ],
+    )
+    made.add_argument("action", choices=("init", "add", "status", "wait"), help="what to do")
+    made.add_argument("url", nargs="*", metavar="URL", help="add: where to begin")
+    made.add_argument(
+        "--config", type=Path, required=True, metavar="FILE", help="settings file (TOML) with [cluster]"
+    )
+    made.add_argument(
+        "--seeds",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="add: more URLs, one a line or JSON lines; - for standard input",
+    )
+    made.add_argument("--timeout", default="none", metavar="TIME", help="wait: give up after this time")
+    made.add_argument("--json", action="store_true", help="status: one JSON object")
+    add_settings(made)
+    return made
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do it."""
+    settings = resolve(arguments, arguments.config)
+    if (arguments.url or arguments.seeds) and arguments.action != "add":
+        raise UsageError(
+            f"cluster {arguments.action} takes no URLs; seeds are brought with: skitter cluster add"
+        )
+    actions = {"init": _init, "add": _add, "status": _status, "wait": _wait}
+    return asyncio.run(actions[arguments.action](arguments, settings))
+
+
+async def _init(_arguments: argparse.Namespace, settings: Settings) -> int:
+    from skitter.compose.engines import make  # noqa: PLC0415  engines' libraries are large
+
+    made = await make(settings)
+    print("\n".join(made) if made else "everything is there already")
+    return Exit.DONE
+
+
+# ------------------------------------------------------------------------------------------------ seeds
+
+
+async def _add(arguments: argparse.Namespace, settings: Settings) -> int:
+    from skitter.compose.engines import opened  # noqa: PLC0415  engines' libraries are large
+
+    found = _seeds(arguments, settings)
+    bad = [seed for seed in found if isinstance(seed, BadSeed)]
+    for seed in bad:
+        print(
+            f"skitter: {seed.where}: {seed.text}: {seed.reason.detail}".replace(": :", ":"), file=sys.stderr
+        )
+    good = [seed for seed in found if not isinstance(seed, BadSeed)]
+    if not good:
+        raise UsageError("there is nothing to add; name a URL, or a file of URLs with --seeds")
+    async with opened(settings, "") as engines:
+        await _send(good, engines, settings)
+    print(f"{len(good)} seeds are on their way to their shards")
+    return Exit.DONE
+
+
+def _seeds(arguments: argparse.Namespace, settings: Settings) -> list[Link | BadSeed]:
+    found = list(seeds.named(arguments.url, settings.urls))
+    for name in arguments.seeds:
+        with opened_seeds(name) as file:
+            found += seeds.read(file, name, settings.urls)
+    return found
+
+
+async def _send(good: Sequence[Link], engines: "Engines", settings: Settings) -> None:
+    """Roots first: whoever finds links on a seed's page knows then that they are wanted."""
+    from skitter.links import LinkJudge  # noqa: PLC0415  with the engines
+    from skitter.post import owner_of  # noqa: PLC0415  the same
+    from skitter.scope import Scope  # noqa: PLC0415  the same
+
+    judge = LinkJudge(settings, Scope(settings.scope))
+    for start in range(0, len(good), _SEED_BATCH):
+        owners: defaultdict[int, list[Link]] = defaultdict(list)
+        for seed in good[start : start + _SEED_BATCH]:
+            link, reason = judge.seed(seed)
+            if reason is None:
+                owners[owner_of(link.host, engines.shards)].append(link)
+            else:
+                print(
+                    f"skitter: seed {link.url} is not crawled: {reason.detail or reason.code}",
+                    file=sys.stderr,
+                )
+        await engines.claims.add_roots([link.url for links in owners.values() for link in links])
+        await engines.mail.send(owners)
+
+
+# ------------------------------------------------------------------------------------------------ status, wait
+
+
+async def _status(arguments: argparse.Namespace, settings: Settings) -> int:
+    from skitter.cluster.status import as_fields, as_lines, seen  # noqa: PLC0415  engines' libraries are large
+    from skitter.compose.engines import opened  # noqa: PLC0415  the same
+
+    async with opened(settings, "") as engines:
+        status = await seen(engines)
+    print(json.dumps(as_fields(status)) if arguments.json else "\n".join(as_lines(status)))
+    return Exit.DONE
+
+
+async def _wait(arguments: argparse.Namespace, settings: Settings) -> int:
+    from skitter.cluster.status import until_finished  # noqa: PLC0415  engines' libraries are large
+    from skitter.compose.engines import opened  # noqa: PLC0415  the same
+
+    patience = None if arguments.timeout == "none" else seconds(arguments.timeout)
+    async with opened(settings, "") as engines:
+        try:
+            async with asyncio.timeout(patience):
+                counts = await until_finished(engines)
+        except TimeoutError:
+            print("skitter: the crawl is not finished", file=sys.stderr)
+            return Exit.NO
+    print(f"finished: {counts.pages} pages, {counts.requests} requests, {counts.failed} failed")
+    return Exit.DONE

@@ -1,0 +1,128 @@
+"""`skitter work`: join a cluster, and work until told to leave."""
+
+import argparse
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from skitter.cli.options import add_settings, add_volume, resolve
+from skitter.cli.progress import REDRAW, Progress, Screen, screen
+from skitter.cli.usage import Exit, Parser
+from skitter.directory import CrawlDirectory
+from skitter.display import printable
+from skitter.events import Events
+
+if TYPE_CHECKING:
+    from skitter.compose.cluster import Worker
+
+
+def parser() -> Parser:
+    """The flags of `skitter work`."""
+    made = Parser(
+        "work",
+        "Join a cluster: take a share of its shards and work on them until interrupted. Workers may come and go at any time; "
+        "each has a directory of its own for what it writes before anything is settled. The first interrupt hands "
+        "every shard over and goes. Exit codes: 0 left as told, 2 wrong settings or an engine that cannot be used, 4 disk full "
+        "or directory unusable, 130 stopped at once.",
+        [
+            "skitter work --config cluster.toml",
+            "skitter work --config cluster.toml -o /data/worker-1",
+        ],
+    )
+    made.add_argument(
+        "--config", type=Path, required=True, metavar="FILE", help="settings file (TOML) with [cluster]"
+    )
+    made.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="directory of this worker (default: ./skitter-NAME)"
+    )
+    add_settings(made)
+    add_volume(made)
+    return made
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Join."""
+    settings = resolve(arguments, arguments.config)
+    directory = CrawlDirectory(arguments.output or Path(f"skitter-{settings.cluster.name}"))
+
+    from skitter.cli.running import log_to  # noqa: PLC0415  the engine is large; complaints come without it
+    from skitter.compose.cluster import joined  # noqa: PLC0415  the same
+    from skitter.log import SAID, say  # noqa: PLC0415  the same
+    from skitter.process import run as run_loop  # noqa: PLC0415  the same
+
+    shown = screen(sys.stderr, quiet=arguments.quiet)
+    log_to(shown, verbose=arguments.verbose, quiet=arguments.quiet)
+    events = Events()
+    events.subscribe(say, *SAID)
+
+    async def work() -> None:
+        async with joined(directory, settings, events) as worker:
+            shown.say(
+                f"{worker.member.name} has joined {settings.cluster.name}, in {printable(str(directory.path))}"
+            )
+            with _stoppable(worker, shown):
+                watching = asyncio.create_task(_watch(worker, shown))
+                try:
+                    await worker.run()
+                finally:
+                    watching.cancel()
+
+    try:
+        run_loop(work())
+    finally:
+        shown.end()
+    return Exit.DONE
+
+
+@contextmanager
+def _stoppable(worker: "Worker", shown: Screen) -> Iterator[None]:
+    """The first signal hands over, the second stops at once. Either way the state is safe."""
+    loop = asyncio.get_running_loop()
+    working = asyncio.current_task()
+    asked = False
+
+    def interrupt() -> None:
+        nonlocal asked
+        if asked and working is not None:
+            working.cancel()
+            return
+        asked = True
+        shown.say(
+            "leaving: requests in flight are finished, then every shard is handed over; interrupt again to stop at once"
+        )
+        worker.leave()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.remove_signal_handler(number)
+
+
+async def _watch(worker: "Worker", shown: Screen) -> None:
+    """Keep the screen current."""
+    from skitter.cli.running import Rate  # noqa: PLC0415  see `run`
+
+    began, rate, crew = time.monotonic(), Rate(), worker.member.crew
+    while True:
+        now, counts = time.monotonic(), crew.counts
+        progress = Progress(
+            counts=counts,
+            in_flight=crew.in_flight,
+            hosts_ready=None,
+            rate=rate.of(counts.requests, now),
+            elapsed=now - began,
+            max_pages=None,
+            max_time=None,
+            max_bytes=None,
+            urls=[],
+        )
+        shown.show(progress, now)
+        await asyncio.sleep(REDRAW)

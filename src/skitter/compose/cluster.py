@@ -1,0 +1,210 @@
+"""A worker of a cluster, wired: its shards come and go, everything else it has for as long as it lives.
+
+On its own disk it has what must be there before anything is settled: the archive segment that it writes, the request log, and
+word of the visit in hand. All the rest is on the engines.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from skitter.backends.hand import Hand
+from skitter.backends.memory import MemoryCache
+from skitter.backends.remote import RemoteFrontier
+from skitter.claims import Claim
+from skitter.clock import SystemClock
+from skitter.cluster.clock import EngineClock
+from skitter.cluster.member import Delivery, Inbox, Member, worker_name
+from skitter.compose import archive_of, fitted_to_machine, shared, stations
+from skitter.compose.engines import Engines, opened
+from skitter.compose.storing import Storage, storing
+from skitter.directory import CrawlDirectory
+from skitter.events import Event, Events, RootsAdded
+from skitter.log import RequestLog
+from skitter.model import Outcome, Settlement, Visit
+from skitter.ports import EngineAway, Fenced, Fetcher, Mark
+from skitter.settings import Settings
+from skitter.shard import Shard
+from skitter.visit import Shared
+
+
+class _Announcing(RemoteFrontier):
+    """What is settled is announced first: a crash in between announces it twice, which is harmless."""
+
+    engines: Engines
+
+    async def settle(self, settlements: Sequence[Settlement], mark: Mark, now: float) -> list[bool]:
+        """Close visits with all that came of them."""
+        await self.engines.announce(settlements)
+        return await super().settle(settlements, mark, now)
+
+
+class _Guarded:
+    """The way out to the network, open only while the shard is ours for certain."""
+
+    def __init__(self, fetcher: Fetcher, member: Member, shard: int) -> None:
+        self._fetcher, self._tenure, self._shard = fetcher, member.tenure, shard
+
+    async def fetch(self, visit: Visit, validators: Sequence[tuple[str, str]] = ()) -> Outcome:
+        await self._tenure.held(self._shard)
+        return await self._fetcher.fetch(visit, validators)
+
+    def statistics(self) -> dict[str, dict[str, float]]:
+        return self._fetcher.statistics()
+
+    async def close(self) -> None:
+        """It belongs to the worker."""
+
+
+@dataclass(frozen=True)
+class ClusterOutfit:
+    """`cluster.member.Outfit`."""
+
+    engines: Engines
+    directory: CrawlDirectory
+    events: Events
+    at: Shared
+    member: Member
+    storage: Storage
+    frontiers: dict[int, RemoteFrontier] = field(default_factory=dict)
+
+    @property
+    def inbox(self) -> Inbox:
+        """The mail."""
+        return self.engines.inbox
+
+    @asynccontextmanager
+    async def shard(self, claim: Claim) -> AsyncIterator[Shard]:
+        """A shard, open under its epoch; closed at the end, unless it was lost."""
+        number, settings = claim.shard, self.at.settings
+        log = RequestLog(self.directory.request_log(number))
+        events = self.events.branch()
+        events.subscribe(log, *log.KINDS)
+        # Whoever had the shard may have requests under way that were allowed while its lease ran.
+        grace = 0.0 if claim.lapsed is None else max(0.0, claim.lapsed + settings.fetch.deadline - claim.now)
+        frontier = _Announcing(
+            self.engines.store(number, claim.epoch),
+            settings,
+            shard=number,
+            shards=self.engines.shards,
+            mail=self.engines.mail,
+            grace=grace,
+            hand=Hand(self.directory.path / "state" / f"{number:02d}.hand"),
+        )
+        frontier.engines = self.engines
+        archive = self.storage.archive(archive_of(self.directory, number, self.at), number, claim.epoch)
+        fetcher = _Guarded(self.at.fetcher, self.member, number)
+        own = stations(self.at, frontier, archive, fetcher)
+        shard = Shard(own, events, self.directory, number, gather=settings.cluster.commit_interval)
+        try:
+            await shard.open()
+            self.frontiers[number] = frontier
+            yield shard
+        finally:
+            self.frontiers.pop(number, None)
+            with suppress(Fenced):  # then its store does not listen, and does not have to
+                await shard.close()
+            log.close()
+
+    def mail_taken(self, shard: Shard) -> dict[str, str]:
+        """How far a shard's mail is taken in."""
+        return dict(self.frontiers[shard.number].positions())
+
+    async def take_in(self, shard: Shard, delivery: Delivery) -> None:
+        """Add links and store their positions, in one write. Seeds among them are measured into the scope."""
+        shard.take_into_scope([link for link in delivery.links if link.seed])
+        frontier = self.frontiers[shard.number]
+        await frontier.take_in(delivery.links, delivery.positions, self.at.clock.now())
+
+
+class _Roots:
+    """What one worker takes into the scope, all the others take in with their next sign of life."""
+
+    def __init__(self, engines: Engines) -> None:
+        self._engines = engines
+        self._new: set[str] = set()
+        self._waiting = asyncio.Event()
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, RootsAdded):
+            self._new.update(event.roots)
+            self._waiting.set()
+
+    async def tell(self) -> None:
+        """Tell the engine, as often as it takes."""
+        while True:
+            await self._waiting.wait()
+            self._waiting.clear()
+            roots = sorted(self._new)
+            try:
+                await self._engines.claims.add_roots(roots)
+                self._new.difference_update(roots)
+            except EngineAway:
+                await asyncio.sleep(1)
+                self._waiting.set()
+
+
+@asynccontextmanager
+async def joined(directory: CrawlDirectory, settings: Settings, events: Events) -> AsyncIterator["Worker"]:
+    """A worker that has all it needs, in a directory of its own."""
+    name = worker_name()
+    async with opened(settings, name) as engines:
+        directory.prepare(state_elsewhere=True)
+        with directory.locked():
+            settings = fitted_to_machine(settings, events)
+            directory.write_settings(settings)
+            clock = EngineClock(SystemClock())
+            at = shared(directory, settings, clock, MemoryCache(settings.fetch.dns_cache, clock))
+            member = Member(name, engines.claims, clock, settings, events)
+            async with storing(directory, settings, clock, events) as storage:
+                outfit = ClusterOutfit(engines, directory, events, at, member, storage)
+                try:
+                    yield Worker(member, outfit, events)
+                finally:
+                    await at.fetcher.close()
+
+
+class Worker:
+    """A member at work, and what can be told of it."""
+
+    def __init__(self, member: Member, outfit: ClusterOutfit, events: Events) -> None:
+        self.member = member
+        self._outfit = outfit
+        self._events = events
+        member.says = self.about
+        member.widen = self._widen
+
+    async def run(self) -> None:
+        """Work until told to leave."""
+        roots = _Roots(self._outfit.engines)
+        self._events.subscribe(roots, RootsAdded)
+        telling = asyncio.create_task(roots.tell())
+        try:
+            await self.member.run(self._outfit)
+        finally:
+            telling.cancel()
+
+    def leave(self) -> None:
+        """Finish what is in flight, hand every shard over, and let `run` return."""
+        self.member.leave()
+
+    def about(self) -> dict[str, Any]:
+        """A few words for `cluster status`."""
+        crew = self.member.crew
+        counts = crew.counts
+        return {
+            "shards": len(crew.shards),
+            "in_flight": crew.in_flight,
+            "pages": counts.pages,
+            "requests": counts.requests,
+            "trips": self._outfit.engines.trips(),
+            "engines": self._outfit.storage.health(),
+        }
+
+    def _widen(self, roots: Sequence[str]) -> None:
+        scope = self._outfit.at.scope
+        for root in roots:
+            if not scope.has_root(root):
+                self._outfit.at.links.widen(root)

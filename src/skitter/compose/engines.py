@@ -1,0 +1,67 @@
+"""The engines of a cluster, opened and checked, each behind the same few words: claims, stores, mail, announcements.
+
+Whatever is wrong with an engine is told here, before any crawling: EngineError is one line with the setting and the fix.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Protocol
+
+from skitter.backends.remote.mail import Mail
+from skitter.backends.remote.store import Store
+from skitter.claims import Claims
+from skitter.cluster.member import Inbox
+from skitter.model import Settlement
+from skitter.settings import Settings, SettingsError
+
+
+class Engines(Protocol):
+    """What a worker, or somebody who looks on, has of a cluster's engines."""
+
+    shards: int
+    claims: Claims
+    mail: Mail
+    inbox: Inbox
+
+    def store(self, shard: int, epoch: int = 0) -> Store:
+        """One shard; to read from it, no epoch is needed."""
+        ...
+
+    async def announce(self, settlements: Sequence[Settlement]) -> None:
+        """Tell the rest of the world what is about to be settled; returns when that is safe."""
+        ...
+
+    async def unread(self) -> dict[int, int]:
+        """Messages in the mail that are not taken in, by shard."""
+        ...
+
+    def trips(self) -> dict[str, float]:
+        """Round trips so far, by engine."""
+        ...
+
+
+@asynccontextmanager
+async def opened(settings: Settings, worker: str) -> AsyncIterator[Engines]:
+    """The engines that the settings name."""
+    async with AsyncExitStack() as stack:
+        if settings.cluster.size == "full":
+            from skitter.compose.full import open_full  # noqa: PLC0415  its libraries are an extra
+
+            yield await open_full(settings, worker, stack)
+        else:
+            raise SettingsError(
+                "cluster.size is none: set it to redis or full, and say where the engines are"
+            )
+
+
+async def make(settings: Settings) -> list[str]:
+    """`cluster init`: schema, topics and what else must be there; what was made, in words. Safe to repeat."""
+    if not settings.crawl.shards:
+        raise SettingsError(
+            "crawl.shards must be set for a cluster, to a few times the workers it will ever have"
+        )
+    if settings.cluster.size == "full":
+        from skitter.compose.full import make_full  # noqa: PLC0415  its libraries are an extra
+
+        return await make_full(settings)
+    raise SettingsError("cluster.size is none: set it to redis or full, and say where the engines are")

@@ -1,0 +1,125 @@
+"""The full cluster: PostgreSQL is the truth, Kafka carries links and pages."""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from skitter import claims
+from skitter.backends.kafka import topics
+from skitter.backends.kafka.documents import CrawlError, Documents
+from skitter.backends.kafka.lag import waiting
+from skitter.backends.kafka.mail import Inbox as KafkaInbox
+from skitter.backends.kafka.mail import Mail
+from skitter.backends.kafka.sending import Sender
+from skitter.backends.postgres.claims import Claims
+from skitter.backends.postgres.migrate import migrate, open_pool
+from skitter.backends.postgres.pool import Pool
+from skitter.backends.postgres.store import PostgresStore
+from skitter.backends.remote import mail
+from skitter.backends.remote.patience import patiently
+from skitter.cluster.member import Delivery, Inbox
+from skitter.model import Settlement, State
+from skitter.settings import Settings
+from skitter.urls import registrable_domain
+
+
+class _Inbox:
+    """Kafka's inbox in the words of `cluster.member`."""
+
+    def __init__(self, inbox: KafkaInbox) -> None:
+        self._inbox = inbox
+
+    async def own(self, shard: int, positions: dict[str, str]) -> None:
+        await self._inbox.own(shard, positions)
+
+    async def disown(self, shard: int) -> None:
+        await self._inbox.disown(shard)
+
+    async def receive(self, limit: int) -> list[Delivery]:
+        return [
+            Delivery(found.shard, found.links, dict(found.positions))
+            for found in await self._inbox.receive(limit)
+        ]
+
+    async def stored(self, shard: int, positions: dict[str, str], now: float) -> None:
+        await self._inbox.stored(shard, positions, now)
+
+
+class FullEngines:
+    """`compose.engines.Engines` on PostgreSQL and Kafka."""
+
+    def __init__(self, settings: Settings, shards: int, pool: Pool, sender: Sender, worker: str) -> None:
+        self.shards = shards
+        self.claims: claims.Claims = Claims(pool, worker)
+        self.mail: mail.Mail = Mail(settings, sender)
+        self._kafka_inbox = KafkaInbox(settings, shards, sender)
+        self.inbox: Inbox = _Inbox(self._kafka_inbox)
+        self._settings = settings
+        self._pool = pool
+        self._sender = sender
+        self._documents = Documents(settings, sender)
+
+    def store(self, shard: int, epoch: int = 0) -> PostgresStore:
+        """One shard; to read from it, no epoch is needed."""
+        return PostgresStore(self._pool, shard, epoch)
+
+    async def announce(self, settlements: Sequence[Settlement]) -> None:
+        """Pages go to the index by Kafka, errors to whoever cares."""
+        pages = [settlement.page for settlement in settlements if settlement.page is not None]
+        errors = [error for settlement in settlements if (error := _error(settlement)) is not None]
+        if pages or errors:
+            await patiently(lambda: self._documents.send(pages, errors))
+
+    async def unread(self) -> dict[int, int]:
+        """Messages on the link topics that are not taken in, by shard."""
+        standing = {shard.shard: shard.mail for shard in await self.claims.standing()}
+        return {one.shard: one.messages for one in await waiting(self._settings.kafka, standing)}
+
+    def trips(self) -> dict[str, float]:
+        """Round trips so far, by engine."""
+        return {"postgres": self._pool.trips, "kafka": self._sender.trips}
+
+    async def close(self) -> None:
+        """Let go of all of them."""
+        await self._kafka_inbox.close()
+        await self._sender.close()
+
+
+def _error(settlement: Settlement) -> CrawlError | None:
+    verdict, link = settlement.verdict, settlement.visit.link
+    retry = verdict.state is State.QUEUED and verdict.due is not None and verdict.attempted
+    if verdict.reason is None or not (retry or verdict.state is State.FAILED):
+        return None
+    return CrawlError(
+        url=link.url,
+        key=link.key,
+        host=link.host,
+        domain=registrable_domain(link.host),
+        reason=verdict.reason,
+        status=settlement.status,
+        attempt=settlement.visit.attempt,
+        at=settlement.exchange.ended if settlement.exchange else settlement.visit.leased_at,
+        final=not retry,
+    )
+
+
+async def open_full(settings: Settings, worker: str, stack: AsyncExitStack) -> FullEngines:
+    """Connected, and checked: schema, topics, versions."""
+    pool = await open_pool(settings, settings.crawl.shards or None)
+    stack.push_async_callback(pool.close)
+    shards = len(await Claims(pool, worker).standing())
+    await topics.check(settings.kafka, shards)
+    sender = Sender(settings.kafka)
+    engines = FullEngines(settings, shards, pool, sender, worker)
+    stack.push_async_callback(engines.close)
+    return engines
+
+
+async def make_full(settings: Settings) -> list[str]:
+    """Schema and topics."""
+    made = [
+        f"PostgreSQL: migration {number} applied" for number in await migrate(settings, settings.crawl.shards)
+    ]
+    made += [
+        f"Kafka: topic {name} made" for name in await topics.create(settings.kafka, settings.crawl.shards)
+    ]
+    return made
