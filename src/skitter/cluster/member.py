@@ -222,7 +222,10 @@ class Member:
     async def _take_in_mail(self, inbox: Inbox, outfit: Outfit) -> None:
         while True:
             try:
-                for delivery in await inbox.receive(_MAIL):
+                received = await inbox.receive(_MAIL) if self.crew.shards else []
+                if not received:
+                    await asyncio.sleep(_SOON)
+                for delivery in received:
                     shard = self.crew.shards.get(delivery.shard)
                     if shard is not None:
                         await self._deliver(shard, delivery, inbox, outfit)
