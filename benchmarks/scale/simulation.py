@@ -42,7 +42,7 @@ from skitter.ports import Mark, Packed
 from skitter.scope import Scope
 from skitter.settings import Settings
 from skitter.settings.file import load
-from skitter.visit import Finished, Stations, make
+from skitter.visit import Finished, Stations, make, opened
 
 T = TypeVar("T")
 START = 1e9  # when the model's week begins
@@ -335,7 +335,7 @@ class Simulation:
         try:
             wait = coroutine.send(None)
         except StopIteration as end:
-            self._finished.append((end.value, self._links.targets))
+            self._finished.append((opened(end.value, self._at), self._links.targets))
             return
         self._begun += 1
         heapq.heappush(self._flying, (self._clock.time + wait, self._begun, visit, coroutine))

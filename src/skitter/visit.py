@@ -122,7 +122,7 @@ def _postponed(visit: Visit, until: float) -> Finished:
 # ------------------------------------------------------------------------------------------------ a page
 
 
-def _opened(finished: Finished, at: Stations) -> Finished:
+def opened(finished: Finished, at: Stations) -> Finished:
     """Parse the answer, if there is one to be read, and judge its links."""
     fetched, settlement = finished.unread, finished.settlement
     if fetched is None:
@@ -214,14 +214,14 @@ async def complete(group: Sequence[Finished], at: Stations) -> tuple[list[Settle
 
 async def _all_opened(group: Sequence[Finished], at: Stations) -> list[Finished]:
     """Every answer read. Large ones take long: then the loop gets a turn in between, and the parent hears from us."""
-    opened = []
+    read = []
     had_a_turn = at.clock.monotonic()
     for finished in group:
-        opened.append(_opened(finished, at))
+        read.append(opened(finished, at))
         if at.clock.monotonic() > had_a_turn + _LONG:
             await asyncio.sleep(0)
             had_a_turn = at.clock.monotonic()
-    return opened
+    return read
 
 
 async def _compared(page: Page, simhash: int | None, at: Stations) -> tuple[Page, Twin | None]:
