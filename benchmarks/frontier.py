@@ -160,13 +160,15 @@ class Meter:
         self._began, self._own = time.process_time(), 0.0
 
     def _wait_for_background(self) -> None:
-        names = (
-            "num-running-compactions",
-            "num-running-flushes",
-            "compaction-pending",
-            "mem-table-flush-pending",
-        )
-        while any(one.property_int_value(f"rocksdb.{name}") for one in self._families for name in names):
+        """Nothing runs, for so long that nothing will: a compaction may stay pending that RocksDB does not think worth it."""
+        quiet = 0
+        while quiet < 50:
+            busy = any(
+                one.property_int_value(f"rocksdb.{name}")
+                for one in self._families
+                for name in ("num-running-compactions", "num-running-flushes", "mem-table-flush-pending")
+            )
+            quiet = 0 if busy else quiet + 1
             time.sleep(0.01)
 
     def own(self, work: Callable[[], Any]) -> Any:
@@ -314,8 +316,10 @@ def main(arguments: argparse.Namespace) -> None:
         print(
             f"CPython {platform.python_version()}, {os.cpu_count()} cores; CPU µs each; hosts: {arguments.shape}"
         )
-        results = [measure(urls, arguments.shape, arguments.directory) for urls in arguments.urls]
-        print(table(results))
+        results = []
+        for urls in arguments.urls:
+            results.append(measure(urls, arguments.shape, arguments.directory))
+            print(table(results), flush=True)
         if arguments.json:
             arguments.json.write_text(json.dumps(results, indent=1) + "\n")
 
