@@ -9,7 +9,7 @@ from pathlib import Path
 
 import obstore
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skitter.backends import rules
@@ -593,6 +593,7 @@ def test_files_that_the_register_does_not_know_are_left_alone(tmp_path):
     on_virtual_time(use)
 
 
+@settings(deadline=None)  # it has threads and files, and takes as long as they do
 @given(
     st.lists(
         st.sampled_from(["append", "commit", "commit", "crash", "move", "move", "age", "away", "back"]),
