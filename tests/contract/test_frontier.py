@@ -8,10 +8,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from skitter.model import State, Verdict
 from skitter.ports import Frontier
 from skitter.testing.contracts.frontier import FrontierContract
 from skitter.testing.contracts.frontier_model import FrontierModel
-from tests.contract.grounds import MemoryGround, RemoteGround, RocksGround
+from skitter.testing.contracts.owner import START, Owner, asynchronous, link
+from tests.contract.grounds import MemoryGround, RemoteGround, RocksGround, small_settings, with_ahead
+
+A, B, C = "https://a.example/", "https://b.example/", "https://c.example/"
 
 
 class TestMemoryFrontier(FrontierContract):
@@ -34,6 +38,52 @@ class TestRemoteFrontier(FrontierContract):
     @pytest.fixture
     def ground(self, tmp_path: Path) -> RemoteGround:
         return RemoteGround(tmp_path / "hand")
+
+
+class TestRemoteFrontierAhead(FrontierContract):
+    """Visits are taken out a second before their time, and still all is kept but for the two cases below."""
+
+    @pytest.fixture
+    def ground(self, tmp_path: Path) -> RemoteGround:
+        return RemoteGround(tmp_path / "hand", with_ahead(small_settings(), 1.0))
+
+    @asynchronous
+    async def test_a_host_is_left_alone_until_its_verdict_says_so(self, ground: RemoteGround) -> None:
+        """It is looked at before its time, so that its visit is at hand, and not handed out."""
+        owner = await Owner.of(ground)
+        await owner.add(A + "1", A + "2")
+        await owner.settle(await owner.lease_page(), Verdict(state=State.CRAWLED, host_free=owner.now + 10))
+        assert await owner.frontier.next_due(owner.now) == owner.now + 9
+        for step in (9.0, 0.5, 0.49):
+            owner.now += step
+            assert await owner.lease() == []
+        assert await owner.frontier.next_due(owner.now) == START + 10
+        owner.now += 0.01
+        assert [visit.link.url for visit in await owner.lease()] == [A + "2"]
+
+    @asynchronous
+    async def test_a_suspect_waits_until_nothing_is_in_flight_then_goes_alone(
+        self, ground: RemoteGround
+    ) -> None:
+        """What was taken out ahead of it, and not handed out, waits until it is settled."""
+        owner = await Owner.of(ground)
+        await owner.add(B)
+        await owner.crawl()
+        await owner.add(link(A + "1", score=-9.0))
+        owner.frontier.in_hand(await owner.lease_page())
+        owner = await owner.killed()
+        await owner.add(B + "1")
+        innocent = await owner.lease_page()
+        await owner.add(C)
+        owner.now += 1
+        assert await owner.lease() == []
+        assert await owner.frontier.next_due(owner.now) is None
+        await owner.store(innocent)
+        (suspect,) = await owner.lease()
+        assert (suspect.link.url, suspect.alone) == (A + "1", True)
+        assert await owner.lease() == []
+        await owner.store(suspect)
+        assert (await owner.lease_page()).link.url == C
 
 
 class RocksModel(FrontierModel):

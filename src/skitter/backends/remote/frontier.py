@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Protocol, TypeVar
 
 from skitter.backends import rules
-from skitter.backends.remote import adding, leasing, recovery, settling
+from skitter.backends.remote import adding, ahead, leasing, recovery, settling
 from skitter.backends.remote.held import IDLE
 from skitter.backends.remote.loading import take_in
 from skitter.backends.remote.mail import Mail, Positions
@@ -28,7 +28,7 @@ T = TypeVar("T")
 _LINKS_AT_ONCE = 2_000  # links that are added in one write
 _PAGES_AT_ONCE = 500
 _LEAST_AHEAD, _MOST_AHEAD = 64, 4_096  # visits that are taken out ahead
-_WORTH_A_TRIP = 8  # free hosts that nobody has taken out anything of
+_FEW = 8  # hosts with visits in flight, or free hosts that nothing was taken out of yet
 
 
 class Hand(Protocol):
@@ -214,21 +214,21 @@ class RemoteFrontier(RemoteReader):
                 await self._until_known(lambda: leasing.lease(shard, limit, now, visits))
                 await self._commit_changes(shard, now)
                 return visits
-            visits = leasing.hand_out_reserved(shard, limit, now)
+            visits = ahead.hand_out_reserved(shard, limit, now)
             if len(visits) < limit and self._worth_a_trip(shard, limit, now):
                 target = min(max(limit, 2 * self._handed, _LEAST_AHEAD), _MOST_AHEAD)
-                await self._until_known(lambda: leasing.take_ahead(shard, target, now))
+                await self._until_known(lambda: ahead.take_ahead(shard, target, now))
                 await self._commit_changes(shard, now)
                 self._refill_at, self._handed = now + shard.ahead / 2, 0
-                visits += leasing.hand_out_reserved(shard, limit - len(visits), now)
+                visits += ahead.hand_out_reserved(shard, limit - len(visits), now)
             self._handed += len(visits)
             return visits
 
     def _worth_a_trip(self, shard: Shard, limit: int, now: float) -> bool:
-        """Whether visits are taken out ahead now: it is time, or nothing is in flight, or there is much to be taken."""
-        if now >= self._refill_at or not shard.flights:
+        """Whether visits are taken out ahead now: it is time, or little is in flight, or there is much to be taken."""
+        if now >= self._refill_at or len(shard.flights) < _FEW:
             return True
-        return shard.agenda.ready_count >= max(_WORTH_A_TRIP, limit // 4)
+        return shard.agenda.ready_count >= max(_FEW, limit // 4)
 
     async def _commit_changes(self, shard: Shard, now: float) -> None:
         if shard.has_changes:
@@ -251,7 +251,7 @@ class RemoteFrontier(RemoteReader):
     async def next_due(self, now: float) -> float | None:
         """The earliest host clock or retry."""
         async with self._verb() as shard:
-            refill_at = self._refill_at if shard.flights else 0.0
+            refill_at = self._refill_at if len(shard.flights) >= _FEW else 0.0
             due = await self._until_known(lambda: leasing.next_due(shard, now, refill_at))
             await self._commit_changes(shard, now)
             return due

@@ -4,7 +4,7 @@ Each function goes as far as memory does. Where something has to be asked of the
 changed nothing that it would change again, and is called once more with the answer in memory.
 """
 
-from math import ceil
+from math import ceil, inf
 
 from skitter import urls
 from skitter.backends import rules
@@ -19,7 +19,7 @@ from skitter.model import Purpose, Visit
 # Hosts and URLs that become due are moved when visits are leased. After a long stop there may be very many; what is left
 # over is moved with the next lease, and `next_due` says that it is time.
 _MOVED_AT_ONCE = 1_000
-_AT_ONCE = 64  # visits of one host that are taken out together, at most
+AT_ONCE = 64  # visits of one host that are taken out together, at most
 _LOOK_AHEAD = 256  # hosts of each level whose links are asked for together
 _TRUSTED = Suspicion()
 
@@ -35,12 +35,12 @@ def lease(shard: Shard, limit: int, now: float, visits: list[Visit]) -> Wanted |
         wanted = lacking(shard)
         if wanted is not None:
             return wanted
-        chosen = _chosen(shard)
+        chosen = chosen_host(shard)
         if chosen is None:
             return None
-        taken = take(shard, chosen[0], now, now)
+        taken = take(shard, chosen[0], now)
         if isinstance(taken, Wanted):
-            return _look_ahead(shard, limit - len(visits), taken)
+            return look_ahead(shard, limit - len(visits), taken)
         if taken is None:
             return None
         shard.agenda.turn = chosen[1]
@@ -105,7 +105,7 @@ def _free_hosts(shard: Shard, now: float) -> Wanted | None:
     return lacking(shard)
 
 
-def _chosen(shard: Shard) -> tuple[str, int] | None:
+def chosen_host(shard: Shard) -> tuple[str, int] | None:
     """The host that is next, and the turn of the levels after it."""
     if shard.drain and not _is_draining(shard):
         shard.drain = ""
@@ -120,8 +120,8 @@ def _is_draining(shard: Shard) -> bool:
     return host is not None and is_ready(host.place)
 
 
-def take(shard: Shard, name: str, now: float, until: float) -> Lease | Wanted | None:
-    """Take out the next visit of a host: its link by level and score, its robots.txt first, which must hold until then.
+def take(shard: Shard, name: str, now: float) -> Lease | Wanted | None:
+    """Take out the next visit of a host: its link by level and score, its robots.txt first, as of when the host is free.
 
     None when it is suspected of killing the process, and has to wait until nothing else is in flight.
     """
@@ -137,10 +137,10 @@ def take(shard: Shard, name: str, now: float, until: float) -> Lease | Wanted | 
     if head is None:
         raise AssertionError(f"the queue of {name} has lost its head")
     row: UrlRow | None = head[1]
-    link, known = link_of(head[1]), _rules(shard, head[1])
+    link, known = link_of(head[1]), rules_of(shard, head[1])
     if known is None:
         return Wanted(robots=[head[1].origin or urls.origin(link.url)])
-    if link.purpose is Purpose.PAGE and known.expires <= until:
+    if link.purpose is Purpose.PAGE and known.expires <= max(now, host.ready_at()):
         link, row = rules.robots_link(urls.origin(link.url), name), None
     id16 = shard.names.id_of(link)
     suspicion = shard.suspects.get(id16, _TRUSTED)
@@ -156,12 +156,13 @@ def take(shard: Shard, name: str, now: float, until: float) -> Lease | Wanted | 
         host.turn = turn
         host.hops -= bool(row.origin)
         shard.counts.queued -= 1
-    taken = Lease(_visit(shard, host, Visit(link, attempt, now, alone), now), row, known.expires)
+    holds = known.expires if link.purpose is Purpose.PAGE else inf
+    taken = Lease(_visit(shard, host, Visit(link, attempt, now, alone), now), row, holds)
     shard.begin(id16, taken)
     return taken
 
 
-def _rules(shard: Shard, row: UrlRow) -> Rules | None:
+def rules_of(shard: Shard, row: UrlRow) -> Rules | None:
     """What is known of the rules that a link is under, or that it will bring; None when they are not in memory."""
     return shard.rules.get(row.origin or urls.origin(row.url))
 
@@ -192,9 +193,9 @@ def hand_out(shard: Shard, taken: Lease, now: float) -> Visit:
     return taken.visit
 
 
-def _look_ahead(shard: Shard, count: int, wanted: Wanted) -> Wanted:
+def look_ahead(shard: Shard, count: int, wanted: Wanted) -> Wanted:
     """What the hosts that are soon next will need, asked for together with what this one does."""
-    each = 1 + (0 if not shard.ahead else _depth(shard, shard.delay))
+    each = 1 + (0 if not shard.ahead else depth_of(shard, shard.delay))
     for name in shard.agenda.ready(min(count, _LOOK_AHEAD)):
         host = shard.hosts.get(name)
         if name not in shard.hosts:
@@ -207,141 +208,18 @@ def _look_ahead(shard: Shard, count: int, wanted: Wanted) -> Wanted:
         first = shard.queue(host, level).first()
         if first is None:
             wanted.robots += [f"https://{name}", f"http://{name}"]
-        elif _rules(shard, first[1]) is None:
+        elif rules_of(shard, first[1]) is None:
             wanted.robots.append(first[1].origin or urls.origin(first[1].url))
     wanted.heads = list(dict.fromkeys(wanted.heads))
     wanted.robots = [origin for origin in dict.fromkeys(wanted.robots) if origin not in shard.rules]
     return wanted
 
 
-# ------------------------------------------------------------------------------------------------ ahead
-
-
-def take_ahead(shard: Shard, target: int, now: float) -> Wanted | None:
-    """Take out visits of hosts that are free, then of those that are free soon, until so many wait to be handed out."""
-    _put_back_what_lost_its_rules(shard, now)
-    wanted = prepare(shard, now)
-    if wanted is not None:
-        return wanted
-    until = now + shard.ahead
-    while shard.reserve.size < target and not shard.alone:
-        wanted = lacking(shard)
-        if wanted is not None:
-            return wanted
-        chosen = _chosen(shard)
-        if chosen is None:
-            break
-        wanted = _reserve(shard, chosen[0], now, until)
-        if wanted is not None:
-            return _look_ahead(shard, target - shard.reserve.size, wanted)
-        if shard.drain:
-            return None
-        shard.agenda.turn = chosen[1]
-    if shard.alone or shard.drain:
-        return None
-    return _take_later(shard, target, now, until)
-
-
-def _take_later(shard: Shard, target: int, now: float, until: float) -> Wanted | None:
-    soon = shard.agenda.later(until, max(0, target - shard.reserve.size))
-    wanted = Wanted()
-    for _, name in soon:
-        if name not in shard.hosts:
-            wanted.hosts.append(name)
-        elif (host := shard.hosts[name]) is not None:
-            level, _ = drawn(host)
-            need_heads(
-                shard,
-                host,
-                level,
-                min(1 + _depth(shard, host.delay or shard.delay), host.levels[level]),
-                wanted,
-            )
-            first = shard.queue(host, level).first()
-            if first is not None and _rules(shard, first[1]) is None:
-                wanted.robots.append(first[1].origin or urls.origin(first[1].url))
-    if wanted:
-        return wanted
-    for _, name in soon:
-        if not _is_suspect(shard, name):
-            wanted_more = _reserve(shard, name, now, until)
-            if wanted_more is not None:
-                return wanted_more
-    return None
-
-
-def _is_suspect(shard: Shard, name: str) -> bool:
-    """A host whose next visit may have to be made alone waits until it is free."""
-    if not shard.suspects:
-        return False
-    host = shard.host(name)
-    first = shard.queue(host, drawn(host)[0]).first()
-    if first is None:
-        return False
-    robots = rules.robots_link(urls.origin(first[1].url), name)
-    return any(id16 in shard.suspects for id16 in (first[1].id, shard.names.id_of(robots)))
-
-
-def _reserve(shard: Shard, name: str, now: float, until: float) -> Wanted | None:
-    """Take out the next visits of a host, several when it is free again at once."""
-    depth = 1
-    for number in range(_AT_ONCE + shard.per_host):
-        if number >= depth:
-            break
-        taken = take(shard, name, now, until)
-        if taken is None:
-            break
-        if isinstance(taken, Wanted):
-            if number:  # what has been taken out is enough for now
-                break
-            return taken
-        host = shard.host(name)
-        shard.reserve.put(name, shard.names.id_of(taken.visit.link), host.ready_at())
-        depth = 1 if _is_last(shard, host, taken) else _depth(shard, host.delay or shard.delay)
-    shard.place(shard.host(name), now)
-    return None
-
-
-def _is_last(shard: Shard, host: HostRow, taken: Lease) -> bool:
-    """Whether nothing of a host may be taken out behind this visit."""
-    if taken.visit.link.purpose is Purpose.ROBOTS or taken.visit.alone:
-        return True
-    return not any(host.levels) or host.hops > 0 or _is_suspect(shard, host.name)
-
-
-def _depth(shard: Shard, delay: float) -> int:
+def depth_of(shard: Shard, delay: float) -> int:
     """How many visits of a host fit into the time that is looked ahead."""
     if delay >= shard.ahead:
         return shard.per_host
-    return shard.per_host - 1 + min(_AT_ONCE, ceil(shard.ahead / max(delay, shard.ahead / _AT_ONCE)))
-
-
-def _put_back_what_lost_its_rules(shard: Shard, now: float) -> None:
-    for name in list(shard.reserve.hosts):
-        if any(shard.leases[id16].until <= now for id16 in shard.reserve.hosts[name]):
-            shard.put_back(name)
-
-
-def hand_out_reserved(shard: Shard, limit: int, now: float) -> list[Visit]:
-    """Visits that were taken out before and may be made now. Nothing has to be written for them."""
-    visits: list[Visit] = []
-    if shard.drain and not shard.alone:
-        return visits
-    while len(visits) < limit and (name := shard.reserve.next(now)) is not None:
-        host, id16 = shard.host(name), shard.reserve.hosts[name][0]
-        taken = shard.leases[id16]
-        page = taken.visit.link.purpose is Purpose.PAGE
-        ready_at = max(host.free_at, host.held) if page else host.free_at
-        if not shard.has_room(name):
-            continue  # `end` will look at it again
-        if ready_at > now or (page and taken.until <= now) or (shard.alone and shard.alone != id16):
-            shard.reserve.look_at(name, max(ready_at, now + shard.ahead / 2))
-            continue
-        shard.reserve.remove(name, id16)
-        visits.append(hand_out(shard, taken, now))
-        if shard.has_room(name):
-            shard.reserve.look_at(name, max(now, host.free_at))
-    return visits
+    return shard.per_host - 1 + min(AT_ONCE, ceil(shard.ahead / max(delay, shard.ahead / AT_ONCE)))
 
 
 # ------------------------------------------------------------------------------------------------ when

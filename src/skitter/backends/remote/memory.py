@@ -15,14 +15,12 @@ from skitter.backends.remote.rows import (
     QUEUE,
     Batch,
     Found,
-    Heads,
     HostRow,
     Meta,
     Opening,
     PageRow,
     Span,
     Suspicion,
-    Times,
     UrlRow,
     Wanted,
     standing,
@@ -81,43 +79,44 @@ class MemoryRowStore:
             hosts={name: _host(rows.hosts[name]) for name in wanted.hosts if name in rows.hosts},
             robots={name: _robots(rows.robots[name]) for name in wanted.robots if name in rows.robots},
             pages={id16: _page(rows.pages[id16]) for id16 in wanted.pages if id16 in rows.pages},
-            heads=[self._heads(ask) for ask in wanted.heads],
             agenda=[self._agenda(ask) for ask in wanted.agenda],
-            times=[self._times(ask) for ask in wanted.times],
-            parked={name: self._parked(name) for name in wanted.parked},
         )
+        if wanted.heads or wanted.times or wanted.parked:
+            self._find_lists(wanted, found)
         if wanted.digests or wanted.simhashes or wanted.domains:
             self._find_twins(wanted, found)
         self._counts["reads"] += 1
         self._counts["rows_read"] += sum(len(getattr(found, name)) for name in found.__struct_fields__)
         return found
 
-    def _heads(self, ask: Heads) -> list[UrlRow]:
-        waiting = [
-            (spot.order, spot.seq, row)
-            for row in map(_url, self.rows.urls.values())
-            if (spot := standing(row)) and spot[:3] == (QUEUE, ask.host, ask.level)
-        ]
-        behind = [item for item in waiting if ask.after is None or item[:2] > ask.after]
-        return [row for _, _, row in sorted(behind, key=lambda item: item[:2])[: ask.limit]]
+    def _standing(self) -> dict[tuple[str, str, int], list[tuple[float, int, bytes, UrlRow]]]:
+        """Every list, in order, by what tells it apart."""
+        lists: dict[tuple[str, str, int], list[tuple[float, int, bytes, UrlRow]]] = {}
+        for row in map(_url, self.rows.urls.values()):
+            spot = standing(row)
+            if spot is not None:
+                lists.setdefault(spot[:3], []).append((spot.order, spot.seq, row.id, row))
+        for some in lists.values():
+            some.sort(key=lambda item: item[:3])
+        return lists
+
+    def _find_lists(self, wanted: Wanted, found: Found) -> None:
+        lists = self._standing()
+        for ask in wanted.heads:
+            queue = lists.get((QUEUE, ask.host, ask.level), [])
+            behind = [row for order, seq, _, row in queue if ask.after is None or (order, seq) > ask.after]
+            found.heads.append(behind[: ask.limit])
+        for times in wanted.times:
+            waiting = lists.get((times.kind, "", 0), [])
+            later = [row for due, _, id16, row in waiting if times.after is None or (due, id16) > times.after]
+            found.times.append(later[: times.limit])
+        for host in wanted.parked:
+            found.parked[host] = [row for _, _, _, row in lists.get((PARKED, host, 0), [])]
 
     def _agenda(self, ask: Span) -> list[HostRow]:
         hosts = [host for host in map(_host, self.rows.hosts.values()) if host.place]
         inside = [host for host in hosts if ask.after < host.place < ask.before]
         return sorted(inside, key=lambda host: host.place)[: ask.limit]
-
-    def _times(self, ask: Times) -> list[UrlRow]:
-        waiting = [
-            ((spot.order, row.id), row)
-            for row in map(_url, self.rows.urls.values())
-            if (spot := standing(row)) and spot.kind == ask.kind
-        ]
-        behind = [item for item in waiting if ask.after is None or item[0] > ask.after]
-        return [row for _, row in sorted(behind, key=lambda item: item[0])[: ask.limit]]
-
-    def _parked(self, host: str) -> list[UrlRow]:
-        rows = map(_url, self.rows.urls.values())
-        return [row for row in rows if (spot := standing(row)) and spot[:2] == (PARKED, host)]
 
     def _find_twins(self, wanted: Wanted, found: Found) -> None:
         pages = [_page(packed) for packed in self.rows.pages.values()]
