@@ -10,6 +10,7 @@ from skitter.backends.kafka.documents import CrawlError, DocumentReader, Documen
 from skitter.backends.kafka.letters import label
 from skitter.backends.kafka.sending import Outgoing, Sender
 from skitter.model import Page, Place, Reason
+from skitter.ports import Entry
 from skitter.settings import Settings
 from skitter.settings.units import Bytes
 from tests.cluster.kafka import SHARDS, altered, everything, settings_for
@@ -42,7 +43,7 @@ async def read_all(reader: DocumentReader, count: int) -> list[Page]:
     """Until so many pages are there; joining a group takes a few looks."""
     pages: list[Page] = []
     for _ in range(60):
-        pages += await reader.batch(100, wait=0.5)
+        pages += [entry.page for entry in await reader.batch(100, wait=0.5)]
         if len(pages) >= count:
             return pages
     raise AssertionError(f"{len(pages)} of {count} pages came")
@@ -63,12 +64,12 @@ def scenario(settings: Settings, play) -> None:
 def test_pages_arrive_whole_and_what_is_done_does_not_come_again(settings):
     async def play(sender, documents):
         pages = [page(number) for number in range(250)]
-        await documents.send(pages[:200])
+        await documents.send(map(Entry, pages[:200]))
         reader = DocumentReader(settings, sender)
         assert sorted(await read_all(reader, 200), key=lambda one: one.fetched_at) == pages[:200]
         assert await reader.done()
         await reader.close()
-        await documents.send(pages[200:])
+        await documents.send(map(Entry, pages[200:]))
         second = DocumentReader(settings, sender)
         assert sorted(await read_all(second, 50), key=lambda one: one.fetched_at) == pages[200:]
         await second.close()
@@ -78,7 +79,7 @@ def test_pages_arrive_whole_and_what_is_done_does_not_come_again(settings):
 
 def test_what_is_not_done_comes_again(settings):
     async def play(sender, documents):
-        await documents.send([page(number) for number in range(50)])
+        await documents.send([Entry(page(number)) for number in range(50)])
         reader = DocumentReader(settings, sender)
         first = await read_all(reader, 50)
         await reader.close()  # it died before the index had them
@@ -96,7 +97,7 @@ def test_text_is_cut_at_the_setting_and_what_is_far_too_large_is_sent_bare(setti
         long = page(1, text="ä" * 5000)
         heavy = page(2, headers=[("x", "y" * 4 * 2**20)], title="t" * 100)
         heavier = page(3, title="t" * 4 * 2**20)
-        await documents.send([long, heavy, heavier])
+        await documents.send(map(Entry, [long, heavy, heavier]))
         reader = DocumentReader(small, sender)
         got = {one.fetched_at: one for one in await read_all(reader, 3)}
         await reader.close()
@@ -117,7 +118,7 @@ def test_versions_of_a_page_keep_their_order_and_errors_are_keyed_by_domain(sett
             domain="b.example",
             reason=Reason("dns", "no"),
         )
-        await documents.send(versions, [error])
+        await documents.send(map(Entry, versions), [error])
         reader = DocumentReader(settings, sender)
         assert [one.fetched_at for one in await read_all(reader, 20)] == [float(time) for time in range(20)]
         await reader.close()
@@ -134,7 +135,7 @@ def test_a_poisoned_message_is_set_aside_and_the_rest_is_read(settings):
         await sender.send(
             [Outgoing(settings.kafka.documents, b"\xc1", headers=label(settings.cluster.name, "page"))]
         )
-        await documents.send([page(1)])
+        await documents.send([Entry(page(1))])
         reader = DocumentReader(settings, sender)
         assert await read_all(reader, 1) == [page(1)]
         while not everything(settings, settings.kafka.dead_letters, 1):
@@ -152,12 +153,12 @@ def test_two_readers_share_the_pages_and_together_read_all(settings):
 
         async def work(reader):
             for _ in range(40):
-                seen.update(one.url for one in await reader.batch(50, wait=0.3))
+                seen.update(one.page.url for one in await reader.batch(50, wait=0.3))
                 await reader.done()
                 if len(seen) == 300:
                     return
 
-        await documents.send([page(number) for number in range(300)])
+        await documents.send([Entry(page(number)) for number in range(300)])
         await asyncio.gather(*map(work, readers))
         assert len(seen) == 300
         for reader in readers:

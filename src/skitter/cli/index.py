@@ -1,12 +1,13 @@
-"""`skitter index`: put the pages of a crawl directory into OpenSearch or Elasticsearch."""
+"""`skitter index`: put pages into OpenSearch or Elasticsearch, of a crawl directory or as a cluster stores them."""
 
 import argparse
+import asyncio
 import os
 from functools import partial
 from pathlib import Path
 
-from skitter.cli.reading import add_directory, ask
-from skitter.cli.usage import Exit, Parser
+from skitter.cli.reading import ask
+from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.display import counted
 from skitter.export.source import Source
 from skitter.ports import EngineError, StateError
@@ -17,12 +18,18 @@ def parser() -> Parser:
     """The flags of `skitter index`."""
     made = Parser(
         "index",
-        "Put the pages of a crawl into the index that [search] names in the settings; template and index are made if they "
-        "are missing. Only what is new or was fetched again is sent, so it may be interrupted and repeated. Works while the "
-        "crawl runs. Exit code 1 if a page could not be indexed.",
-        ["skitter index skitter-example.org --config cluster.toml"],
+        "Put pages into the index that [search] names in the settings; template and index are made if they are missing. With "
+        "a directory: what its crawl has and the index lacks; it may be interrupted and repeated, also while the crawl runs. "
+        "Without: what the workers of a cluster store, from Kafka, until interrupted; several may run side by side, and one "
+        "that was away goes on where it was. Exit code 1 if a page could not be indexed.",
+        [
+            "skitter index skitter-example.org --config cluster.toml",
+            "skitter index --config cluster.toml",
+            "skitter index --config cluster.toml --once",
+        ],
     )
-    add_directory(made)
+    made.add_argument("directory", type=Path, nargs="?", metavar="DIR", help="the crawl directory")
+    made.add_argument("--once", action="store_true", help="without DIR: end when no more pages come")
     made.add_argument(
         "--config",
         type=Path,
@@ -35,7 +42,25 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Send what the index lacks."""
+    if arguments.directory is None:
+        return _follow(arguments)
+    if arguments.once:
+        raise UsageError("--once is for pages from a cluster; a directory is always read once")
     return ask(arguments.directory, partial(_index, arguments))
+
+
+def _follow(arguments: argparse.Namespace) -> Exit:
+    if arguments.config is None:
+        raise UsageError("name a crawl directory, or the settings of a cluster with --config")
+    settings = load(arguments.config, os.environ, {})
+    if settings.cluster.size != "full":
+        raise UsageError(
+            f"{arguments.config}: cluster.size is {settings.cluster.size}, and only a full cluster has its pages in Kafka; "
+            "name a crawl directory"
+        )
+    from skitter.cli.indexing import follow  # noqa: PLC0415  engines' libraries are large
+
+    return asyncio.run(follow(settings, once=arguments.once, quiet=arguments.quiet))
 
 
 async def _index(arguments: argparse.Namespace, source: Source) -> Exit:

@@ -1,15 +1,21 @@
 """Filling an index from a crawl directory, and what is said meanwhile: what `search` and `index` share."""
 
+import asyncio
+import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from skitter.cli.progress import LINES_EVERY
+from skitter.cli.usage import Exit
 from skitter.display import counted, printable
 from skitter.export.source import Source
 from skitter.ports import Rejected, SearchIndex
 from skitter.searching.feed import Fed, feed
 from skitter.searching.stored import changed
+from skitter.settings import Settings
 
 SHOWN_REMARKS = 10
 _FILLED = "filled"  # the note that says of which moment of the crawl the index knows everything
@@ -53,6 +59,48 @@ async def fill(source: Source, index: SearchIndex, *, quiet: bool) -> tuple[Fed,
         await index.refresh()
     said.end(fed)
     return fed, said.remarks
+
+
+async def follow(settings: Settings, *, once: bool, quiet: bool) -> Exit:
+    """Index what a cluster stores, as it comes, until interrupted or, with `once`, until no more comes."""
+    from skitter.compose import shared_index  # noqa: PLC0415  parsers are not needed for `index --help`
+    from skitter.compose.full import DocumentSource  # noqa: PLC0415  engines' libraries are an extra
+
+    index, said = shared_index(settings), _Said(quiet=quiet)
+    try:
+        await index.open()
+        source = DocumentSource(settings)
+        try:
+            with _interruptible():
+                fed = await feed(
+                    source.batches(until_none_are_left=once),
+                    index,
+                    poison=lambda rejected: said.remark(_rejection(rejected)),
+                    progress=said.progress,
+                    retries=sys.maxsize,  # what waits, waits in Kafka
+                )
+            await index.refresh()
+            said.end(fed)
+        except asyncio.CancelledError:
+            return Exit.DONE  # told to leave; what was not acknowledged comes again
+        finally:
+            await source.close()
+    finally:
+        await index.close()
+    return Exit.NO if said.remarks else Exit.DONE
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """A signal ends the task at its next wait, and is no error."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel if task else lambda: None)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
 
 
 def _rejection(rejected: Rejected) -> str:

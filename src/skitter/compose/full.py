@@ -1,11 +1,12 @@
 """The full cluster: PostgreSQL is the truth, Kafka carries links and pages."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
+from itertools import chain
 
 from skitter import claims
 from skitter.backends.kafka import topics
-from skitter.backends.kafka.documents import CrawlError, Documents
+from skitter.backends.kafka.documents import CrawlError, DocumentReader, Documents
 from skitter.backends.kafka.lag import waiting
 from skitter.backends.kafka.mail import Inbox as KafkaInbox
 from skitter.backends.kafka.mail import Mail
@@ -18,8 +19,11 @@ from skitter.backends.remote import mail
 from skitter.backends.remote.patience import patiently
 from skitter.cluster.member import Delivery, Inbox
 from skitter.model import Settlement, State
+from skitter.ports import Entry
 from skitter.settings import Settings
 from skitter.urls import registrable_domain
+
+_LOOKS = 5  # without a page, each about a second: then there are none, and the group has had time to form
 
 
 class _Inbox:
@@ -64,10 +68,10 @@ class FullEngines:
 
     async def announce(self, settlements: Sequence[Settlement]) -> None:
         """Pages go to the index by Kafka, errors to whoever cares."""
-        pages = [settlement.page for settlement in settlements if settlement.page is not None]
+        entries = [_entry(settlement) for settlement in settlements if settlement.page is not None]
         errors = [error for settlement in settlements if (error := _error(settlement)) is not None]
-        if pages or errors:
-            await patiently(lambda: self._documents.send(pages, errors))
+        if entries or errors:
+            await patiently(lambda: self._documents.send(entries, errors))
 
     async def unread(self) -> dict[int, int]:
         """Messages on the link topics that are not taken in, by shard."""
@@ -82,6 +86,14 @@ class FullEngines:
         """Let go of all of them."""
         await self._kafka_inbox.close()
         await self._sender.close()
+
+
+def _entry(settlement: Settlement) -> Entry:
+    """A page with its text, and where it leads, wanted or not."""
+    if settlement.page is None:
+        raise AssertionError(settlement)
+    refused = (link for link, _ in settlement.refused)
+    return Entry(settlement.page, [link.url for link in chain(settlement.links, refused)])
 
 
 def _error(settlement: Settlement) -> CrawlError | None:
@@ -112,6 +124,30 @@ async def open_full(settings: Settings, worker: str, stack: AsyncExitStack) -> F
     engines = FullEngines(settings, shards, pool, sender, worker)
     stack.push_async_callback(engines.close)
     return engines
+
+
+class DocumentSource:
+    """Pages from Kafka, batch by batch, for whoever indexes them. A batch is done when the next one is asked for."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._sender = Sender(settings.kafka)
+        self._reader = DocumentReader(settings, self._sender)
+        self._size = settings.search.bulk
+
+    async def batches(self, *, until_none_are_left: bool = False) -> AsyncIterator[Sequence[Entry]]:
+        """What comes, for ever, or until nothing has come for a while."""
+        empty = 0
+        while not (until_none_are_left and empty >= _LOOKS):
+            batch = await patiently(lambda: self._reader.batch(self._size))
+            empty = 0 if batch else empty + 1
+            if batch:
+                yield batch
+            await self._reader.done()
+
+    async def close(self) -> None:
+        """Leave the group; what is not done is read again by whoever comes next."""
+        await self._reader.close()
+        await self._sender.close()
 
 
 async def make_full(settings: Settings) -> list[str]:

@@ -21,6 +21,7 @@ from skitter.backends.kafka.letters import Unreadable, bury, label, read
 from skitter.backends.kafka.sending import Outgoing, Sender
 from skitter.backends.kafka.topics import message_limit
 from skitter.model import Page, Reason
+from skitter.ports import Entry
 from skitter.settings import Settings
 
 PAGE = "page"
@@ -44,7 +45,7 @@ class CrawlError(Struct, frozen=True, array_like=True, kw_only=True):
     final: bool = True  # False: it will be tried again
 
 
-_pages = msgspec.msgpack.Decoder(Page)
+_entries = msgspec.msgpack.Decoder(Entry)
 
 
 class Documents:
@@ -56,20 +57,20 @@ class Documents:
         self._page_label = label(settings.cluster.name, PAGE)
         self._error_label = label(settings.cluster.name, ERROR)
 
-    async def send(self, pages: Iterable[Page], errors: Iterable[CrawlError] = ()) -> None:
+    async def send(self, entries: Iterable[Entry], errors: Iterable[CrawlError] = ()) -> None:
         """Returns when everything is acknowledged; EngineAway when something is not, and all may be sent again."""
-        messages = [self._page(page) for page in pages]
+        messages = [self._entry(entry) for entry in entries]
         messages += [self._error(error) for error in errors]
         await self._sender.send(messages)
 
-    def _page(self, page: Page) -> Outgoing:
-        text = cut(page.text, self._settings.document_text)
-        value = _encoder.encode(msgspec.structs.replace(page, text=text))
-        if len(value) > self._limit():
-            # Headers and titles have no limit but ours; the archive has them whole.
-            value = _encoder.encode(msgspec.structs.replace(page, text=text, headers=(), meta=None))
-        if len(value) > self._limit():
-            value = _encoder.encode(bare(page))
+    def _entry(self, entry: Entry) -> Outgoing:
+        page = msgspec.structs.replace(entry.page, text=cut(entry.page.text, self._settings.document_text))
+        # Headers, titles and links have no limit but ours; the archive has them whole.
+        shorter = msgspec.structs.replace(page, headers=(), meta=None)
+        for each in (Entry(page, entry.links), Entry(shorter, ()), Entry(bare(page), ())):
+            value = _encoder.encode(each)
+            if len(value) <= self._limit():
+                break
         return Outgoing(self._settings.documents, value, document_key(page), headers=self._page_label)
 
     def _limit(self) -> int:
@@ -110,24 +111,24 @@ class DocumentReader:
         self._thread = ThreadPoolExecutor(1, "kafka-documents")
         self._read: dict[tuple[str, int], int] = {}
 
-    async def batch(self, limit: int, wait: float = 1.0) -> list[Page]:
+    async def batch(self, limit: int, wait: float = 1.0) -> list[Entry]:
         """The next pages, at most so many; fewer, or none, when no more came for so many seconds.
 
         What cannot be read is on the dead-letter topic when this returns.
         """
         found = await self._call(messages_of, self._consumer, limit, wait)
-        pages: list[Page] = []
+        entries: list[Entry] = []
         unreadable: list[Unreadable] = []
         for message in found:
             self._read[message.topic, message.partition] = message.offset + 1
-            page = read(message, self._settings.cluster.name, PAGE, _pages)
-            if isinstance(page, Unreadable):
-                unreadable.append(page)
+            entry = read(message, self._settings.cluster.name, PAGE, _entries)
+            if isinstance(entry, Unreadable):
+                unreadable.append(entry)
             else:
-                pages.append(page)
+                entries.append(entry)
         if unreadable:
             await bury(self._sender, self._settings.kafka.dead_letters, unreadable)
-        return pages
+        return entries
 
     async def done(self) -> bool:
         """Everything read so far is indexed. False when another reader has the partitions now, and reads it again."""
