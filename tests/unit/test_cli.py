@@ -236,7 +236,7 @@ EXAMPLES = [(name, example) for name in COMMANDS for example in parser_of(name).
 def test_every_example_is_understood(name, example):
     command, *words = commands(example)
     assert command == name
-    parser_of(name).parse_args(words)
+    parser_of(name).read(words)
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def _run(words: Sequence[str]) -> int:
         raise UsageError(_no_such_command(name))
     command = import_module(f"skitter.cli.{name}")
     try:
-        arguments = command.parser().parse_args(rest)
+        arguments = command.parser().read(rest)
     except SystemExit:  # argparse has printed the help
         return Exit.DONE
     return int(command.run(arguments))

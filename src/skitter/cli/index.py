@@ -1,7 +1,6 @@
 """`skitter index`: put pages into OpenSearch or Elasticsearch, of a crawl directory or as a cluster stores them."""
 
 import argparse
-import asyncio
 import os
 from functools import partial
 from pathlib import Path
@@ -58,7 +57,9 @@ def _follow(arguments: argparse.Namespace) -> Exit:
             f"{arguments.config}: cluster.size is {settings.cluster.size}, and only a full cluster has its pages in Kafka; "
             "name a crawl directory"
         )
-    from skitter.cli.indexing import follow  # noqa: PLC0415  engines' libraries are large
+    import asyncio  # noqa: PLC0415  `index --help` need not wait for what is large
+
+    from skitter.cli.indexing import follow  # noqa: PLC0415  the same
 
     return asyncio.run(follow(settings, once=arguments.once, quiet=arguments.quiet))
 

@@ -36,6 +36,10 @@ class Parser(argparse.ArgumentParser):
         )
         self.examples = tuple(examples)
 
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        """What the words say. Flags may stand anywhere among the others."""
+        return self.parse_intermixed_args(words)
+
     def error(self, message: str) -> NoReturn:
         """Complain; the usage lines argparse would print hide the message."""
         raise UsageError(f"{message} (see {self.prog} --help)")

@@ -74,6 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     try:
         run_loop(work())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt("stopped at once; the state is safe, and others take the shards") from None
     finally:
         shown.end()
     return Exit.DONE
