@@ -1,0 +1,209 @@
+"""Connections to Redis: to whichever of its addresses takes writes, and scripts that it may have forgotten.
+
+What a crawl needs of the server is checked before anything else. It must keep an append-only file and evict nothing, else a
+restart, or too little memory, would lose what was acknowledged. `appendfsync everysec`, the default, is enough for
+`kill -9` of the server: the file is written, if not yet on the disk, before the client hears back. Where the disk is so
+slow that Redis answers while it still waits for the last sync, and where power may fail, `appendfsync always` keeps the
+last second too; what is lost otherwise is the end of all writes alike, so that what is left agrees with itself.
+"""
+
+import hashlib
+import ssl
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from typing import Any
+
+import redis.asyncio
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    NoPermissionError,
+    NoScriptError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
+from redis.exceptions import ConnectionError as Disconnected
+from redis.exceptions import TimeoutError as TimedOut
+
+from skitter.ports import EngineAway, EngineError
+from skitter.settings import Settings
+from skitter.settings.engines import RedisSettings
+from skitter.settings.secrets import secret
+
+OLDEST = (6, 2)
+_TIMEOUT = 10.0  # seconds for an answer
+_CONNECT = 5.0
+_DEFAULT_PORT = 6379
+
+# What passes: the connection broke, the server stops, starts, has no memory left or is not the one that takes writes.
+PASSING = (OSError, Disconnected, TimedOut, BusyLoadingError, ReadOnlyError, OutOfMemoryError)
+
+Command = tuple[Any, ...]
+
+
+class Script:
+    """A script of ours, by the name of its file."""
+
+    def __init__(self, name: str) -> None:
+        self.text = files(__package__).joinpath("lua", f"{name}.lua").read_text("utf-8")
+        self.sha = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
+
+    def call(self, keys: Sequence[bytes], arguments: Sequence[Any]) -> Command:
+        """As a command."""
+        return ("EVALSHA", self.sha, len(keys), *keys, *arguments)
+
+
+class Client:
+    """One server out of several addresses, and commands sent to it together."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.name = settings.cluster.name
+        self._servers = [_server(settings.redis, address) for address in settings.redis.addresses]
+        self._at = 0
+        self._is_primary = False
+        self._scripts: dict[str, Script] = {}
+        self.trips = 0
+
+    def script(self, name: str) -> Script:
+        """A script that can be called from now on."""
+        if name not in self._scripts:
+            self._scripts[name] = Script(name)
+        return self._scripts[name]
+
+    async def run(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:  # noqa: ANN401
+        """Call one script: one round trip."""
+        return (await self.send(lambda: [script.call(keys, arguments)]))[0]
+
+    async def send(self, commands: Callable[[], Sequence[Command]]) -> list[Any]:
+        """Commands that may be sent again, all in one round trip; EngineAway when they are not answered."""
+        server = self._servers[self._at]
+        try:
+            if not self._is_primary:
+                await self._prepare(server)
+            self.trips += 1
+            try:
+                return await _piped(server, commands())
+            except NoScriptError:  # the server was restarted, or told to forget
+                await self._load_scripts(server)
+                return await _piped(server, commands())
+        except PASSING as problem:
+            raise self._gone(problem) from None
+        except ResponseError as problem:
+            if str(problem).startswith(("MISCONF", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNKILLABLE")):
+                raise self._gone(problem) from None
+            raise
+
+    async def _prepare(self, server: "redis.asyncio.Redis") -> None:
+        role = await _sent(server, "ROLE")
+        if role[0] != b"master":
+            raise ReadOnlyError("it is a replica")
+        await self._load_scripts(server)
+        self._is_primary = True
+
+    async def _load_scripts(self, server: "redis.asyncio.Redis") -> None:
+        for script in self._scripts.values():
+            await _sent(server, "SCRIPT", "LOAD", script.text)
+
+    def _gone(self, problem: Exception) -> EngineAway:
+        address = self.settings.redis.addresses[self._at]
+        self._at, self._is_primary = (self._at + 1) % len(self._servers), False
+        return EngineAway(f"Redis at {address}: {problem or type(problem).__name__}")
+
+    async def check(self) -> None:
+        """Refuse a server that would lose what it has acknowledged."""
+        server, address = self._servers[self._at], self.settings.redis.addresses[self._at]
+        try:
+            about: dict[str, Any] = await _sent(server, "INFO")
+        except (RedisError, OSError) as problem:
+            raise (_explained(problem, address) or self._gone(problem)) from None
+        version = str(about["redis_version"])
+        if tuple(map(int, version.split(".")[:2])) < OLDEST:
+            raise unfit("redis.addresses", f"{address} is Redis {version}; run 6.2 or newer")
+        if not about.get("aof_enabled"):
+            raise unfit("redis.addresses", f"{address} keeps no append-only file; give it `appendonly yes`")
+        policy = about.get("maxmemory_policy", "noeviction")
+        if policy != "noeviction":
+            raise unfit(
+                "redis.addresses", f"{address} evicts ({policy}); give it `maxmemory-policy noeviction`"
+            )
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        for server in self._servers:
+            await server.aclose()
+
+
+async def connect(settings: Settings) -> Client:
+    """A client of a server that will do, the first of the addresses that takes writes; EngineError when there is none."""
+    client = Client(settings)
+    last: EngineError | None = None
+    for _ in settings.redis.addresses:
+        try:
+            await client.check()
+            await client.send(lambda: [("PING",)])
+        except EngineAway as away:
+            last = away
+            continue
+        except EngineError as error:
+            await client.close()
+            raise error from None
+        return client
+    await client.close()
+    where = ", ".join(settings.redis.addresses)
+    fix = "start it or correct the address"
+    raise unfit("redis.addresses", f"no server that takes writes answers at {where} ({last}); {fix}")
+
+
+def unfit(setting: str, problem: str) -> EngineError:
+    """What is wrong with a server, by the setting that names it."""
+    return EngineError(f"Redis ({setting}): {problem}")
+
+
+def _explained(problem: Exception, address: str) -> EngineError | None:
+    """What is wrong with a server that does answer; None when it does not."""
+    said = str(problem) or type(problem).__name__
+    if isinstance(problem, AuthenticationError | NoPermissionError) or "NOAUTH" in said:
+        fix = "correct redis.username or the password (SKITTER_REDIS_PASSWORD or redis.password_file)"
+        return unfit("redis.username", f"{address}: {said}; {fix}")
+    if isinstance(problem.__context__, ssl.SSLError) or "SSL" in said:
+        return unfit("redis.tls", f"{address}: {said}; correct redis.tls or redis.ca_file")
+    if isinstance(problem, PASSING):
+        return None
+    return unfit("redis.addresses", f"{address}: {said}; let it be a Redis that we may ask for INFO")
+
+
+def _server(settings: RedisSettings, address: str) -> "redis.asyncio.Redis":
+    host, colon, port = address.rpartition(":")
+    if colon and not port.isdigit():
+        raise unfit("redis.addresses", f"{address!r} is no host:port; write for example 127.0.0.1:6379")
+    tls: dict[str, Any] = {"ssl": True, "ssl_ca_certs": settings.ca_file or None} if settings.tls else {}
+    return redis.asyncio.Redis(
+        host=host.strip("[]") if colon else address,
+        port=int(port) if colon else _DEFAULT_PORT,
+        db=settings.database,
+        username=settings.username or None,
+        password=secret("redis.password_file", settings.password_file) or None,
+        socket_timeout=_TIMEOUT,
+        socket_connect_timeout=_CONNECT,
+        retry=Retry(NoBackoff(), 0),  # who asks decides whether to ask again
+        **tls,
+    )
+
+
+async def _piped(server: "redis.asyncio.Redis", commands: Sequence[Command]) -> list[Any]:
+    if len(commands) == 1:
+        return [await _sent(server, *commands[0])]
+    async with server.pipeline(transaction=False) as pipe:
+        for command in commands:
+            pipe.execute_command(*command)
+        answers: list[Any] = await pipe.execute()
+    return answers
+
+
+async def _sent(server: "redis.asyncio.Redis", *command: Any) -> Any:  # noqa: ANN401
+    return await server.execute_command(*command)  # type: ignore[no-untyped-call]

@@ -1,0 +1,112 @@
+"""Crawls of their own on the real Redis, and servers of a test's own that may be killed or configured badly."""
+
+import asyncio
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from skitter.backends.redis.client import Client
+from skitter.backends.redis.store import RedisStore, tag
+from skitter.settings import Settings
+from skitter.settings.engines import ClusterSettings, RedisSettings
+from tests.engines import Engine
+
+
+def settings_for(redis: Engine, **changes) -> Settings:
+    """A crawl that nobody else has a part in."""
+    options = {"addresses": (f"{redis.host}:{redis.port}",)}
+    cluster = ClusterSettings(size="redis", name=f"test-{uuid.uuid4().hex[:12]}")
+    return Settings(cluster=cluster, redis=RedisSettings(**{**options, **changes}))
+
+
+@contextmanager
+def cleaned(settings: Settings) -> Iterator[Settings]:
+    """Nothing is left of a crawl afterwards."""
+    try:
+        yield settings
+    finally:
+        asyncio.run(_clean(settings))
+
+
+async def _clean(settings: Settings) -> None:
+    client = Client(settings)
+    for pattern in (f"{{{settings.cluster.name}*", f"{settings.cluster.name}:*"):
+        (keys,) = await client.send(lambda pattern=pattern: [("KEYS", pattern)])  # type: ignore[misc]
+        if keys:
+            await client.send(lambda keys=keys: [("UNLINK", *keys)])  # type: ignore[misc]
+    await client.close()
+
+
+class Owner(RedisStore):
+    """A store with a client of its own, closed with it."""
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+async def claim(settings: Settings, shard: int = 0) -> Owner:
+    """Take a shard, whoever has it."""
+    client = Client(settings)
+    (epoch,) = await client.send(lambda: [("INCR", tag(settings.cluster.name, shard) + b"epoch")])
+    return Owner(client, shard, epoch)
+
+
+class Server:
+    """A redis-server that this test may do anything to."""
+
+    def __init__(self, place: Path, *options: str) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self._place = place
+        self._options = options
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def engine(self) -> Engine:
+        return Engine("redis", f"redis://127.0.0.1:{self.port}")
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(
+            [
+                *("redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._place)),
+                *("--save", "", *self._options),
+            ],
+            stdout=subprocess.DEVNULL,
+        )
+        for _ in range(1000):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    probe.sendall(b"PING\r\n")
+                    if probe.recv(7).startswith((b"+PONG", b"-NOAUTH")):
+                        return
+            time.sleep(0.01)
+        self.kill()
+        raise AssertionError("redis-server does not answer")
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+
+@contextmanager
+def server(place: Path, *options: str) -> Iterator[Server]:
+    """A server of the test's own; skips where redis-server is not installed."""
+    if shutil.which("redis-server") is None:
+        pytest.skip("redis-server is not installed: make services")
+    mine = Server(place, *options)
+    mine.start()
+    try:
+        yield mine
+    finally:
+        mine.kill()
