@@ -33,6 +33,19 @@ def schema(settings: Settings, shards: int = SHARDS) -> Iterator[Settings]:
         asyncio.run(drop(settings))
 
 
+def empty(settings: Settings) -> None:
+    """As if the schema had just been made, which takes a second."""
+
+    async def clean() -> None:
+        async with pool_of(settings) as pool:
+            tables = ("urls", "pages", "hosts", "robots", "leases", "suspects", "outbox", "workers")
+            text = "".join(f'DELETE FROM "{pool.schema}".{table};' for table in tables)
+            keep = "owner = '', lease_until = 0, seq = 0, mark_file = '', mark_end = 0, counts = '{}', mail = '{}'"
+            await pool._pool.execute(f'{text} UPDATE "{pool.schema}".shards SET {keep}')
+
+    asyncio.run(clean())
+
+
 @asynccontextmanager
 async def pool_of(settings: Settings) -> AsyncIterator[Pool]:
     pool = await open_pool(settings)
@@ -50,9 +63,14 @@ class Owner(PostgresStore):
 
 
 async def claim(settings: Settings, shard: int = 0) -> Owner:
-    """Take a shard, whoever has it: the last owner is given up for dead."""
+    """Take a shard, whoever has it, with connections of its own."""
     pool = await open_pool(settings)
-    name = f'"{settings.cluster.name}"'
-    await pool._pool.execute(f"UPDATE {name}.shards SET lease_until = 0 WHERE shard = $1", shard)
+    return Owner(pool, shard, await seize(pool, shard))
+
+
+async def seize(pool: Pool, shard: int) -> int:
+    """The new epoch. The last owner is given up for dead."""
+    text = f'UPDATE "{pool.schema}".shards SET lease_until = 0 WHERE shard = $1'
+    await pool._pool.execute(text, shard)
     [taken] = await Claims(pool, uuid.uuid4().hex).take([shard], 1)
-    return Owner(pool, shard, taken.epoch)
+    return taken.epoch

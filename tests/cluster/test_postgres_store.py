@@ -11,7 +11,7 @@ from skitter.backends.remote.store import Store
 from skitter.settings import Settings
 from skitter.testing.contracts.owner import asynchronous
 from skitter.testing.contracts.store import StoreContract, a_page, full_url
-from tests.cluster.postgres import claim, schema, settings_for
+from tests.cluster.postgres import claim, empty, schema, settings_for
 from tests.engines import engine
 
 
@@ -23,10 +23,16 @@ class PostgresGround:
         return await claim(self.settings)
 
 
-@pytest.fixture
-def ground() -> Iterator[PostgresGround]:
+@pytest.fixture(scope="module")
+def crawl() -> Iterator[Settings]:
     with schema(settings_for(engine("postgres"))) as settings:
-        yield PostgresGround(settings)
+        yield settings
+
+
+@pytest.fixture
+def ground(crawl: Settings) -> PostgresGround:
+    empty(crawl)
+    return PostgresGround(crawl)
 
 
 class TestPostgresStore(StoreContract):

@@ -225,9 +225,10 @@ def _answers(wanted: Wanted, row: Mapping[str, Any]) -> Found:
     for record in row.get("pages") or ():
         page = columns.page_row(record)
         found.pages[page.id] = page
+    found.parked = {host: [] for host in wanted.parked}
     for record in row.get("parked") or ():
         url = columns.url_row(record)
-        found.parked.setdefault(url.host, []).append(url)
+        found.parked[url.host].append(url)
     _list_answers(wanted, row, found)
     _twin_answers(wanted, row, found)
     return found

@@ -1,0 +1,128 @@
+"""A shard has one owner, by the database's clock; who lost it changes nothing more."""
+
+import asyncio
+import dataclasses
+from collections.abc import Iterator
+
+import pytest
+
+from skitter.backends.postgres.claims import Claims, standing, workers
+from skitter.backends.postgres.store import PostgresStore
+from skitter.backends.remote.rows import Batch, Meta, Wanted
+from skitter.ports import Fenced
+from skitter.settings import Seconds, Settings
+from skitter.testing.contracts.store import full_url
+from tests.cluster.postgres import SHARDS, empty, pool_of, schema, settings_for
+from tests.engines import engine
+
+ALL = range(SHARDS)
+
+
+@pytest.fixture(scope="module")
+def crawl() -> Iterator[Settings]:
+    with schema(settings_for(engine("postgres"))) as settings:
+        yield settings
+
+
+@pytest.fixture
+def settings(crawl: Settings) -> Settings:
+    empty(crawl)
+    return crawl
+
+
+def short(settings: Settings, lease: float) -> Settings:
+    return dataclasses.replace(settings, cluster=dataclasses.replace(settings.cluster, lease=Seconds(lease)))
+
+
+def test_a_shard_is_taken_once_and_again_when_it_is_given_back(settings):
+    async def scenario():
+        async with pool_of(settings) as pool:
+            first, second = Claims(pool, "first"), Claims(pool, "second")
+            [one] = await first.take(ALL, 1)
+            assert [each.shard for each in await second.take(ALL, 9)] == [1]
+            assert await first.take(ALL, 9) == []
+            await first.release({one.shard: one.epoch})
+            [again] = await second.take(ALL, 9)
+            assert (again.shard, again.epoch, again.lapsed) == (one.shard, one.epoch + 1, None)
+
+    asyncio.run(scenario())
+
+
+def test_a_shard_whose_worker_is_silent_is_taken_and_the_silent_one_learns_it(settings):
+    async def scenario():
+        async with pool_of(short(settings, 0.2)) as pool:
+            old, new = Claims(pool, "old"), Claims(pool, "new")
+            [mine] = await old.take([0], 1)
+            assert await new.take([0], 1) == []
+            await asyncio.sleep(0.3)
+            [theirs] = await new.take([0], 1)
+            assert theirs.epoch == mine.epoch + 1
+            assert theirs.lapsed == pytest.approx(mine.now + 0.2)
+            assert (await old.renew({0: mine.epoch})).held == frozenset()
+            await old.release({0: mine.epoch})  # too late to give anything away
+            assert (await new.renew({0: theirs.epoch})).held == {0}
+
+    asyncio.run(scenario())
+
+
+def test_a_lease_that_is_renewed_stays(settings):
+    async def scenario():
+        async with pool_of(short(settings, 0.4)) as pool:
+            owner, other = Claims(pool, "owner"), Claims(pool, "other")
+            [mine] = await owner.take([0], 1)
+            for _ in range(6):
+                await asyncio.sleep(0.1)
+                assert (await owner.renew({0: mine.epoch})).held == {0}
+                assert await other.take([0], 1) == []
+
+    asyncio.run(scenario())
+
+
+def test_many_who_take_at_once_get_each_shard_once(settings):
+    async def scenario():
+        async with pool_of(settings) as pool:
+            taken = await asyncio.gather(*(Claims(pool, f"w{n}").take(ALL, 9) for n in range(12)))
+            assert sorted(claim.shard for claims in taken for claim in claims) == list(ALL)
+
+    asyncio.run(scenario())
+
+
+def test_a_renewal_tells_who_else_is_there_and_what_is_free(settings):
+    async def scenario():
+        async with pool_of(settings) as pool:
+            first, second = Claims(pool, "first"), Claims(pool, "second")
+            [mine] = await first.take(ALL, 1)
+            await second.renew({})
+            seen = await first.renew({mine.shard: mine.epoch}, {"host": "a", "pid": 1})
+            assert (seen.others, seen.free, seen.shards, seen.held) == (1, [1], SHARDS, {0})
+            assert [(each.shard, each.owner) for each in await standing(pool)] == [(0, "first"), (1, "")]
+            assert {each.name: each.about for each in await workers(pool)}["first"] == {"host": "a", "pid": 1}
+            await second.leave()
+            assert (await first.renew({})).others == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_write_that_meets_the_taking_of_its_shard_is_whole_or_nothing(settings):
+    """Writes and takings race: after a taking, no write of the old epoch is seen; before it, all of one is."""
+
+    async def scenario():
+        async with pool_of(short(settings, 0.0)) as pool:
+            seen = 0
+            for number in range(30):
+                [old] = await Claims(pool, f"old{number}").take([0], 1)
+                store = PostgresStore(pool, 0, old.epoch)
+                rows = {(row := full_url(1000 * number + n)).id: row for n in range(1, 50)}
+                writing = asyncio.create_task(store.write(Batch(Meta(seq=number), urls=rows)))
+                await asyncio.sleep(0.0005 * (number % 10))
+                [new] = await Claims(pool, f"new{number}").take([0], 1)
+                reader = PostgresStore(pool, 0, new.epoch)
+                there = len((await reader.load(Wanted(urls=list(rows)))).urls)
+                outcome = await asyncio.gather(writing, return_exceptions=True)
+                fenced = isinstance(outcome[0], Fenced)
+                assert there == (0 if fenced else len(rows)), outcome
+                assert len((await reader.load(Wanted(urls=list(rows)))).urls) == there
+                seen |= 1 + fenced
+            assert seen == 3, "the race always ended the same way"
+
+    asyncio.run(scenario())

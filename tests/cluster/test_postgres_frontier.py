@@ -1,0 +1,84 @@
+"""The frontier of a cluster on PostgreSQL keeps the contract of the port."""
+
+import dataclasses
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skitter.backends.hand import Hand
+from skitter.backends.postgres.pool import Pool
+from skitter.backends.postgres.store import PostgresStore
+from skitter.backends.remote import RemoteFrontier
+from skitter.backends.remote.rows import Opening
+from skitter.ports import Frontier
+from skitter.settings import Seconds, Settings
+from skitter.testing.contracts.frontier import FrontierContract
+from tests.cluster.postgres import empty, pool_of, schema, seize, settings_for
+from tests.contract.grounds import small_settings, with_ahead
+from tests.engines import engine
+
+
+class ClaimedAtOpening:
+    """A store that is taken when it is opened, whoever has it."""
+
+    def __init__(self, ground: "PostgresGround", shard: int) -> None:
+        self._ground, self._shard = ground, shard
+        self._store: PostgresStore | None = None
+
+    async def open(self) -> Opening:
+        pool = await self._ground.pool()
+        self._store = PostgresStore(pool, self._shard, await seize(pool, self._shard))
+        return await self._store.open()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+class PostgresGround:
+    def __init__(self, settings: Settings, hand: Path) -> None:
+        small = with_ahead(small_settings(), 0.0)
+        cluster = dataclasses.replace(small.cluster, name=settings.cluster.name)
+        self.settings = dataclasses.replace(small, postgres=settings.postgres, cluster=cluster)
+        self.hand = hand
+        self._pools: AsyncIterator[Pool] | None = None
+        self._pool: Pool | None = None
+
+    async def pool(self) -> Pool:
+        """One for the whole test. The event loop ends the generator, and with it the pool, when it ends itself."""
+        if self._pool is None:
+            self._pools = self._opened()
+            self._pool = await anext(self._pools)
+        return self._pool
+
+    async def _opened(self) -> AsyncIterator[Pool]:
+        async with pool_of(self.settings) as pool:
+            yield pool
+
+    def frontier(
+        self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
+    ) -> RemoteFrontier:
+        politeness = dataclasses.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
+        settings = dataclasses.replace(self.settings, politeness=politeness)
+        store = ClaimedAtOpening(self, shard)
+        return RemoteFrontier(store, settings, shard=shard, shards=shards, hand=Hand(self.hand))
+
+    def kill(self, frontier: Frontier) -> None:
+        """Whoever opens the shard next has a new epoch: that is all it takes."""
+
+
+@pytest.fixture(scope="module")
+def crawl() -> Iterator[Settings]:
+    with schema(settings_for(engine("postgres")), shards=4) as settings:
+        yield settings
+
+
+@pytest.fixture
+def ground(crawl: Settings, tmp_path: Path) -> PostgresGround:
+    empty(crawl)
+    return PostgresGround(crawl, tmp_path / "hand")
+
+
+class TestPostgresFrontier(FrontierContract):
+    """One contract for all frontiers."""

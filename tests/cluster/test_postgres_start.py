@@ -1,0 +1,139 @@
+"""The schema is made once, and what is wrong is said in one line with its setting before any crawling."""
+
+import asyncio
+import dataclasses
+
+import asyncpg
+import pytest
+
+from skitter.backends.postgres import migrate as migrating
+from skitter.backends.postgres.migrate import drop, migrate, migrations, open_pool
+from skitter.ports import EngineError
+from skitter.settings import Settings
+from tests.cluster.postgres import pool_of, schema, settings_for
+from tests.engines import engine
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return settings_for(engine("postgres"))
+
+
+def altered(settings: Settings, **changes) -> Settings:
+    return dataclasses.replace(settings, postgres=dataclasses.replace(settings.postgres, **changes))
+
+
+def refusal(settings: Settings, shards: int | None = None) -> str:
+    with pytest.raises(EngineError) as caught:
+        asyncio.run(open_pool(settings, shards))
+    said = str(caught.value)
+    assert "\n" not in said
+    return said
+
+
+def test_a_schema_is_made_once_and_migrating_is_safe_to_repeat(settings):
+    with schema(settings, shards=3):
+        assert asyncio.run(migrate(settings, 3)) == []
+
+        async def look():
+            async with pool_of(settings) as pool:
+                return await pool._pool.fetchval(f'SELECT count(*) FROM "{pool.schema}".shards')
+
+        assert asyncio.run(look()) == 3
+
+
+def test_two_that_migrate_at_once_do_it_once(settings):
+    async def both():
+        return await asyncio.gather(*(migrate(settings, 2) for _ in range(3)))
+
+    try:
+        assert sorted(asyncio.run(both()), key=len) == [[], [], list(migrations())]
+    finally:
+        asyncio.run(drop(settings))
+
+
+def test_a_migration_that_breaks_off_has_done_nothing(settings, monkeypatch):
+    broken = {**migrations(), 9999: ("broken", "CREATE TABLE half (x int); SELECT nonsense")}
+    monkeypatch.setattr(migrating, "migrations", lambda: broken)
+    with pytest.raises(asyncpg.PostgresError):
+        asyncio.run(migrate(settings, 2))
+    monkeypatch.undo()
+    assert "no schema" in refusal(settings)
+
+
+def test_a_missing_schema_is_said_with_the_command_that_makes_it(settings):
+    said = refusal(settings)
+    assert said.startswith("PostgreSQL: cluster.name: ")
+    assert "run `skitter cluster init`" in said
+
+
+def test_another_number_of_shards_is_refused_by_both(settings):
+    with schema(settings, shards=2):
+        assert "has 2 shards, not 4" in refusal(settings, shards=4)
+        with pytest.raises(EngineError, match="has 2 shards, not 4"):
+            asyncio.run(migrate(settings, 4))
+
+
+def test_a_schema_of_another_version_is_refused(settings, monkeypatch):
+    with schema(settings):
+        monkeypatch.setattr(migrating, "migrations", lambda: {**migrations(), 9999: ("next", "SELECT 1")})
+        assert "lacks migration 9999" in refusal(settings)
+        asyncio.run(migrate(settings, 2))
+        monkeypatch.undo()
+        assert "made by a newer Skitter (migration 9999)" in refusal(settings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "setting", "words"),
+    [
+        (
+            {"addresses": ("127.0.0.1:9",)},
+            "postgres.addresses",
+            "no server that takes writes answers at 127.0.0.1:9",
+        ),
+        ({"addresses": ("127.0.0.1:no",)}, "postgres.addresses", "is no host:port"),
+        ({"database": "nowhere"}, "postgres.database", "nowhere"),
+        ({"user": "nobody-here"}, "postgres.user", "nobody-here"),
+        ({"tls": True}, "postgres.tls", "correct postgres.tls"),
+        ({"tls": True, "ca_file": "/no/such/file"}, "postgres.ca_file", "name a readable file"),
+    ],
+)
+def test_a_wrong_setting_is_named(settings, changes, setting, words):
+    said = refusal(altered(settings, **changes))
+    assert said.startswith(f"PostgreSQL: {setting}: ")
+    assert words in said
+
+
+def test_a_wrong_password_is_said_without_the_password(settings, monkeypatch):
+    monkeypatch.setenv("SKITTER_POSTGRES_PASSWORD", "hunter2")
+    problem = asyncpg.InvalidPasswordError('password authentication failed for user "skitter"')
+
+    async def refuse(**_):
+        raise problem
+
+    monkeypatch.setattr(asyncpg, "create_pool", refuse)
+    said = refusal(settings)
+    assert said.startswith("PostgreSQL: postgres.user: password authentication failed")
+    assert "hunter2" not in said
+
+
+def test_the_first_address_that_takes_writes_is_used(settings):
+    several = altered(settings, addresses=("127.0.0.1:9", *settings.postgres.addresses))
+    with schema(settings):
+
+        async def look():
+            async with pool_of(several) as pool:
+                return await pool._pool.fetchval("SELECT 1")
+
+        assert asyncio.run(look()) == 1
+
+
+def test_a_schema_may_be_called_anything(settings):
+    odd = dataclasses.replace(settings, cluster=dataclasses.replace(settings.cluster, name='a "b" {c} :d'))
+    with schema(odd):
+        asyncio.run(open_pool_and_close(odd))
+
+
+async def open_pool_and_close(settings: Settings) -> None:
+    async with pool_of(settings):
+        pass
