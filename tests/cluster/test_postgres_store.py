@@ -50,6 +50,16 @@ class TestPostgresStore(StoreContract):
         await store.close()
 
     @asynchronous
+    async def test_a_value_that_no_column_holds_is_a_bug_and_not_an_engine_that_is_away(self, ground):
+        store = await ground.claim()
+        row = full_url(1)
+        row.level = 10**6
+        with pytest.raises(ValueError, match="out of"):
+            await store.write(Batch(Meta(), urls={row.id: row}))
+        assert (await store.meta()).seq == 0
+        await store.close()
+
+    @asynchronous
     async def test_shards_do_not_see_each_other(self, ground):
         first, second = await ground.claim(), await claim(ground.settings, shard=1)
         row = full_url(1)

@@ -7,6 +7,7 @@ that is away is `EngineAway`, and whoever asked may ask again: statements are si
 import asyncio
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import asyncpg
@@ -32,6 +33,8 @@ _PASSING = (
     asyncpg.TransactionRollbackError,
     asyncpg.ReadOnlySQLTransactionError,
     asyncpg.PostgresIOError,
+    # What asyncpg says when the server's farewell arrives just as a statement leaves.
+    asyncpg.InternalClientError,
 )
 
 
@@ -59,14 +62,21 @@ class Pool:
         try:
             self.trips += 1
             rows: list[Any] = await connection.fetch(statement.text, *arguments)
+        except ValueError:
+            # A value that no column holds: a bug of ours, though asyncpg counts it among its InterfaceErrors.
+            await self._pool.release(connection)
+            raise
         except _PASSING as problem:
             # Whatever it was, this connection is not worth keeping: a demoted server would go on refusing writes.
-            connection.terminate()
+            _drop(connection)
             raise away(problem) from None
         except asyncio.CancelledError:
-            connection.terminate()  # it would wait for the server's word
+            _drop(connection)  # it would wait for the server's word
             raise
-        finally:
+        except asyncpg.PostgresError:  # a bug of ours, or a schema that is not there
+            await self._pool.release(connection)
+            raise
+        with suppress(*_PASSING):  # we have our answer
             await self._pool.release(connection)
         return rows
 
@@ -76,6 +86,16 @@ class Pool:
             await asyncio.wait_for(self._pool.close(), _CONNECT)
         except TimeoutError:
             self._pool.terminate()
+
+
+def _drop(connection: Any) -> None:  # noqa: ANN401
+    """End a connection at once. The pool notices."""
+    with suppress(asyncpg.InterfaceError):  # it is gone already
+        connection.terminate()
+
+
+async def _nothing(_: Any) -> None:  # noqa: ANN401
+    """Our statements leave nothing behind in a session, and asking to forget nothing would be another round trip."""
 
 
 def unfit(setting: str, fix: str) -> EngineError:
@@ -99,6 +119,7 @@ async def connect(settings: Settings, size: int | None = None) -> Pool:
             statement_cache_size=_STATEMENTS,
             max_cacheable_statement_size=64 * 2**10,
             max_cached_statement_lifetime=0,
+            reset=_nothing,
         )
     except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as problem:
         raise explained(problem, postgres) from None

@@ -18,13 +18,14 @@ _PARAMETER = re.compile(r"(?<!:):([a-z_]+)\b")
 class Statement:
     """A text with numbered parameters, and their names in that order."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, schema: str = "", shard: int = 0) -> None:
         names: dict[str, int] = {}
 
         def number(match: re.Match[str]) -> str:
             return f"${names.setdefault(match[1], len(names) + 1)}"
 
-        self.text = _PARAMETER.sub(number, text)
+        numbered = _PARAMETER.sub(number, text)  # first: a schema may be called anything
+        self.text = numbered.replace("{shard}", str(shard)).replace("{schema}", schema)
         self._names = list(names)
 
     def arguments(self, values: Mapping[str, Any]) -> list[Any]:
@@ -82,4 +83,4 @@ class Texts:
         return self._known[key]
 
     def _statement(self, text: str) -> Statement:
-        return Statement(text.replace("{schema}", self._schema).replace("{shard}", str(self._shard)))
+        return Statement(text, self._schema, self._shard)
