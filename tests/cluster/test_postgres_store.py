@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import asyncpg
 import msgspec
 import pytest
 
@@ -54,7 +55,7 @@ class TestPostgresStore(StoreContract):
         store = await ground.claim()
         row = full_url(1)
         row.level = 10**6
-        with pytest.raises(ValueError, match="out of"):
+        with pytest.raises(asyncpg.DataError, match="out of"):
             await store.write(Batch(Meta(), urls={row.id: row}))
         assert (await store.meta()).seq == 0
         await store.close()

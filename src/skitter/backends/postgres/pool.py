@@ -62,8 +62,9 @@ class Pool:
         try:
             self.trips += 1
             rows: list[Any] = await connection.fetch(statement.text, *arguments)
-        except ValueError:
-            # A value that no column holds: a bug of ours, though asyncpg counts it among its InterfaceErrors.
+        except (
+            ValueError
+        ):  # a value that cannot be sent: a bug of ours, which asyncpg may count among its InterfaceErrors
             await self._pool.release(connection)
             raise
         except _PASSING as problem:
