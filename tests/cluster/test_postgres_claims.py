@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from skitter.backends.postgres.claims import Claim, Claims, standing, workers
+from skitter.backends.postgres.claims import Claims
 from skitter.backends.postgres.store import PostgresStore
 from skitter.backends.remote.rows import Batch, Meta, Wanted
+from skitter.claims import Claim
 from skitter.ports import Fenced
 from skitter.settings import Seconds, Settings
 from skitter.testing.contracts.store import full_url
@@ -58,9 +59,9 @@ def test_a_shard_whose_worker_is_silent_is_taken_and_the_silent_one_learns_it(se
             [theirs] = await new.take([0], 1)
             assert theirs.epoch == mine.epoch + 1
             assert theirs.lapsed == pytest.approx(mine.now + 0.2)
-            assert (await old.renew({0: mine.epoch})).held == frozenset()
+            assert (await old.renew({0: mine.epoch}, {})).held == frozenset()
             await old.release({0: mine.epoch})  # too late to give anything away
-            assert (await new.renew({0: theirs.epoch})).held == {0}
+            assert (await new.renew({0: theirs.epoch}, {})).held == {0}
 
     asyncio.run(scenario())
 
@@ -72,7 +73,7 @@ def test_a_lease_that_is_renewed_stays(settings):
             [mine] = await owner.take([0], 1)
             for _ in range(6):
                 await asyncio.sleep(0.1)
-                assert (await owner.renew({0: mine.epoch})).held == {0}
+                assert (await owner.renew({0: mine.epoch}, {})).held == {0}
                 assert await other.take([0], 1) == []
 
     asyncio.run(scenario())
@@ -92,13 +93,27 @@ def test_a_renewal_tells_who_else_is_there_and_what_is_free(settings):
         async with pool_of(settings) as pool:
             first, second = Claims(pool, "first"), Claims(pool, "second")
             [mine] = await first.take(ALL, 1)
-            await second.renew({})
+            await second.renew({}, {})
             seen = await first.renew({mine.shard: mine.epoch}, {"host": "a", "pid": 1})
-            assert (seen.others, seen.free, seen.shards, seen.held) == (1, [1], SHARDS, {0})
-            assert [(each.shard, each.owner) for each in await standing(pool)] == [(0, "first"), (1, "")]
-            assert {each.name: each.about for each in await workers(pool)}["first"] == {"host": "a", "pid": 1}
+            assert (sorted(seen.workers), seen.owners, seen.held) == (["first", "second"], ["first", ""], {0})
+            assert [(each.shard, each.owner) for each in await first.standing()] == [(0, "first"), (1, "")]
+            about = {each.name: each.about for each in await first.workers()}
+            assert about["first"] == {"host": "a", "pid": 1}
             await second.leave()
-            assert (await first.renew({})).others == 0
+            assert (await first.renew({}, {})).workers == ["first"]
+
+    asyncio.run(scenario())
+
+
+def test_roots_that_one_names_are_everybodys_each_once(settings):
+    async def scenario():
+        async with pool_of(settings) as pool:
+            first, second = Claims(pool, "first"), Claims(pool, "second")
+            await first.add_roots(["https://a.example/", "https://b.example/"])
+            await second.add_roots(["https://b.example/", "https://c.example/"])
+            seen = await second.renew({}, {})
+            assert sorted(seen.roots) == ["https://a.example/", "https://b.example/", "https://c.example/"]
+            assert seen.owners == ["", ""]
 
     asyncio.run(scenario())
 

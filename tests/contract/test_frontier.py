@@ -12,7 +12,7 @@ from skitter.model import State, Verdict
 from skitter.ports import Frontier
 from skitter.testing.contracts.frontier import FrontierContract
 from skitter.testing.contracts.frontier_model import FrontierModel
-from skitter.testing.contracts.owner import START, Owner, asynchronous, link
+from skitter.testing.contracts.owner import START, Ground, Owner, asynchronous, link
 from tests.contract.grounds import MemoryGround, RemoteGround, RocksGround, small_settings, with_ahead
 
 A, B, C = "https://a.example/", "https://b.example/", "https://c.example/"
@@ -48,7 +48,7 @@ class TestRemoteFrontierAhead(FrontierContract):
         return RemoteGround(tmp_path / "hand", with_ahead(small_settings(), 1.0))
 
     @asynchronous
-    async def test_a_host_is_left_alone_until_its_verdict_says_so(self, ground: RemoteGround) -> None:
+    async def test_a_host_is_left_alone_until_its_verdict_says_so(self, ground: Ground) -> None:
         """It is looked at before its time, so that its visit is at hand, and not handed out."""
         owner = await Owner.of(ground)
         await owner.add(A + "1", A + "2")
@@ -62,9 +62,7 @@ class TestRemoteFrontierAhead(FrontierContract):
         assert [visit.link.url for visit in await owner.lease()] == [A + "2"]
 
     @asynchronous
-    async def test_a_suspect_waits_until_nothing_is_in_flight_then_goes_alone(
-        self, ground: RemoteGround
-    ) -> None:
+    async def test_a_suspect_waits_until_nothing_is_in_flight_then_goes_alone(self, ground: Ground) -> None:
         """What was taken out ahead of it, and not handed out, waits until it is settled."""
         owner = await Owner.of(ground)
         await owner.add(B)
