@@ -12,10 +12,11 @@ class Crew:
         self.shards: dict[int, Shard] = {}
         self._concurrency = concurrency
         self._starved = False
+        self.closed = False  # nothing new is begun
 
     def room(self) -> int:
         """How many visits may be taken out now."""
-        room = self._concurrency - self.in_flight
+        room = 0 if self.closed else self._concurrency - self.in_flight
         self._starved = self._starved or room <= 0
         return room
 

@@ -1,0 +1,271 @@
+"""What a cluster costs, on the engines that `make services` has started.
+
+    python -m benchmarks.cluster [links] [crawl] [--links 5000000] [--json FILE]
+
+`links` pushes links through Kafka into PostgreSQL, as one worker takes them in that has nothing else to do: how many a
+second, how much its memory grows, and that each is there once. `crawl` crawls the web of `broad` with two workers of
+a fleet and then with two workers of a cluster, all engines on the same machine, and counts round trips per page.
+"""
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.webs import FLEET, Served, serving
+from skitter.backends.kafka import topics
+from skitter.backends.kafka.client import reach
+from skitter.backends.postgres.migrate import drop
+from skitter.cluster.status import until_finished
+from skitter.compose.cluster import joined
+from skitter.compose.engines import make, opened
+from skitter.directory import CrawlDirectory
+from skitter.events import Events
+from skitter.model import Counts, Link
+from skitter.post import owner_of
+from skitter.report import total
+from skitter.settings import Settings
+from skitter.settings.file import dump, load
+
+SHARDS = 8
+WORKERS = 2
+HOSTS = 10_000
+AT_ONCE = 20_000  # links made and sent in one go
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def engines() -> dict[str, str]:
+    """What `make services` wrote down."""
+    place = Path(os.environ.get("SKITTER_SERVICES_DIR", ROOT / ".services")) / "env"
+    if not place.exists():
+        raise SystemExit("the engines are not there; start them with: make services")
+    lines = (line.partition("=") for line in place.read_text().splitlines() if "=" in line)
+    return {name: shlex.split(value)[0] if value else "" for name, _, value in lines}
+
+
+def settings_for(name: str, **more: object) -> Settings:
+    """A crawl of its own on the engines that are there."""
+    found = engines()
+    postgres = found["SKITTER_TEST_POSTGRES"].removeprefix("postgresql://")
+    user, _, rest = postgres.partition("@")
+    address, _, database = rest.partition("/")
+    kafka = {
+        f"kafka.{topic}": f"{name}-{topic}"
+        for topic in ("links_high", "links_medium", "links_low", "documents", "errors", "dead_letters")
+    }
+    values: dict[str, object] = {
+        "cluster.size": "full",
+        "cluster.name": name,
+        "crawl.shards": SHARDS,
+        "postgres.addresses": [address],
+        "postgres.database": database,
+        "postgres.user": user,
+        "kafka.addresses": [found["SKITTER_TEST_KAFKA"]],
+        **kafka,
+        **more,
+    }
+    return load(None, {}, values)
+
+
+@asynccontextmanager
+async def cluster(**more: object) -> AsyncIterator[Settings]:
+    """A crawl that is made, and gone afterwards."""
+    settings = settings_for(f"bench_{uuid.uuid4().hex[:8]}", **more)
+    await make(settings)
+    try:
+        yield settings
+    finally:
+        await drop(settings)
+        admin, _ = await reach(settings.kafka)
+        for future in admin.delete_topics(
+            [topic.name for topic in topics.wanted(settings.kafka, SHARDS)]
+        ).values():
+            future.result()
+
+
+def resident() -> float:
+    """Megabytes of this process."""
+    line = next(
+        each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith("VmRSS")
+    )
+    return int(line.split()[1]) / 1024
+
+
+# ------------------------------------------------------------------------------------------------ links
+
+
+def _link(number: int) -> Link:
+    host = f"www.host{number * 2_654_435_761 % HOSTS}.example"
+    url = f"https://{host}/some/section/of/the/site/article-{number}.html"
+    return Link(url=url, key=url, host=host, depth=number % 7, parent=f"https://{host}/some/section/")
+
+
+async def _push(settings: Settings, links: int) -> None:
+    owners = {f"www.host{host}.example": owner_of(f"www.host{host}.example", SHARDS) for host in range(HOSTS)}
+    async with opened(settings, "") as engines:
+        for start in range(0, links, AT_ONCE):
+            by_shard: defaultdict[int, list[Link]] = defaultdict(list)
+            for number in range(start, min(start + AT_ONCE, links)):
+                link = _link(number)
+                by_shard[owners[link.host]].append(link)
+            await engines.mail.send(by_shard)
+
+
+async def links_through(links: int) -> dict[str, float]:
+    """Push links, then let one worker take them in."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with cluster() as settings:
+            began = time.perf_counter()
+            await _push(settings, links)
+            pushed = time.perf_counter() - began
+            async with joined(CrawlDirectory(Path(folder) / "worker"), settings, Events()) as worker:
+                worker.member.crew.closed = True  # it only takes in
+                working = asyncio.create_task(worker.run())
+                figures = await _taken_in(settings, worker.member.crew.counts.added, links)
+                worker.leave()
+                await working
+            async with opened(settings, "") as engines:
+                counts = total([shard.counts for shard in await engines.claims.standing()])
+                unread = sum((await engines.unread()).values())
+    return {
+        "links": links,
+        "pushed_per_second": links / pushed,
+        **figures,
+        "stored": counts.added,
+        "queued": counts.queued,
+        "unread": unread,
+    }
+
+
+async def _taken_in(settings: Settings, before: int, links: int) -> dict[str, float]:
+    """Wait until the shards have all links. Memory is looked at when a tenth is in: then everything is loaded."""
+    async with opened(settings, "") as engines:
+        added, began, cpu, at_first, most = before, time.perf_counter(), time.process_time(), 0.0, 0.0
+        while added < links:
+            await asyncio.sleep(0.5)
+            added = total([shard.counts for shard in await engines.claims.standing()]).added
+            if added >= links / 10:
+                at_first = at_first or resident()
+                most = max(most, resident())
+            if sys.stderr.isatty():
+                print(f"\r{added:,} of {links:,}", end="", file=sys.stderr, flush=True)
+    elapsed = time.perf_counter() - began
+    return {
+        "taken_in_per_second": links / elapsed,
+        "cpu_us_per_link": (time.process_time() - cpu) / links * 1e6,
+        "memory_growth_mb": most - at_first,
+        "resident_mb": most,
+    }
+
+
+# ------------------------------------------------------------------------------------------------ crawl
+
+
+@contextmanager
+def workers(settings: Settings, folder: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Processes as an operator starts them."""
+    config = folder / "cluster.toml"
+    config.write_text(dump(settings))
+    command = [sys.executable, "-m", "skitter", "work", "-q", "--config", str(config)]
+    started = [subprocess.Popen([*command, "-o", str(folder / f"w{number}")]) for number in range(WORKERS)]
+    try:
+        yield started
+    finally:
+        for one in started:
+            one.send_signal(signal.SIGTERM)
+        for one in started:
+            one.wait()
+
+
+async def _clustered(served: Served, folder: Path) -> dict[str, Any]:
+    web = {
+        "fetch.allow_private": ["127.0.0.0/8"],
+        "politeness.delay": f"{served.web.delay}s",
+        "crawl.concurrency": served.web.connections // WORKERS,
+    }
+    async with cluster(**web) as settings, opened(settings, "") as engines:
+        by_shard: defaultdict[int, list[Link]] = defaultdict(list)
+        for url in served.seeds:
+            host = url.split("/")[2].partition(":")[0]
+            by_shard[owner_of(host, SHARDS)].append(Link(url=url, key=url, host=host, seed=True))
+        await engines.claims.add_roots(served.seeds)
+        await engines.mail.send(by_shard)
+        with workers(settings, folder):
+            began = time.perf_counter()
+            counts = await until_finished(engines)
+            elapsed = time.perf_counter() - began
+            trips: defaultdict[str, float] = defaultdict(float)
+            for worker in await engines.claims.workers():
+                for engine, number in worker.about["trips"].items():
+                    trips[engine] += number
+    return {
+        "pages": counts.pages,
+        "pages_per_second": counts.pages / elapsed,
+        "trips_per_page": {engine: number / max(1, counts.pages) for engine, number in trips.items()},
+    }
+
+
+def _embedded(served: Served, folder: Path) -> dict[str, Any]:
+    command = [
+        sys.executable,
+        "-m",
+        "skitter",
+        "crawl",
+        "--seeds",
+        "-",
+        "-q",
+        "--json",
+        f"--workers={WORKERS}",
+    ]
+    command += ["-o", str(folder / "fleet"), "--allow-private=127.0.0.0/8", f"--delay={served.web.delay}s"]
+    command += [f"--concurrency={served.web.connections}", f"--shards={SHARDS}"]
+    began = time.perf_counter()
+    said = subprocess.run(
+        command, input="\n".join(served.seeds), capture_output=True, text=True, check=True
+    ).stdout
+    counts: Counts = json.loads(said)["counts"]
+    return {"pages": counts["pages"], "pages_per_second": counts["pages"] / (time.perf_counter() - began)}  # type: ignore[index]
+
+
+def crawls() -> dict[str, Any]:
+    """The same web by a fleet and by a cluster, one after the other."""
+    web = dataclasses.replace(FLEET, delay=0.25)
+    with tempfile.TemporaryDirectory() as folder, serving(web) as served:
+        fleet = _embedded(served, Path(folder))
+        clustered = asyncio.run(_clustered(served, Path(folder)))
+    return {"fleet": fleet, "cluster": clustered}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", choices=("links", "crawl", []), help="default: both")
+    parser.add_argument("--links", type=int, default=200_000)
+    parser.add_argument("--json", type=Path, help="write the figures there too")
+    arguments = parser.parse_args()
+    figures: dict[str, Any] = {}
+    if "links" in (arguments.parts or ["links"]):
+        figures["links"] = asyncio.run(links_through(arguments.links))
+    if "crawl" in (arguments.parts or ["crawl"]):
+        figures["crawl"] = crawls()
+    print(json.dumps(figures, indent=1))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
