@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skitter.digest import sha1
 from skitter.model import Page
-from skitter.ports import Frontier, Twin
+from skitter.ports import Frontier, Likeness, Twin
 from skitter.settings import DedupSettings
 
 Numbers = NDArray[np.unsignedinteger[Any]]
@@ -103,16 +103,18 @@ class Duplicates:
         self._settings = settings
         self._uncommitted: defaultdict[str, dict[str, Twin]] = defaultdict(dict)  # domain -> URL -> page
 
-    async def claim(self, page: Page) -> Twin | None:
-        """The page that this one repeats. If there is none, the next page is compared with this one too."""
-        if not page.size:
-            return None
-        twin = self._among(self._uncommitted.get(page.domain, {}).values(), page)
-        if twin is None or twin.digest != page.digest:
-            stored = await self._frontier.twin(
-                page.domain, page.digest, page.simhash, self._settings.distance
-            )
-            twin = _nearer(page, stored, twin)
+    async def claim(self, pages: Sequence[Page]) -> list[Twin | None]:
+        """The pages that these repeat, one after the other. One that repeats none is there for all that follow.
+
+        The store is asked once for all of them: to some it is a journey.
+        """
+        asked = [Likeness(page.domain, page.digest, page.simhash) for page in pages if page.size]
+        stored = iter(await self._frontier.twins(asked, self._settings.distance) if asked else ())
+        return [self._claim(page, next(stored)) if page.size else None for page in pages]
+
+    def _claim(self, page: Page, stored: Twin | None) -> Twin | None:
+        waiting = self._among(self._uncommitted.get(page.domain, {}).values(), page)
+        twin = _nearer(page, stored, waiting)
         if twin is None:
             claimed = Twin(page.url, page.fetched_at, page.digest, page.simhash)
             self._uncommitted[page.domain][page.url] = claimed

@@ -192,13 +192,7 @@ async def complete(group: Sequence[Finished], at: Stations) -> tuple[list[Settle
     cold every time, and cost up to twice as much.
     """
     group = await _all_opened(group, at)
-    near, min_words = at.settings.dedup.near, at.settings.dedup.min_words
-    pages = [finished.settlement.page for finished in group]
-    simhashes = [dedup.simhash(page.text, min_words) if near and page else None for page in pages]
-    compared = [
-        (None, None) if page is None else await _compared(page, simhash, at)
-        for page, simhash in zip(pages, simhashes, strict=True)
-    ]
+    compared = await _compared([finished.settlement.page for finished in group], at)
     packs = [
         at.archive.pack(exchange, page, twin)
         if finished.archived and (exchange := finished.settlement.exchange) is not None
@@ -224,11 +218,20 @@ async def _all_opened(group: Sequence[Finished], at: Stations) -> list[Finished]
     return read
 
 
-async def _compared(page: Page, simhash: int | None, at: Stations) -> tuple[Page, Twin | None]:
-    """The page with what it repeats, and its twin if that is the very same payload."""
-    page = replace(page, simhash=simhash)
-    twin = await at.duplicates.claim(page) if 200 <= page.status < 300 else None
-    if twin is None:
+async def _compared(pages: Sequence[Page | None], at: Stations) -> list[tuple[Page | None, Twin | None]]:
+    """Every page with what it repeats, and its twin if that is the very same payload."""
+    near, min_words = at.settings.dedup.near, at.settings.dedup.min_words
+    hashed = [
+        replace(page, simhash=dedup.simhash(page.text, min_words)) if near and page else page
+        for page in pages
+    ]
+    good = [page for page in hashed if page is not None and 200 <= page.status < 300]
+    twins = dict(zip(map(id, good), await at.duplicates.claim(good), strict=True))
+    return [_repeating(page, twins.get(id(page))) for page in hashed]
+
+
+def _repeating(page: Page | None, twin: Twin | None) -> tuple[Page | None, Twin | None]:
+    if page is None or twin is None:
         return page, None
     identical = twin.digest == page.digest
     return replace(page, duplicate_of=twin.url, identical=identical), twin if identical else None

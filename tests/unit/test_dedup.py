@@ -110,19 +110,19 @@ def test_pages_on_their_way_to_the_store_are_compared_too():
     async def scenario():
         duplicates = Duplicates(MemoryFrontier(), DedupSettings())
         first = page("http://a.test/1", b"same", 0b0000)
-        assert await duplicates.claim(first) is None
-        identical = await duplicates.claim(page("http://a.test/2", b"same", 0b0000))
+        assert await duplicates.claim([first]) == [None]
+        [identical] = await duplicates.claim([page("http://a.test/2", b"same", 0b0000)])
         assert identical.url == first.url
-        near = await duplicates.claim(page("http://a.test/3", b"other", 0b0111))
+        [near] = await duplicates.claim([page("http://a.test/3", b"other", 0b0111)])
         assert near.url == first.url
-        far = await duplicates.claim(page("http://a.test/4", b"another", 0b1111))
+        [far] = await duplicates.claim([page("http://a.test/4", b"another", 0b1111)])
         assert far is None
-        elsewhere = await duplicates.claim(page("http://b.test/1", b"same", 0b0000, domain="b.test"))
+        [elsewhere] = await duplicates.claim([page("http://b.test/1", b"same", 0b0000, domain="b.test")])
         assert elsewhere is None
         duplicates.committed([first])
-        assert (
-            await duplicates.claim(page("http://a.test/5", b"same", None)) is None
-        )  # the store answers from here on
+        assert await duplicates.claim([page("http://a.test/5", b"same", None)]) == [
+            None
+        ]  # the store answers from here on
 
     asyncio.run(scenario())
 
@@ -130,7 +130,16 @@ def test_pages_on_their_way_to_the_store_are_compared_too():
 def test_an_empty_page_repeats_nothing():
     async def scenario():
         duplicates = Duplicates(MemoryFrontier(), DedupSettings())
-        assert await duplicates.claim(page("http://a.test/1", b"")) is None
-        assert await duplicates.claim(page("http://a.test/2", b"")) is None
+        empty = [page("http://a.test/1", b""), page("http://a.test/2", b"")]
+        assert await duplicates.claim(empty) == [None, None]
 
     asyncio.run(scenario())
+
+
+def test_pages_of_one_group_are_compared_with_each_other_in_order():
+    duplicates = Duplicates(MemoryFrontier(), DedupSettings())
+    group = [
+        page(f"http://a.test/{number}", body, None) for number, body in enumerate((b"x", b"y", b"x", b"x"))
+    ]
+    twins = asyncio.run(duplicates.claim(group))
+    assert [twin and twin.url for twin in twins] == [None, None, "http://a.test/0", "http://a.test/0"]

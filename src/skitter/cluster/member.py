@@ -28,7 +28,10 @@ from skitter.process import unwrapped
 from skitter.settings import Settings
 from skitter.shard import Shard
 
-_MAIL = 1000  # links taken in with one write
+_MAIL = 1000  # links that are worth a round trip at once
+_MAIL_EVERY = (
+    1.0  # seconds between two looks while there are fewer: a polite host waits longer than that anyway
+)
 _SOON = 0.2  # seconds until a try is made again while an engine is away
 
 
@@ -223,12 +226,12 @@ class Member:
         while True:
             try:
                 received = await inbox.receive(_MAIL) if self.crew.shards else []
-                if not received:
-                    await asyncio.sleep(_SOON)
                 for delivery in received:
                     shard = self.crew.shards.get(delivery.shard)
                     if shard is not None:
                         await self._deliver(shard, delivery, inbox, outfit)
+                if sum(len(delivery.links) for delivery in received) < _MAIL:
+                    await asyncio.sleep(_MAIL_EVERY)
             except EngineAway as away:
                 self._tell(away)
                 await asyncio.sleep(_SOON)

@@ -32,6 +32,8 @@ from skitter.settings import Settings
 Positions = Mapping[str, str]
 """By topic, in digits: the offset of the first message of a shard's partition that is not stored yet."""
 
+_Opened = tuple[Found, list[Link] | Unreadable]
+
 # Whose message is next: high, medium and low by 4:2:1, evenly spread. Who has none is passed over.
 TURNS = (0, 1, 0, 2, 0, 1, 0)
 _AT_ONCE = 8  # messages of an urgency in one look
@@ -116,14 +118,17 @@ class Inbox:
         of that shard is stored; else `own` again.
         """
         deadline = asyncio.get_running_loop().time() + wait
-        while self._owned:
+        taken: list[_Opened] = []
+        while self._owned and (missing := limit - _links_in(taken)) > 0:
             await self._fetch()
-            if any(self._ahead):
-                return await self._open(self._take(limit))
-            if asyncio.get_running_loop().time() >= deadline:
-                break
-            await asyncio.sleep(_LOOK)
-        return []
+            more = self._take(missing)
+            taken += more
+            if not more:
+                # Messages are small where shards are many: what is there now travels on together.
+                if taken or asyncio.get_running_loop().time() >= deadline:
+                    break
+                await asyncio.sleep(_LOOK)
+        return await self._open(taken) if taken else []
 
     async def _fetch(self) -> None:
         for ahead, messages in zip(self._ahead, await self._call(self._look), strict=True):
@@ -135,21 +140,21 @@ class Inbox:
             for ahead, consumer in zip(self._ahead, self._consumers, strict=True)
         ]
 
-    def _take(self, limit: int) -> list[tuple[Found, list[Link] | Unreadable]]:
+    def _take(self, limit: int) -> list[_Opened]:
         """Messages in turns, so that the urgent come first and none waits for ever."""
-        taken: list[tuple[Found, list[Link] | Unreadable]] = []
+        taken: list[_Opened] = []
         count = 0
-        while count < limit and any(self._ahead):
+        while any(self._ahead) and count < limit:
             ahead = self._ahead[TURNS[self._turn]]
             self._turn = (self._turn + 1) % len(TURNS)
             if ahead:
                 message = ahead.popleft()
                 links = read(message, self._crawl, KIND, decoder)
                 taken.append((message, links))
-                count += 1 if isinstance(links, Unreadable) else len(links)
+                count += _links_in(taken[-1:])
         return taken
 
-    async def _open(self, taken: Sequence[tuple[Found, list[Link] | Unreadable]]) -> list[Delivery]:
+    async def _open(self, taken: Sequence[_Opened]) -> list[Delivery]:
         """What is ours by shard. The rest is on its way elsewhere before our position passes it."""
         ours: dict[int, list[Link]] = defaultdict(list)
         positions: dict[int, dict[str, str]] = defaultdict(dict)
@@ -211,6 +216,10 @@ class Inbox:
             return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
         except KafkaException as problem:
             raise away(problem.args[0].str()) from None
+
+
+def _links_in(taken: Sequence[_Opened]) -> int:
+    return sum(1 if isinstance(links, Unreadable) else len(links) for _, links in taken)
 
 
 def _consumer(settings: Settings) -> Consumer:
