@@ -156,6 +156,8 @@ class RemoteFrontier(RemoteReader):
     async def abandon(self) -> None:
         """Let go of the engine as a crash would: open visits stay open."""
         self._shard = None
+        if self._delivery is not None:
+            self._delivery.cancel()  # nobody waits for it any more
         if self._hand is not None:
             self._hand.close()
             self._hand = None

@@ -19,15 +19,3 @@ class Mail(Protocol):
     async def send(self, links: Mapping[int, Sequence[Link]]) -> None:
         """Bring links to their shards, by number. Returns when they are safe."""
         ...
-
-
-class Inbox(Protocol):
-    """The mail of one shard, read from the positions that its last owner has stored."""
-
-    async def receive(self, limit: int) -> tuple[list[Link], Positions]:
-        """The next links, none when none wait, and the positions to be stored with them."""
-        ...
-
-    async def trim(self, positions: Positions) -> None:
-        """These positions are stored: what lies before them is never asked for again."""
-        ...

@@ -43,15 +43,16 @@ class Ground(Protocol):
 
 
 def asynchronous(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run a test in an event loop of its own. A ground with connections lets go of them there (`release`)."""
+    """Run a test in an event loop of its own. A ground, or a suite, with connections lets go of them there: `release`."""
 
     async def released(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             await test(*args, **kwargs)
         finally:
-            release = getattr(kwargs.get("ground"), "release", None)
-            if release is not None:
-                await release()
+            for owner in (kwargs.get("ground"), *args[:1]):
+                release = getattr(owner, "release", None)
+                if release is not None:
+                    await release()
 
     @functools.wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:

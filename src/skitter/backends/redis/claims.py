@@ -1,0 +1,196 @@
+"""Who owns which shard, by leases in Redis and by its clock.
+
+A shard's claim names its owner and when the lease ends; the epoch stands beside it, under the same hash tag, where every
+write of the store looks at it. Both are kept when a lease runs out: the next owner must know when that was.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.msgpack import decode
+
+from skitter.backends.redis.client import Client, Command, unfit
+from skitter.backends.redis.store import tag
+from skitter.backends.remote.rows import Meta
+from skitter.claims import Claim, Colleague, Renewal, Standing
+
+
+class RedisClaims:
+    """`skitter.claims.Claims` of one worker. Its name must be nobody else's, and no former one's."""
+
+    def __init__(self, client: Client, worker: str, shards: int) -> None:
+        self._client = client
+        self._worker = worker
+        self._shards = shards
+        self._lease = round(client.settings.cluster.lease * 1000)
+        self._take = client.script("take")
+        self._hold = client.script("hold")
+        self._beat = client.script("beat")
+        self._roots = client.script("roots")
+
+    async def renew(self, epochs: Mapping[int, int], about: Mapping[str, Any]) -> Renewal:
+        """Extend the leases of shards, held under these epochs. `about` is for whoever asks how the cluster does."""
+        held = list(epochs)
+        answers = await self._client.send(
+            lambda: [
+                *(self._holding(shard, epochs[shard], self._lease) for shard in held),
+                self._beat.call(
+                    [self._key("started"), self._key("seen"), self._key("about")],
+                    [self._worker, json.dumps(about)],
+                ),
+                ("LRANGE", self._key("roots"), 0, -1),
+                *(("HMGET", self._claim(shard), "owner", "until") for shard in range(self._shards)),
+            ]
+        )
+        now, seen = answers[len(held)]
+        living = [
+            name for name, at in _pairs(seen) if int(at) > int(now) - self._lease and name != self._worker
+        ]
+        return Renewal(
+            int(now) / 1000,
+            frozenset(shard for shard, kept in zip(held, answers, strict=False) if kept),
+            [_owner(claim, int(now)) for claim in answers[len(held) + 2 :]],
+            [*living, self._worker],
+            [root.decode() for root in answers[len(held) + 1]],
+        )
+
+    async def take(self, shards: Sequence[int], most: int) -> list[Claim]:
+        """Take at most so many of these shards, those that nobody owns now."""
+        taken: list[Claim] = []
+        left = list(shards)
+        while left and len(taken) < most:
+            some, left = left[: most - len(taken)], left[most - len(taken) :]
+            taken += await self._take_all(some)
+        return taken
+
+    async def _take_all(self, shards: list[int]) -> list[Claim]:
+        answers = await self._client.send(
+            lambda: [
+                self._take.call([self._claim(shard), self._epoch(shard)], [self._worker, self._lease])
+                for shard in shards
+            ]
+        )
+        return [
+            Claim(shard, answer[1], answer[0] / 1000, int(answer[2]) / 1000 if answer[2] else None)
+            for shard, answer in zip(shards, answers, strict=True)
+            if len(answer) > 1
+        ]
+
+    async def release(self, epochs: Mapping[int, int]) -> None:
+        """Give shards back: somebody else may take them at once."""
+        if epochs:
+            await self._client.send(
+                lambda: [self._holding(shard, epoch, 0) for shard, epoch in epochs.items()]
+            )
+
+    async def leave(self) -> None:
+        """Be a worker no more."""
+        names = ("started", "seen", "about")
+        await self._client.send(lambda: [("HDEL", self._key(name), self._worker) for name in names])
+
+    async def add_roots(self, roots: Sequence[str]) -> None:
+        """Widen the scope of everybody, with their next sign of life."""
+        if roots:
+            await self._client.run(self._roots, [self._key("roots"), self._key("rooted")], roots)
+
+    async def standing(self) -> list[Standing]:
+        """Every shard."""
+        (seconds, micros), *rows = await self._client.send(
+            lambda: [
+                ("TIME",),
+                *(
+                    command
+                    for shard in range(self._shards)
+                    for command in (
+                        ("HMGET", self._claim(shard), "owner", "until"),
+                        ("GET", self._epoch(shard)),
+                        ("GET", tag(self._client.name, shard) + b"meta"),
+                    )
+                ),
+            ]
+        )
+        now = int(seconds) + int(micros) / 1e6
+        return [_standing(shard, rows[3 * shard : 3 * shard + 3], now) for shard in range(self._shards)]
+
+    async def workers(self) -> list[Colleague]:
+        """Every worker that has joined and not left."""
+        names = ("started", "seen", "about")
+        (seconds, micros), *tables = await self._client.send(
+            lambda: [("TIME",), *(("HGETALL", self._key(name)) for name in names)]
+        )
+        now = int(seconds) + int(micros) / 1e6
+        started, seen, about = (dict(_pairs(table)) for table in tables)
+        return [
+            Colleague(
+                name,
+                int(started.get(name, at)) / 1000,
+                int(at) / 1000,
+                json.loads(about.get(name, "{}")),
+                now,
+            )
+            for name, at in sorted(seen.items())
+        ]
+
+    # -- keys --------------------------------------------------------------------------------------------------
+
+    def _holding(self, shard: int, epoch: int, lease: int) -> Command:
+        return self._hold.call([self._claim(shard), self._epoch(shard)], [self._worker, epoch, lease])
+
+    def _claim(self, shard: int) -> bytes:
+        return tag(self._client.name, shard) + b"claim"
+
+    def _epoch(self, shard: int) -> bytes:
+        return tag(self._client.name, shard) + b"epoch"
+
+    def _key(self, name: str) -> bytes:
+        return _whole(self._client.name, name)
+
+
+async def prepare(client: Client, shards: int) -> bool:
+    """Write down how many shards a crawl has, once and for all. True when that was not known before."""
+    key = _whole(client.name, "shards")
+    made, written = await client.send(lambda: [("SETNX", key, shards), ("GET", key)])
+    if int(written) != shards:
+        raise unfit(
+            "crawl.shards",
+            f"the crawl {client.name} was begun with {int(written)} shards, not {shards}; use these, or another cluster.name",
+        )
+    return bool(made)
+
+
+async def shards_of(client: Client) -> int:
+    """How many shards a crawl has."""
+    (written,) = await client.send(lambda: [("GET", _whole(client.name, "shards"))])
+    if written is None:
+        raise unfit("cluster.name", f"there is no crawl {client.name} here; run `skitter cluster init`")
+    return int(written)
+
+
+def _whole(name: str, what: str) -> bytes:
+    """A key that belongs to no shard."""
+    return f"{{{name}}}:{what}".encode()
+
+
+def _pairs(answer: Any) -> list[tuple[str, str]]:  # noqa: ANN401  a list or a map, by the protocol
+    pairs = answer.items() if isinstance(answer, dict) else zip(answer[::2], answer[1::2], strict=True)
+    return [(key.decode(), value.decode()) for key, value in pairs]
+
+
+def _owner(claim: list[bytes | None], now: int) -> str:
+    owner, until = claim
+    return owner.decode() if owner and until and int(until) > now else ""
+
+
+def _standing(shard: int, rows: list[Any], now: float) -> Standing:
+    (owner, until), epoch, packed = rows
+    meta = Meta() if packed is None else decode(packed, type=Meta)
+    return Standing(
+        shard,
+        owner.decode() if owner else "",
+        int(epoch or 0),
+        int(until or 0) / 1000,
+        meta.counts,
+        meta.mail,
+        now,
+    )

@@ -1,0 +1,13 @@
+-- Take a shard that nobody has. KEYS: its claim, its epoch. ARGV: the worker, the length of a lease in milliseconds.
+-- Answers now, and, if it was free, the epoch and when the lease of an owner ended that did not give it back.
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local last = redis.call('HMGET', KEYS[1], 'owner', 'until')
+if last[1] and last[1] ~= '' and tonumber(last[2]) > now then
+  return {now}
+end
+-- Epochs are times where they can be: should a power failure take the last second of writes, no epoch is used twice.
+local epoch = math.max((tonumber(redis.call('GET', KEYS[2])) or 0) + 1, now)
+redis.call('SET', KEYS[2], string.format('%.0f', epoch))
+redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'until', string.format('%.0f', now + ARGV[2]))
+return {now, epoch, last[1] and last[1] ~= '' and last[2]}

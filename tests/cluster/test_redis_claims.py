@@ -1,0 +1,196 @@
+"""Shards in Redis have one owner at a time, and links between them get there."""
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from skitter import claims
+from skitter.backends.redis.claims import RedisClaims, prepare, shards_of
+from skitter.backends.redis.client import Client
+from skitter.backends.redis.mail import RedisInbox, RedisMail, stream, unread
+from skitter.backends.redis.store import RedisStore, tag
+from skitter.backends.remote.rows import Batch, Meta
+from skitter.model import Counts
+from skitter.ports import EngineError, Fenced
+from skitter.settings import Seconds, Settings
+from skitter.testing.contracts.owner import asynchronous, link
+from tests.cluster.redis import cleaned, settings_for
+from tests.engines import engine
+
+
+@pytest.fixture
+def settings() -> Iterator[Settings]:
+    with cleaned(settings_for(engine("redis"))) as mine:
+        yield mine
+
+
+@asynccontextmanager
+async def client_of(settings: Settings, lease: float = 15.0) -> AsyncIterator[Client]:
+    cluster = dataclasses.replace(settings.cluster, lease=Seconds(lease))
+    client = Client(dataclasses.replace(settings, cluster=cluster))
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+@asynchronous
+async def test_a_shard_is_taken_by_one_worker(settings):
+    async with client_of(settings) as client:
+        one: claims.Claims = RedisClaims(client, "one", 4)
+        two = RedisClaims(client, "two", 4)
+        mine = await one.take([0, 1, 2, 3], 3)
+        assert [claim.shard for claim in mine] == [0, 1, 2]
+        assert all(claim.lapsed is None for claim in mine)
+        assert [claim.shard for claim in await two.take([0, 1, 2, 3], 4)] == [3]
+        seen = await one.renew({claim.shard: claim.epoch for claim in mine}, {"pages": 7})
+        assert seen.held == {0, 1, 2}
+        assert list(seen.owners) == ["one", "one", "one", "two"]
+        assert list(seen.workers) == ["one"]
+        assert abs(seen.now - mine[0].now) < 5
+        await two.renew({}, {})
+        assert sorted((await one.renew({}, {})).workers) == ["one", "two"]
+        assert {worker.name: worker.about for worker in await two.workers()} == {"one": {}, "two": {}}
+        await two.leave()
+        assert [worker.name for worker in await one.workers()] == ["one"]
+
+
+@asynchronous
+async def test_a_shard_given_back_is_free_at_once_and_nobody_is_waited_for(settings):
+    async with client_of(settings) as client:
+        one, two = RedisClaims(client, "one", 1), RedisClaims(client, "two", 1)
+        (first,) = await one.take([0], 1)
+        assert await two.take([0], 1) == []
+        await two.release({0: first.epoch})  # it is not theirs
+        assert await two.take([0], 1) == []
+        await one.release({0: first.epoch})
+        (second,) = await two.take([0], 1)
+        assert second.epoch > first.epoch
+        assert second.lapsed is None
+        assert (await one.renew({0: first.epoch}, {})).held == frozenset()
+
+
+@asynchronous
+async def test_a_lease_that_is_not_renewed_runs_out_and_what_was_written_under_it_is_over(settings):
+    async with client_of(settings, lease=0.3) as client:
+        one, two = RedisClaims(client, "one", 1), RedisClaims(client, "two", 1)
+        (first,) = await one.take([0], 1)
+        store = RedisStore(client, 0, first.epoch)
+        await store.write(Batch(Meta(seq=1)))
+        await asyncio.sleep(0.4)
+        assert (await one.renew({0: first.epoch}, {})).held == {0}  # run out, and nobody was quicker
+        await asyncio.sleep(0.4)
+        (second,) = await two.take([0], 1)
+        assert second.lapsed is not None
+        assert second.now - 1 < second.lapsed <= second.now
+        assert (await one.renew({0: first.epoch}, {})).held == frozenset()
+        with pytest.raises(Fenced):
+            await store.write(Batch(Meta(seq=2)))
+        await RedisStore(client, 0, second.epoch).write(Batch(Meta(seq=3)))
+        (standing,) = await one.standing()
+        assert (standing.owner, standing.epoch) == ("two", second.epoch)
+
+
+@asynchronous
+async def test_no_epoch_is_used_twice_even_when_the_last_one_was_lost(settings):
+    async with client_of(settings) as client:
+        one = RedisClaims(client, "one", 1)
+        (first,) = await one.take([0], 1)
+        await one.release({0: first.epoch})
+        await client.send(lambda: [("DEL", tag(client.name, 0) + b"epoch")])
+        await asyncio.sleep(0.002)
+        (second,) = await one.take([0], 1)
+        assert second.epoch > first.epoch
+
+
+@asynchronous
+async def test_who_looks_on_sees_counts_and_positions(settings):
+    async with client_of(settings) as client:
+        one = RedisClaims(client, "one", 2)
+        (mine,) = await one.take([1], 1)
+        meta = Meta(counts=Counts(pages=3), mail={"mail": "7-0"})
+        await RedisStore(client, 1, mine.epoch).write(Batch(meta))
+        first, second = await one.standing()
+        assert (first.owner, first.counts.pages) == ("", 0)
+        assert (second.owner, second.counts.pages, second.mail) == ("one", 3, {"mail": "7-0"})
+        assert second.lease_until > second.now
+
+
+@asynchronous
+async def test_roots_are_everybodys(settings):
+    async with client_of(settings) as client:
+        one = RedisClaims(client, "one", 1)
+        await one.add_roots(["https://b.example/", "https://a.example/"])
+        await one.add_roots(["https://a.example/", "https://c.example/"])
+        seen = await RedisClaims(client, "two", 1).renew({}, {})
+        assert list(seen.roots) == ["https://b.example/", "https://a.example/", "https://c.example/"]
+
+
+@asynchronous
+async def test_a_crawl_has_as_many_shards_as_it_was_begun_with(settings):
+    async with client_of(settings) as client:
+        with pytest.raises(EngineError, match="skitter cluster init"):
+            await shards_of(client)
+        assert await prepare(client, 8)
+        assert not await prepare(client, 8)
+        assert await shards_of(client) == 8
+        with pytest.raises(EngineError, match="begun with 8 shards"):
+            await prepare(client, 9)
+
+
+# ------------------------------------------------------------------------------------------------ mail
+
+
+@asynchronous
+async def test_links_reach_the_owner_of_their_shard_in_order_and_again_until_they_are_stored(settings):
+    async with client_of(settings) as client:
+        mail, inbox = RedisMail(client), RedisInbox(client, wait=0.05)
+        links = [link(f"https://a.example/{n}") for n in range(500)]
+        await mail.send({0: links, 1: links[:3]})
+        assert await inbox.receive(1000) == []
+        await inbox.own(0, {})
+        taken, positions = [], {}
+        while deliveries := await inbox.receive(200):
+            for delivery in deliveries:
+                assert delivery.shard == 0
+                taken += delivery.links
+                positions = delivery.positions
+        assert taken == links
+        await inbox.own(0, {})
+        assert (await inbox.receive(200))[0].links[0] == links[0]
+        await inbox.own(0, positions)
+        assert await inbox.receive(200) == []
+        assert await unread(client, {0: positions, 1: {}}) == {0: 0, 1: 1}
+        await inbox.disown(0)
+        assert await inbox.receive(200) == []
+
+
+@asynchronous
+async def test_mail_is_trimmed_up_to_what_is_stored(settings):
+    async with client_of(settings) as client:
+        mail, inbox = RedisMail(client), RedisInbox(client, wait=0.05)
+        await mail.send({0: [link("https://a.example/1")]})
+        await inbox.own(0, {})
+        (first,) = await inbox.receive(10)
+        await mail.send({0: [link("https://a.example/2")]})
+        await inbox.stored(0, first.positions, 1000.0)
+        (length,) = await client.send(lambda: [("XLEN", stream(client.name, 0))])
+        assert length == 1
+        (second,) = await inbox.receive(10)
+        assert [one.url for one in second.links] == ["https://a.example/2"]
+
+
+@asynchronous
+async def test_what_nobody_can_read_is_set_aside_and_the_rest_arrives(settings):
+    async with client_of(settings) as client:
+        await client.send(lambda: [("XADD", stream(client.name, 0), "*", "links", b"\xc1 no links")])
+        await RedisMail(client).send({0: [link("https://a.example/1")]})
+        inbox = RedisInbox(client, wait=0.05)
+        await inbox.own(0, {})
+        found = [one.url for _ in range(3) for each in await inbox.receive(1000) for one in each.links]
+        assert found == ["https://a.example/1"]
+        (dead,) = await client.send(lambda: [("XLEN", tag(client.name, 0) + b"dead")])
+        assert dead == 1
