@@ -1,6 +1,7 @@
 """Links in: each URL once, wherever it comes from, and links of other shards on their way to them."""
 
 from collections.abc import Sequence
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -31,16 +32,19 @@ def need_all(
     shard: Shard, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]], wanted: Wanted
 ) -> list[Link]:
     """Ask for what adding these links takes; says which of them have to be looked at."""
-    looked = []
+    looked, known, told = [], shard.names.known, shard.names.refused
     for link in links:
+        if id(link) in known:
+            continue
         if link.purpose is Purpose.ROBOTS:
             need_robots(shard, link, wanted)
         elif _need(shard, link, wanted):
             looked.append(link)
     for link, _ in refused:
-        id16 = shard.names.id_of(link)
-        if id16 not in shard.seen and not shard.has_row(id16):
-            wanted.urls.append(id16)
+        if id(link) not in told:
+            id16 = shard.names.id_of(link)
+            if id16 not in shard.seen and not shard.has_row(id16):
+                wanted.urls.append(id16)
     return looked
 
 
@@ -116,22 +120,25 @@ def add(
     shard: Shard, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]], now: float
 ) -> list[bytes]:
     """Accept and refuse links; the ids of all, in order. How many were new shows in the counts."""
-    ids = []
-    for link in links:
-        id16 = shard.names.id_of(link)
-        ids.append(id16)
+    names, seen, counts = shard.names, shard.seen, shard.counts
+    ids = [names.known.get(id(link)) for link in links]
+    others = [] if all(ids) else [place for place, id16 in enumerate(ids) if id16 is None]
+    known = len(ids) - len(others)
+    for place in others:
+        link = links[place]
+        id16 = ids[place] = names.id_of(link)
         if link.purpose is Purpose.ROBOTS:
             _add_robots(shard, link, now)
             continue
-        rank = shard.seen.get(id16)
+        rank = seen.get(id16)
         if rank is not None and not link.seed and _rank(link) >= rank:
-            shard.counts.seen += 1
-            shard.counts.known += 1
+            known += 1
+            names.known[id(link)] = id16
         else:
             _look_at(shard, id16, link, now)
-    for link, reason in refused:
-        ids.append(_refuse(shard, link, reason, now))
-    return ids
+    counts.seen += known
+    counts.known += known
+    return cast("list[bytes]", ids) + [_refuse(shard, link, reason, now) for link, reason in refused]
 
 
 def _rank(link: Link) -> Rank:
@@ -232,8 +239,12 @@ def _move_forward(shard: Shard, row: UrlRow, link: Link) -> None:
 
 
 def _refuse(shard: Shard, link: Link, reason: Reason, now: float) -> bytes:
-    id16 = shard.names.id_of(link)
     shard.counts.seen += 1
+    told = shard.names.refused.get(id(link))
+    if told is not None:
+        shard.counts.known += 1
+        return told
+    id16 = shard.names.refused[id(link)] = shard.names.id_of(link)
     if id16 in shard.seen or shard.row(id16) is not None:
         shard.counts.known += 1
         shard.seen.setdefault(id16, ALWAYS)

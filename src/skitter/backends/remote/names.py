@@ -32,6 +32,8 @@ class Names:
         # The memo of judged links hands out the very same value for every page that repeats an href. Holding the link
         # keeps its identity from being reused.
         self._same: dict[int, tuple[Link, bytes]] = {}
+        self.known: dict[int, bytes] = {}  # of these, what changes nothing when it is offered again
+        self.refused: dict[int, bytes] = {}  # … when it is refused again
 
     def host(self, name: str) -> Named:
         """The domain of a host, and whose it is."""
@@ -57,3 +59,5 @@ class Names:
         self._hosts.trim()
         if len(self._same) > _SAME:
             self._same.clear()
+            self.known.clear()
+            self.refused.clear()

@@ -190,9 +190,17 @@ class Shard:
         if window is not None:
             window.push(spot, row)
         if not row.origin:
-            self.seen[row.id] = level, spot[0]
+            self.rank(row)
         self.keep(row)
         self.touch(host)
+
+    def rank(self, row: UrlRow) -> None:
+        """A URL waits at its rank. If it waited at a sooner one before, or nothing could move it, links that were no
+        better than that may be better than this."""
+        old, new = self.seen.get(row.id), (row.level, -row.score)
+        if (old is None or old < new) and self.rows.get(row.id) is not None:
+            self.names.known.clear()
+        self.seen[row.id] = new
 
     def take(self, host: HostRow, level: int, spot: Spot) -> None:
         """A row leaves the queue of its host. If it was the first, and the second is not in memory, the host is headless."""
@@ -232,7 +240,7 @@ class Shard:
         self.set_due(row, due)
         host.waiting += 1
         self.touch(host)
-        self.seen[row.id] = row.level, -row.score
+        self.rank(row)
 
     def set_due(self, row: UrlRow, due: float | None) -> None:
         """Say when a URL that is not in the queue comes back, or that it does not wait any more."""
