@@ -1,6 +1,7 @@
 """Crawls of their own on the real Redis, and servers of a test's own that may be killed or configured badly."""
 
 import asyncio
+import dataclasses
 import shutil
 import signal
 import socket
@@ -10,12 +11,16 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from skitter.backends.hand import Hand
 from skitter.backends.redis.client import Client
 from skitter.backends.redis.store import RedisStore, tag
-from skitter.settings import Settings
+from skitter.backends.remote import RemoteFrontier
+from skitter.ports import Frontier
+from skitter.settings import Seconds, Settings
 from skitter.settings.engines import ClusterSettings, RedisSettings
 from tests.engines import Engine
 
@@ -110,3 +115,54 @@ def server(place: Path, *options: str) -> Iterator[Server]:
         yield mine
     finally:
         mine.kill()
+
+
+# ------------------------------------------------------------------------------------------------ frontiers
+
+
+class Late:
+    """The epoch is taken when the frontier is opened, because a ground makes frontiers outside of any loop."""
+
+    def __init__(self, ground: "FrontierGround", settings: Settings) -> None:
+        self._ground, self._settings = ground, settings
+        self._store: RedisStore | None = None
+
+    async def open(self):
+        client = self._ground.client or Client(self._settings)
+        self._ground.client = client
+        (epoch,) = await client.send(lambda: [("INCR", tag(client.name, 0) + b"epoch")])
+        self._store = RedisStore(client, 0, epoch)
+        return await self._store.open()
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+
+class FrontierGround:
+    def __init__(self, settings: Settings, hand: Path) -> None:
+        self.settings, self.hand = settings, hand
+        self.client: Client | None = None
+
+    def frontier(
+        self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
+    ) -> RemoteFrontier:
+        politeness = dataclasses.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
+        settings = dataclasses.replace(self.settings, politeness=politeness)
+        store = Late(self, settings)
+        return RemoteFrontier(store, settings, shard=shard, shards=shards, hand=Hand(self.hand))
+
+    def kill(self, frontier: Frontier) -> None:
+        """The next owner has another epoch."""
+
+    async def release(self) -> None:
+        if self.client is not None:
+            await self.client.close()
+            self.client = None
+
+
+def ground_at(place: str) -> FrontierGround:
+    """From one word: redis://host:port/name#hand."""
+    parts = urlsplit(place)
+    cluster = ClusterSettings(size="redis", name=parts.path.strip("/"), lease_ahead=Seconds(0.2))
+    settings = Settings(cluster=cluster, redis=RedisSettings(addresses=(parts.netloc,)))
+    return FrontierGround(settings, Path(parts.fragment))

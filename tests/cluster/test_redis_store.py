@@ -2,23 +2,26 @@
 
 import asyncio
 import dataclasses
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
+from hypothesis.stateful import run_state_machine_as_test
 
-from skitter.backends.hand import Hand
-from skitter.backends.redis.client import Client, connect
-from skitter.backends.redis.store import RedisStore, tag
-from skitter.backends.remote import RemoteFrontier
+from skitter.backends.redis.client import connect
+from skitter.backends.redis.store import tag
 from skitter.backends.remote.rows import Batch, Meta, Wanted
 from skitter.backends.remote.store import Store
-from skitter.ports import EngineError, Frontier
+from skitter.ports import EngineError
 from skitter.settings import Seconds, Settings
 from skitter.testing.contracts.frontier import FrontierContract
+from skitter.testing.contracts.frontier_model import FrontierModel
 from skitter.testing.contracts.owner import asynchronous
 from skitter.testing.contracts.store import StoreContract, full_url
-from tests.cluster.redis import claim, cleaned, server, settings_for
+from tests.cluster.redis import FrontierGround, claim, cleaned, server, settings_for
 from tests.contract.grounds import small_settings, with_ahead
 from tests.engines import engine
 
@@ -73,46 +76,6 @@ class TestRedisStore(StoreContract):
         await store.close()
 
 
-class Late:
-    """The epoch is taken when the frontier is opened, because a ground makes frontiers outside of any loop."""
-
-    def __init__(self, ground: "FrontierGround", settings: Settings) -> None:
-        self._ground, self._settings = ground, settings
-        self._store: RedisStore | None = None
-
-    async def open(self):
-        client = self._ground.client or Client(self._settings)
-        self._ground.client = client
-        (epoch,) = await client.send(lambda: [("INCR", tag(client.name, 0) + b"epoch")])
-        self._store = RedisStore(client, 0, epoch)
-        return await self._store.open()
-
-    def __getattr__(self, name):
-        return getattr(self._store, name)
-
-
-class FrontierGround:
-    def __init__(self, settings: Settings, hand: Path) -> None:
-        self.settings, self.hand = settings, hand
-        self.client: Client | None = None
-
-    def frontier(
-        self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
-    ) -> RemoteFrontier:
-        politeness = dataclasses.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
-        settings = dataclasses.replace(self.settings, politeness=politeness)
-        store = Late(self, settings)
-        return RemoteFrontier(store, settings, shard=shard, shards=shards, hand=Hand(self.hand))
-
-    def kill(self, frontier: Frontier) -> None:
-        """The next owner has another epoch."""
-
-    async def release(self) -> None:
-        if self.client is not None:
-            await self.client.close()
-            self.client = None
-
-
 class TestRedisFrontier(FrontierContract):
     @pytest.fixture
     def ground(self, settings: Settings, tmp_path: Path) -> FrontierGround:
@@ -124,6 +87,46 @@ class TestRedisFrontier(FrontierContract):
 
 def _exact(settings: Settings):
     return dataclasses.replace(settings.cluster, lease_ahead=Seconds(0.0))
+
+
+class RedisModel(FrontierModel):
+    """Compared with the reference, step by step."""
+
+    def ground(self) -> FrontierGround:
+        self._directory = Path(tempfile.mkdtemp(prefix="skitter-model-"))
+        settings = settings_for(engine("redis"))
+        small = with_ahead(small_settings(), 0.0)
+        self._settings = dataclasses.replace(small, redis=settings.redis, cluster=_exact(settings))
+        self._ground = FrontierGround(self._settings, self._directory / "hand")
+        return self._ground
+
+    def teardown(self) -> None:
+        self._runner.run(self._ground.release())
+        super().teardown()
+        shutil.rmtree(self._directory)
+        with cleaned(self._settings):
+            pass
+
+
+def compare(examples: int, steps: int) -> None:
+    limits = hypothesis.settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    run_state_machine_as_test(RedisModel, settings=limits)
+
+
+def test_whatever_happens_the_frontier_in_redis_answers_as_the_reference_does():
+    engine("redis")
+    compare(examples=8, steps=25)
+
+
+@pytest.mark.soak
+def test_whatever_happens_for_longer_the_frontier_in_redis_answers_as_the_reference_does():
+    engine("redis")
+    compare(examples=200, steps=50)
 
 
 # ------------------------------------------------------------------------------------------------ the server

@@ -1,4 +1,4 @@
-"""An owner of a frontier that works until it is killed. Run as `python -m tests.contract.mortal DIRECTORY SEED`.
+"""An owner of a frontier that works until it is killed. Run as `python -m tests.contract.mortal PLACE SEED`.
 
 After every verb it writes one line of JSON to a pipe: what was acknowledged. The reader kills it between any two bytes.
 """
@@ -13,7 +13,8 @@ from pathlib import Path
 
 from skitter.model import Page, Place, Purpose, Settlement, State, Verdict, Visit
 from skitter.ports import Mark
-from skitter.testing.contracts.owner import allowed, link
+from skitter.testing.contracts.owner import Ground, allowed, link
+from tests.cluster import redis
 from tests.contract.grounds import RocksGround
 
 HOSTS = 40
@@ -43,9 +44,14 @@ def found(visit: Visit, links: list[str], place: Place, now: float) -> Settlemen
     return Settlement(visit=visit, verdict=verdict, page=page, links=[link(url) for url in links], status=200)
 
 
-async def work(directory: Path, seed: int) -> None:
+def ground_at(place: str) -> Ground:
+    """On disk, or on an engine."""
+    return redis.ground_at(place) if place.startswith("redis:") else RocksGround(Path(place))
+
+
+async def work(place: str, seed: int) -> None:
     dice = random.Random(seed)
-    frontier = RocksGround(directory).frontier(delay=0.001)
+    frontier = ground_at(place).frontier(delay=0.001)
     opened = await frontier.open(time.time())
     tell(opened=sorted(visit.link.url for visit in opened.lost), mark=opened.mark.end)
     end, number = opened.mark.end, 0
@@ -68,4 +74,4 @@ async def work(directory: Path, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(work(Path(sys.argv[1]), int(sys.argv[2])))
+    asyncio.run(work(sys.argv[1], int(sys.argv[2])))

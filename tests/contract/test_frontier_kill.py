@@ -1,4 +1,4 @@
-"""What the frontier on disk acknowledged survives a real `kill -9`, at whatever moment it comes."""
+"""What a frontier acknowledged survives a real `kill -9` of its owner, at whatever moment it comes."""
 
 import asyncio
 import json
@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from skitter import urls
-from skitter.backends.rocksdb import RocksFrontier
 from skitter.model import Place, Purpose, State
-from skitter.ports import Mark
-from tests.contract.grounds import RocksGround
-from tests.contract.mortal import found
+from skitter.ports import Frontier, Mark
+from tests.cluster.redis import FrontierGround, cleaned, settings_for
+from tests.contract.mortal import found, ground_at
+from tests.engines import engine
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,9 +38,9 @@ class Witness:
         self.mark = max(self.mark, said.get("mark", 0))
 
 
-def run_and_kill(directory: Path, seed: int, lines: int, witness: Witness) -> None:
+def run_and_kill(place: str, seed: int, lines: int, witness: Witness) -> None:
     child = subprocess.Popen(
-        [sys.executable, "-m", "tests.contract.mortal", str(directory), str(seed)],
+        [sys.executable, "-m", "tests.contract.mortal", place, str(seed)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
     )
@@ -68,8 +68,9 @@ def check_opening(said: dict[str, Any], witness: Witness) -> None:
     witness.in_flight = set()
 
 
-async def check(directory: Path, witness: Witness) -> None:
-    frontier: RocksFrontier = RocksGround(directory).frontier()
+async def check(place: str, witness: Witness) -> None:
+    ground = ground_at(place)
+    frontier = ground.frontier()
     await frontier.open(time.time())
     counts = await frontier.counts()
     states = {record.url: record.state async for record in frontier.urls()}
@@ -83,9 +84,11 @@ async def check(directory: Path, witness: Witness) -> None:
     assert sum([host.queued async for host in frontier.hosts()]) == counts.queued
     assert await finish(frontier) == {url for url, state in states.items() if state is State.QUEUED}
     await frontier.close()
+    if isinstance(ground, FrontierGround):
+        await ground.release()
 
 
-async def finish(frontier: RocksFrontier) -> set[str]:
+async def finish(frontier: Frontier) -> set[str]:
     """Crawl what is left, each page once."""
     left: list[str] = []
     now = time.time() + 1e5
@@ -103,9 +106,20 @@ async def finish(frontier: RocksFrontier) -> set[str]:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_what_was_acknowledged_survives(tmp_path, seed):
+    live_and_die(str(tmp_path / "state"), seed)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_what_was_acknowledged_survives_on_redis(tmp_path, seed):
+    with cleaned(settings_for(engine("redis"))) as mine:
+        place = f"redis://{mine.redis.addresses[0]}/{mine.cluster.name}#{tmp_path / 'hand'}"
+        live_and_die(place, seed)
+
+
+def live_and_die(place: str, seed: int) -> None:
     dice = random.Random(seed)
     witness = Witness()
     for round_ in range(4):
-        run_and_kill(tmp_path / "state", 10 * seed + round_, dice.randint(1, 150), witness)
+        run_and_kill(place, 10 * seed + round_, dice.randint(1, 150), witness)
     assert witness.crawled
-    asyncio.run(check(tmp_path / "state", witness))
+    asyncio.run(check(place, witness))
