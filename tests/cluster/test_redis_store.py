@@ -20,7 +20,7 @@ from skitter.settings import Seconds, Settings
 from skitter.testing.contracts.frontier import FrontierContract
 from skitter.testing.contracts.frontier_model import FrontierModel
 from skitter.testing.contracts.owner import asynchronous
-from skitter.testing.contracts.store import StoreContract, full_url
+from skitter.testing.contracts.store import LateContract, StoreContract, full_url
 from tests.cluster.redis import FrontierGround, claim, cleaned, server, settings_for
 from tests.contract.grounds import small_settings, with_ahead
 from tests.engines import engine
@@ -40,7 +40,7 @@ def settings() -> Iterator[Settings]:
         yield mine
 
 
-class TestRedisStore(StoreContract):
+class TestRedisStore(StoreContract, LateContract):
     @pytest.fixture
     def ground(self, settings: Settings) -> StoreGround:
         return StoreGround(settings)

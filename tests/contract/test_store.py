@@ -4,7 +4,7 @@ import pytest
 
 from skitter.backends.remote.memory import MemoryRows, MemoryRowStore
 from skitter.backends.remote.store import Store
-from skitter.testing.contracts.store import StoreContract
+from skitter.testing.contracts.store import LateContract, StoreContract
 
 
 class MemoryRowsGround:
@@ -16,7 +16,7 @@ class MemoryRowsGround:
         return MemoryRowStore(self.rows, self.rows.epoch)
 
 
-class TestMemoryRows(StoreContract):
+class TestMemoryRows(StoreContract, LateContract):
     @pytest.fixture
     def ground(self) -> MemoryRowsGround:
         return MemoryRowsGround()

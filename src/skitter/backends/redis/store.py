@@ -1,7 +1,9 @@
 """One shard in Redis, held under one epoch: the `Store` port.
 
 key, behind `{name:shard}:`    kind    what
-epoch, owner                   string  see claims
+epoch                          string  see claims
+claim                          hash    see claims
+written                        hash    epoch and number of the last batch
 meta                           string  Meta
 urls, pages, leases, suspects  hash    by id
 hosts, robots                  hash    by name, by origin
@@ -98,11 +100,12 @@ class RedisStore:
 
     async def write(self, batch: Batch) -> None:
         """All of it, or nothing; Fenced when the shard is somebody else's."""
-        arguments: list[Any] = [self._epoch]
+        arguments: list[Any] = [self._epoch, batch.number]
         for (command, suffix), values in _commands(batch).items():
             arguments += (command, self._prefix + suffix, len(values), *values)
         self._counts["writes"] += 1
-        if not await self._client.run(self._write, [self._prefix + b"epoch"], arguments):
+        keys = [self._prefix + b"epoch", self._prefix + b"written"]
+        if not await self._client.run(self._write, keys, arguments):
             raise Fenced(f"shard {self._shard}: epoch {self._epoch} is over")
         rows = len(batch.urls) + len(batch.hosts) + len(batch.pages) + len(batch.robots) + len(batch.leases)
         self._counts["rows_written"] += rows

@@ -44,6 +44,7 @@ class MemoryRows:
     """The rows of one shard, and its epoch."""
 
     epoch: int = 1
+    written: tuple[int, int] = (0, 0)  # the last batch: its epoch and number
     meta: bytes = field(default_factory=lambda: _encode(Meta()))
     urls: dict[bytes, bytes] = field(default_factory=dict)
     hosts: dict[str, bytes] = field(default_factory=dict)
@@ -135,6 +136,10 @@ class MemoryRowStore:
         """All at once, unless somebody else owns the shard."""
         if self.rows.epoch != self._epoch:
             raise Fenced(f"epoch {self._epoch} is over, now is {self.rows.epoch}")
+        if batch.number:
+            if (self._epoch, batch.number) < self.rows.written:
+                return
+            self.rows.written = self._epoch, batch.number
         tables = ("urls", "hosts", "pages", "robots", "leases", "suspects", "outbox")
         for name in tables:
             self._put(getattr(self.rows, name), getattr(batch, name))

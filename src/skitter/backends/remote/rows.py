@@ -207,10 +207,11 @@ class Batch(Struct, gc=False):
     """One atomic step: rows put, or deleted where the value is None.
 
     A store whose indexes do not keep themselves finds in `stood`, `placed` and `replaced` where the rows that are put
-    stood before.
+    stood before. `number` grows from one batch of an owner to the next; 0 for one that needs none.
     """
 
     meta: Meta
+    number: int = 0
     urls: dict[bytes, UrlRow | None] = field(default_factory=dict)
     hosts: dict[str, HostRow] = field(default_factory=dict)
     pages: dict[bytes, PageRow | None] = field(default_factory=dict)

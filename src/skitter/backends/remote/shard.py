@@ -55,7 +55,7 @@ class Shard:
         self.per_host = settings.politeness.per_host
         self.delay = float(settings.politeness.delay)
         self.ahead = float(settings.cluster.lease_ahead)
-        self._by_mail = by_mail
+        self.by_mail = by_mail  # links of other shards leave no record here
         self.meta: Meta = opening.meta
         self.counts = self.meta.counts
         self.suspects = opening.suspects
@@ -75,6 +75,7 @@ class Shard:
         self.reserve = Reserve()
         self.alone = b""  # the visit that must be the only one in flight
         self.drain = ""  # the host whose suspected visit waits until nothing is in flight
+        self._batches = 0
         self._begin_unit()
 
     def _begin_unit(self) -> None:
@@ -105,7 +106,9 @@ class Shard:
         """Everything that this verb has changed, and what must be in the mail before it is written."""
         for host in self.moved.values():
             self.place(host, now)
+        self._batches += 1
         batch, letters = self.batch, self.letters
+        batch.number = self._batches
         batch.hosts = dict(self.touched)
         batch.stood = {id16: self.stood[id16] for id16 in batch.urls if id16 in self.stood}
         for name, host in self.touched.items():  # what was changed lately is forgotten last
@@ -375,16 +378,11 @@ class Shard:
 
     def send(self, link: Link) -> None:
         """A link is for another shard: it goes by mail before this verb is written, or waits in the outbox."""
-        if self._by_mail:
+        if self.by_mail:
             self.letters.append(link)
             return
         self.batch.outbox[self.next_seq()] = link
         self.counts.outbox += 1
-
-    @property
-    def by_mail(self) -> bool:
-        """Whether links of other shards leave no record here."""
-        return self._by_mail
 
     def statistics(self) -> dict[str, dict[str, float]]:
         """How much is in memory."""

@@ -18,7 +18,8 @@ class Store(Protocol):
        writer and `kill -9` of the engine.
     2. `write` under another epoch than the shard's raises `Fenced` and changes nothing. The check is part of the step.
     3. `write` is idempotent: the same batch may be written again when it is not known whether the first try arrived.
-       Rows carry values, never differences.
+       Rows carry values, never differences. A try that was given up and arrives behind a batch with a higher number
+       of the same epoch (an engine was frozen, with the try in its queue) changes nothing.
     4. `load` is one round trip for any number of keys, sees everything written before it, and returns rows of the
        caller's own. A key that does not exist is left out of the answer.
     5. Every index follows from the rows: the queue of a host's level by (-score, seq), the lists of times by (due, id),

@@ -282,6 +282,30 @@ class StoreContract:
         await store.close()
 
 
+class LateContract:
+    """Invariant 3, where tries can overtake each other. Needs a fixture `ground`."""
+
+    @asynchronous
+    async def test_a_try_that_was_given_up_and_arrives_late_changes_nothing(
+        self, ground: StoreGround
+    ) -> None:
+        store = await ground.claim()
+        first = Batch(Meta(seq=1), 1, urls={ident(1): full_url(1, score=1.0)})
+        second = Batch(Meta(seq=2), 2, urls={ident(1): full_url(1, score=2.0)})
+        second.stood[ident(1)] = must(standing(full_url(1, score=1.0)))
+        for batch in (first, second, second, first):
+            await store.write(batch)
+        found = await store.load(Wanted(urls=[ident(1)], heads=[Heads(HOST, 2, None, 9)]))
+        assert found.urls[ident(1)].score == 2.0
+        assert [row.score for row in found.heads[0]] == [2.0]
+        assert (await store.meta()).seq == 2
+        new = await ground.claim()  # whose numbers begin anew
+        await new.write(Batch(Meta(seq=3), 1))
+        assert (await store.meta()).seq == 3
+        await store.close()
+        await new.close()
+
+
 # ------------------------------------------------------------------------------------------------ values
 
 
