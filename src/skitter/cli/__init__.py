@@ -32,6 +32,14 @@ COMMANDS: Mapping[str, str] = {
     "doctor": "is everything here that is needed?",
 }
 
+_EXTRAS: Mapping[str, str] = {
+    "asyncpg": "PostgreSQL",
+    "confluent_kafka": "Kafka",
+    "redis": "Redis",
+    "obstore": "S3",
+}
+"""Libraries that come with the extra `cluster`, and the engines that are spoken to with them."""
+
 _HELP = """\
 Skitter, a polite web crawler that never loses work.
 
@@ -92,7 +100,10 @@ def _run(words: Sequence[str]) -> int:
         arguments = command.parser().read(rest)
     except SystemExit:  # argparse has printed the help
         return Exit.DONE
-    return int(command.run(arguments))
+    try:
+        return int(command.run(arguments))
+    except ModuleNotFoundError as missing:
+        raise _lacking(missing) from None
 
 
 def _no_such_command(name: str) -> str:
@@ -106,6 +117,17 @@ def _no_such_command(name: str) -> str:
 def _complain(message: str, code: Exit) -> int:
     print(f"skitter: {message}", file=sys.stderr)
     return code
+
+
+def _lacking(missing: ModuleNotFoundError) -> Exception:
+    """A crawl on one machine does without the libraries of the engines; any other gap is a broken installation."""
+    library = (missing.name or "").partition(".")[0]
+    if library not in _EXTRAS:
+        return missing
+    return EngineError(
+        f"{_EXTRAS[library]}: the settings use it (cluster.size), and its library {library} is not installed; "
+        "pip install 'skitter[cluster]'"
+    )
 
 
 def _reader_has_enough() -> int:

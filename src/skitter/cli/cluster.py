@@ -38,7 +38,7 @@ def parser() -> Parser:
         ],
     )
     made.add_argument("action", choices=("init", "add", "status", "wait"), help="what to do")
-    made.add_argument("url", nargs="*", metavar="URL", help="add: where to begin")
+    made.add_argument("url", nargs="*", default=[], metavar="URL", help="add: where to begin")
     made.add_argument(
         "--config", type=Path, required=True, metavar="FILE", help="settings file (TOML) with [cluster]"
     )

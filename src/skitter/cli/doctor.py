@@ -40,8 +40,8 @@ def parser() -> Parser:
     """The flags of `skitter doctor`."""
     made = Parser(
         "doctor",
-        "Look at everything a crawl needs on this machine: Python, libraries, TLS, certificates, name resolution, open "
-        "files, disk space. Exit code 1 if something needed is missing.",
+        "Look at everything a crawl needs on this machine: Python, libraries (also those of a cluster's engines), TLS, "
+        "certificates, name resolution, open files, disk space. Exit code 1 if something needed is missing.",
         ["skitter doctor", "skitter doctor --json"],
     )
     made.add_argument(
@@ -76,6 +76,8 @@ def look(directory: Path) -> Iterator[Check]:
     yield Check("Python", sys.version_info >= OLDEST_PYTHON, version, "install Python 3.11 or later")
     for name in libraries():
         yield library(name)
+    for name, extra in extras().items():
+        yield engine(name, extra)
     further: tuple[Callable[[], Check], ...] = (libcurl, certificates, names, open_files)
     for check in further:
         yield check()
@@ -86,6 +88,20 @@ def libraries() -> list[str]:
     """The run-time libraries, by the names they are installed under."""
     required = metadata.requires("skitter") or []
     return [re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in required if "extra ==" not in line]
+
+
+def extras() -> dict[str, str]:
+    """The libraries that only a crawl on many machines needs, each with the extra of its engine."""
+    required = metadata.requires("skitter") or []
+    found = [re.fullmatch(r"([\w.-]+).*extra == .(kafka|postgres|redis|s3).", line) for line in required]
+    return {match[1]: match[2] for match in found if match}
+
+
+def engine(name: str, extra: str) -> Check:
+    """Is there a library for an engine of a cluster?"""
+    check = library(name)
+    advice = f"only a crawl on many machines needs it: pip install 'skitter[{extra}]'"
+    return Check(check.name, check.ok, check.found, advice, needed=False)
 
 
 def library(name: str) -> Check:

@@ -49,9 +49,7 @@ async def opened(settings: Settings, worker: str) -> AsyncIterator[Engines]:
 
             yield await open_full(settings, worker, stack)
         else:
-            raise SettingsError(
-                "cluster.size is none: set it to redis or full, and say where the engines are"
-            )
+            raise _no_such_size(settings)
 
 
 async def make(settings: Settings) -> list[str]:
@@ -64,4 +62,15 @@ async def make(settings: Settings) -> list[str]:
         from skitter.compose.full import make_full  # noqa: PLC0415  its libraries are an extra
 
         return await make_full(settings)
-    raise SettingsError("cluster.size is none: set it to redis or full, and say where the engines are")
+    raise _no_such_size(settings)
+
+
+def _no_such_size(settings: Settings) -> SettingsError:
+    if settings.cluster.size == "none":
+        return SettingsError(
+            'cluster.size is none, which is a crawl on one machine; write size = "full" under [cluster], and say where '
+            "the engines are"
+        )
+    return SettingsError(
+        f"cluster.size is {settings.cluster.size}, which this version cannot run yet; set it to full"
+    )

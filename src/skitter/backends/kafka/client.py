@@ -137,6 +137,16 @@ _CAUSES = (
     (_OLD, "kafka.addresses", f"the brokers are too old ({{said}}); run Kafka {_OLDEST} or newer"),
     ((KafkaError._INVALID_ARG,), "kafka.mechanism", "{said}; correct the [kafka] section"),  # noqa: SLF001
 )
+# Failures whose words say more than their code: a part of the configuration that is refused, a handshake that breaks off.
+_WORDS = (
+    (
+        "sasl.password",
+        "kafka.username",
+        "a mechanism needs a name and a password; set kafka.username, and kafka.password_file or SKITTER_KAFKA_PASSWORD",
+    ),
+    ("ssl.ca.location", "kafka.ca_file", "{said}; name a readable file of certificates"),
+    ("SSL handshake", "kafka.tls", "{said}; correct kafka.tls or kafka.ca_file"),
+)
 
 
 def explained(
@@ -144,6 +154,10 @@ def explained(
 ) -> EngineError:
     """The setting behind a failure. What the callback heard is nearer to the cause than the deadline that passed."""
     errors = [*reversed(said), error_of(problem)]
+    for words, setting, fix in _WORDS:
+        for error in errors:
+            if words in error.str():
+                return unfit(setting, fix.format(said=error.str()))
     for codes, setting, fix in _CAUSES:
         for error in errors:
             if error.code() in codes:

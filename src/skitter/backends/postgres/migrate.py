@@ -30,8 +30,9 @@ def migrations() -> dict[int, tuple[str, str]]:
 
 async def migrate(settings: Settings, shards: int) -> list[int]:
     """Make the schema of a crawl with so many shards, or bring it up to date; the migrations applied. Safe to repeat."""
+    chosen = options(settings.postgres)
     try:
-        connection = await asyncpg.connect(**options(settings.postgres))
+        connection = await asyncpg.connect(**chosen)
     except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as problem:
         raise explained(problem, settings.postgres) from None
     try:

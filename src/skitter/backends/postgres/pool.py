@@ -112,9 +112,10 @@ def away(problem: BaseException) -> EngineAway:
 async def connect(settings: Settings, size: int | None = None) -> Pool:
     """Connections to the server that takes writes; EngineError when there is none to be had."""
     postgres = settings.postgres
+    chosen = options(postgres)
     try:
         pool = await asyncpg.create_pool(
-            **options(postgres),
+            **chosen,
             min_size=1,
             max_size=size or max(postgres.connections, 1),
             statement_cache_size=_STATEMENTS,

@@ -1,0 +1,188 @@
+"""What a new operator gets wrong: each is one line with the engine, the setting and the fix, before any crawling."""
+
+import asyncio
+import socketserver
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from skitter.backends.postgres.migrate import drop
+from skitter.cli import main
+from skitter.directory import CrawlDirectory
+from skitter.settings.file import load
+from tests.engines import engine
+
+_NOWHERE = "127.0.0.1:1"
+
+
+def config(folder: Path, **changes: str) -> Path:
+    """A settings file for the full size; nothing answers at its addresses unless a change says so."""
+    values = {
+        "cluster.size": '"full"',
+        "cluster.name": '"bad_input"',
+        "crawl.shards": "2",
+        "postgres.addresses": f'["{_NOWHERE}"]',
+        "postgres.database": '"postgres"',
+        "kafka.addresses": f'["{_NOWHERE}"]',
+        **{name.replace("__", "."): value for name, value in changes.items()},
+    }
+    file = folder / "cluster.toml"
+    file.write_text("".join(f"{name} = {value}\n" for name, value in values.items()))
+    return file
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *words: str | Path, code: int = 2) -> str:
+    """What the command says, which must be one line."""
+    assert main([str(word) for word in words]) == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1, said.err
+    return said.err
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Path]:
+    """A cluster of its own on the real engines."""
+    postgres, kafka = engine("postgres"), engine("kafka")
+    name = f"bad_{uuid.uuid4().hex[:12]}"
+    topics = ("links_high", "links_medium", "links_low", "documents", "errors", "dead_letters")
+    file = config(
+        tmp_path,
+        cluster__name=f'"{name}"',
+        postgres__addresses=f'["{postgres.host}:{postgres.port}"]',
+        kafka__addresses=f'["{kafka.address}"]',
+        **{f"kafka__{topic}": f'"{name}-{topic}"' for topic in topics},
+    )
+    yield file
+    asyncio.run(drop(load(file, {}, {})))
+
+
+@contextmanager
+def refusing() -> Iterator[str]:
+    """A PostgreSQL that asks for a password and likes none (protocol 3.0: Authentication, then ErrorResponse)."""
+
+    class Session(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(4096)
+            self.request.sendall(b"R\0\0\0\x08\0\0\0\x03")
+            self.request.recv(4096)
+            fields = b'SFATAL\0VFATAL\0C28P01\0Mpassword authentication failed for user "skitter"\0\0'
+            self.request.sendall(b"E" + (len(fields) + 4).to_bytes(4, "big") + fields)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Session) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+# ------------------------------------------------------------------------------------------------ without engines
+
+
+@pytest.mark.parametrize(
+    "command", [("work",), ("cluster", "init"), ("cluster", "status"), ("cluster", "wait")]
+)
+def test_a_crawl_on_one_machine_is_no_cluster(command, tmp_path, capsys):
+    said = complaint(capsys, *command, "--config", config(tmp_path, cluster__size='"none"'))
+    assert "cluster.size is none" in said
+    assert 'size = "full"' in said
+
+
+@pytest.mark.parametrize("command", [("work",), ("cluster", "init"), ("cluster", "status")])
+def test_a_wrong_address_of_postgresql(command, tmp_path, capsys):
+    said = complaint(capsys, *command, "--config", config(tmp_path))
+    assert f"PostgreSQL: postgres.addresses: no server that takes writes answers at {_NOWHERE}" in said
+    assert "start it or correct the address" in said
+
+
+def test_a_wrong_password(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("SKITTER_POSTGRES_PASSWORD", "hunter2-and-more")
+    with refusing() as address:
+        said = complaint(capsys, "work", "--config", config(tmp_path, postgres__addresses=f'["{address}"]'))
+    assert "PostgreSQL: postgres.user: password authentication failed" in said
+    assert "SKITTER_POSTGRES_PASSWORD or postgres.password_file" in said
+    assert "hunter2" not in said
+
+
+def test_a_password_file_that_is_not_there(tmp_path, capsys):
+    said = complaint(
+        capsys, "work", "--config", config(tmp_path, postgres__password_file='"/nowhere/password"')
+    )
+    assert said.startswith("skitter: postgres.password_file: /nowhere/password: No such file")
+
+
+@pytest.mark.parametrize(
+    ("library", "engine_name"), [("asyncpg", "PostgreSQL"), ("confluent_kafka", "Kafka")]
+)
+def test_a_library_that_is_not_installed(library, engine_name, tmp_path):
+    program = f"import sys; sys.modules[{library!r}] = None; import skitter.cli; sys.exit(skitter.cli.main())"
+    command = [sys.executable, "-c", program, "work", "--config", str(config(tmp_path))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith(f"skitter: {engine_name}: ")
+    assert "pip install 'skitter[cluster]'" in done.stderr
+
+
+# ------------------------------------------------------------------------------------------------ with engines
+
+
+def test_a_schema_that_was_not_made(made, capsys):
+    for command in (("work",), ("cluster", "status"), ("cluster", "add", "https://example.org")):
+        said = complaint(capsys, *command, "--config", made)
+        assert "PostgreSQL: cluster.name: the database postgres has no schema" in said
+        assert "run `skitter cluster init`" in said
+
+
+def test_a_user_that_postgresql_does_not_know(made, capsys):
+    said = complaint(capsys, "cluster", "init", "--config", made, "--set", "postgres.user=stranger")
+    assert 'PostgreSQL: postgres.user: role "stranger" does not exist' in said
+
+
+@pytest.mark.parametrize(
+    ("changes", "setting", "fix"),
+    [
+        ((f"kafka.addresses={_NOWHERE}",), "kafka.addresses", "start Kafka or correct the address"),
+        (("kafka.tls=true",), "kafka.tls", "correct kafka.tls"),
+        (("kafka.tls=true", "kafka.ca_file=/nowhere"), "kafka.ca_file", "name a readable file"),
+        (("kafka.mechanism=PLAIN",), "kafka.username", "SKITTER_KAFKA_PASSWORD"),
+        (("kafka.replication=9",), "kafka.replication", "more copies than brokers"),
+    ],
+)
+def test_settings_that_do_not_fit_kafka(changes, setting, fix, made, capsys):
+    said = complaint(capsys, "cluster", "init", "--config", made, *(f"--set={each}" for each in changes))
+    assert f"Kafka: {setting}: " in said
+    assert fix in said
+
+
+def test_what_is_missing_or_taken_once_the_cluster_is_made(made, tmp_path, capsys):
+    assert main(["cluster", "init", "--config", str(made)]) == 0
+    assert "migration 1 applied" in capsys.readouterr().out
+    assert main(["cluster", "init", "--config", str(made)]) == 0
+    assert capsys.readouterr().out == "everything is there already\n"
+
+    said = complaint(capsys, "work", "--config", made, "--set", "kafka.documents=nowhere")
+    assert "Kafka: kafka.documents: there is no topic nowhere; run `skitter cluster init`" in said
+    said = complaint(capsys, "cluster", "status", "--config", made, "--shards", "3")
+    assert "has 2 shards, not 3" in said
+
+    directory = CrawlDirectory(tmp_path / "worker")
+    directory.prepare(state_elsewhere=True)
+    with directory.locked():  # as another worker would
+        said = complaint(capsys, "work", "--config", made, "-o", directory.path, code=4)
+    assert "is in use by process" in said
+    assert "-o" in said
+
+
+def test_seeds_may_stand_behind_the_flags(made, capsys):
+    assert main(["cluster", "init", "--config", str(made)]) == 0
+    assert (
+        main(["cluster", "add", "--config", str(made), "https://example.org/", "https://example.net/"]) == 0
+    )
+    assert capsys.readouterr().out.endswith("2 seeds are on their way to their shards\n")
+    assert main(["cluster", "wait", "--config", str(made), "--timeout", "100ms"]) == 1
