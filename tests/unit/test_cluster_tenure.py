@@ -69,11 +69,24 @@ def test_the_engines_time_never_goes_back():
     clock = EngineClock(watch)
     clock.heard(9000.0, asked_at=100.0, answered_at=102.0)
     watch.time = 103.0
-    assert clock.now() == 9002.0
-    clock.heard(8990.0, asked_at=103.0, answered_at=103.0)  # it was set back
-    assert clock.now() == 9002.0
-    watch.time = 116.0
     assert clock.now() == 9003.0
+    clock.heard(8990.0, asked_at=103.0, answered_at=103.0)  # it was set back
+    assert clock.now() == 9003.0
+    watch.time = 117.0
+    assert clock.now() == 9004.0
+
+
+def test_a_slow_answer_does_not_put_the_clock_forward():
+    watch = Watch()
+    clock = EngineClock(watch)
+    clock.heard(9000.0, asked_at=100.0, answered_at=100.0)
+    clock.heard(9020.0, asked_at=100.0, answered_at=120.0)  # the engine was frozen, and said it in the end
+    clock.heard(9020.0, asked_at=120.0, answered_at=140.0)  # the same, and said it at once
+    watch.time = 140.0
+    assert clock.now() == 9040.0
+    clock.heard(9041.5, asked_at=140.0, answered_at=141.0)  # it was put forward: then we follow
+    watch.time = 141.0
+    assert clock.now() == 9042.5
 
 
 def test_a_crawl_is_done_when_it_was_quiet_twice_and_nothing_moved():

@@ -12,8 +12,13 @@ class EngineClock:
         self._latest = 0.0
 
     def heard(self, said: float, asked_at: float, answered_at: float) -> None:
-        """The engine said its time between two monotonic moments; in the middle of them, for all we know."""
-        self._ahead = said - (asked_at + answered_at) / 2
+        """The engine said its time between two monotonic moments.
+
+        A slow answer tells little, and what is still possible is kept: a clock that jumped ahead would free hosts too
+        soon. What is not possible any more is replaced by the latest possible time, from which later answers lead back.
+        """
+        if not said - answered_at <= self._ahead <= said - asked_at:
+            self._ahead = said - asked_at
 
     def now(self) -> float:
         """The engine's seconds since the epoch."""
