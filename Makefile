@@ -6,7 +6,7 @@ READY  := $(VENV)/ready
 PEERS  := .venv-bench/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check services services-down services-status crawl bench soak docs format clean
+.PHONY: help demo demo-cluster test check services services-down services-status crawl bench soak docs format clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -18,6 +18,9 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY)  ## crawl a small made-up web on loopback, and see what Skitter does
 	@$(BIN)/python scripts/demo.py
+
+demo-cluster: $(READY)  ## two workers on real engines crawl the same made-up web; about a minute
+	@$(BIN)/python scripts/demo_cluster.py
 
 crawl: $(READY)  ## crawl a real site: make crawl URL=https://example.org [ARGS="--max-pages 100"]
 	@test -n "$(URL)" || { echo 'which site? make crawl URL=https://example.org' >&2; exit 2; }
@@ -62,4 +65,4 @@ format: $(READY)  ## format and mend what can be mended
 
 clean:  ## remove the environment and everything made by the other verbs
 	@test ! -d .services || scripts/services down
-	rm -rf .services $(VENV) .venv-bench demo bench-out .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .services $(VENV) .venv-bench demo demo-cluster bench-out .pytest_cache .mypy_cache .ruff_cache
