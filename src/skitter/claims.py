@@ -49,6 +49,15 @@ class Colleague(Struct, frozen=True):
     now: float
 
 
+class Disk(Struct, frozen=True):
+    """A worker's disk with segments of the archive that are nowhere else."""
+
+    name: str  # stays with the directory, whichever process has it
+    worker: str  # who had it last; empty when it has left
+    segments: int
+    age: float  # seconds since the oldest was begun
+
+
 class Claims(Protocol):
     """The shards of a crawl on many machines, each with one owner at a time. Time is the engine's.
 

@@ -11,6 +11,8 @@ A cluster keeps it in the same database as its pages, so that abandoning a segme
 4. A segment that is uploaded is never abandoned; one that is abandoned stays so. A worker's segments are abandoned only
    when it owns no shard any more: what it settled afterwards would be in none of them.
 5. To say the same again changes nothing: whoever got EngineAway for an answer asks again.
+6. An abandoned segment is `lost` until somebody has said that its pages are pending again (`reopened`). One that was
+   sealed at nothing has no pages, and never is.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,6 +49,7 @@ class Segment(msgspec.Struct, frozen=True):
     stage: Stage = Stage.BEGUN
     size: int = WHOLE
     digest: str = ""  # sha256:… of all of it
+    reopened: bool = False  # it was abandoned, and its pages are pending again
 
 
 class Segments(Protocol):
@@ -73,7 +76,7 @@ class Segments(Protocol):
         ...
 
     async def abandoned(self, names: Sequence[str]) -> list[str]:
-        """The only copies are lost, and the pages in them are pending again. Says which were not in the bucket."""
+        """The only copies are lost, and the pages in them are to be fetched again. Says which were not in the bucket."""
         ...
 
     async def look_up(self, names: Sequence[str]) -> list[Segment]:
@@ -82,6 +85,14 @@ class Segments(Protocol):
 
     async def pending(self, worker: str) -> list[Segment]:
         """Those that only this worker has: neither uploaded nor abandoned."""
+        ...
+
+    async def lost(self) -> list[Segment]:
+        """Abandoned, and their pages are not pending again yet; of all shards."""
+        ...
+
+    async def reopened(self, names: Sequence[str]) -> None:
+        """The owner of their shard has made the pages of these abandoned segments pending again."""
         ...
 
 
@@ -119,7 +130,7 @@ class LocalSegments:
     async def abandoned(self, names: Sequence[str]) -> list[str]:
         """The only copies are lost. Says which were not in the bucket."""
         lost = [s for s in await self.look_up(names) if s.stage is not Stage.UPLOADED]
-        self._keep(replace(s, stage=Stage.ABANDONED) for s in lost)
+        self._keep(replace(s, stage=Stage.ABANDONED, reopened=s.reopened or _empty(s)) for s in lost)
         return [s.name for s in lost]
 
     async def look_up(self, names: Sequence[str]) -> list[Segment]:
@@ -130,6 +141,15 @@ class LocalSegments:
         """Those that only this worker has: neither uploaded nor abandoned."""
         done = (Stage.UPLOADED, Stage.ABANDONED)
         return [s for s in self._segments.values() if s.worker == worker and s.stage not in done]
+
+    async def lost(self) -> list[Segment]:
+        """Abandoned, and their pages are not pending again yet."""
+        return [s for s in self._segments.values() if s.stage is Stage.ABANDONED and not s.reopened]
+
+    async def reopened(self, names: Sequence[str]) -> None:
+        """The pages in abandoned segments are pending again."""
+        gone = [s for s in await self.look_up(names) if s.stage is Stage.ABANDONED]
+        self._keep(replace(s, reopened=True) for s in gone)
 
     def _advance(self, name: str, stage: Stage, size: int, digest: str) -> bool:
         segment = self._segments[name]
@@ -145,6 +165,11 @@ class LocalSegments:
             new = self._path.with_name(self._path.name + ".new")
             new.write_bytes(msgspec.json.encode(list(self._segments.values())))
             new.replace(self._path)
+
+
+def _empty(segment: Segment) -> bool:
+    """Whether nothing was settled in it."""
+    return segment.stage is Stage.SEALED and segment.size == 0
 
 
 def settled_size(name: str, mark: Mark) -> int:

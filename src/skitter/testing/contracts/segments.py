@@ -145,6 +145,30 @@ class SegmentsContract:
 
         self._run(tmp_path, use)
 
+    def test_6_abandoned_segments_are_lost_until_their_pages_are_pending_again(self, tmp_path: Path) -> None:
+        """Which is said once, and known to everybody from then on; where nothing was settled there is nothing to do."""
+
+        async def use(register: Segments) -> None:
+            for serial in range(3):
+                await register.begun(segment(serial), 0, "w1")
+            await register.begun(segment(0, shard=1), 1, "w1")
+            await register.sealed(0, Mark(segment(1), 7), 2)
+            assert await register.lost() == []
+            named = [segment(serial) for serial in range(3)]
+            assert sorted(await register.abandoned(named)) == named
+            await register.reopened([segment(0), segment(0, shard=1)])
+
+        async def look(register: Segments) -> None:
+            assert [(each.name, each.shard) for each in await register.lost()] == [(segment(1), 0)]
+            await register.abandoned([segment(0), segment(0, shard=1)])
+            assert {each.name for each in await register.lost()} == {segment(1), segment(0, shard=1)}
+            for _ in range(2):
+                await register.reopened([segment(1), segment(0, shard=1), segment(99)])
+            assert await register.lost() == []
+
+        self._run(tmp_path, use)
+        self._run(tmp_path, look)
+
     async def _known(self, register: Segments, *names: str) -> list[tuple[Stage, int]]:
         found = {each.name: (each.stage, each.size) for each in await register.look_up(names)}
         return [found[name] for name in names]

@@ -150,3 +150,23 @@ CREATE TABLE outbox (
     link bytea NOT NULL,
     PRIMARY KEY (shard, number)
 );
+
+-- What has become of every segment of the archive, and on whose disk it is until the bucket has it.
+CREATE TYPE segment_stage AS ENUM ('begun', 'sealed', 'finished', 'uploaded', 'abandoned');
+
+CREATE TABLE segments (
+    name text PRIMARY KEY,
+    number bigint NOT NULL,                      -- the one in the name: orders the segments of a shard
+    shard integer NOT NULL,
+    disk text NOT NULL,                          -- stands for the worker's directory, whichever process has it
+    stage segment_stage NOT NULL DEFAULT 'begun',
+    size bigint NOT NULL DEFAULT -1,             -- -1: all of it counts
+    digest text NOT NULL DEFAULT '',
+    begun_at double precision NOT NULL,
+    reopened boolean NOT NULL DEFAULT false      -- abandoned, and its pages are pending again
+);
+
+CREATE INDEX segments_open ON segments (disk, name) WHERE stage IN ('begun', 'sealed', 'finished');
+CREATE INDEX segments_begun ON segments (shard, number) WHERE stage = 'begun';
+CREATE INDEX segments_lost ON segments (shard, name) WHERE stage = 'abandoned' AND NOT reopened;
+CREATE INDEX segments_stored ON segments (name) WHERE stage = 'uploaded';
