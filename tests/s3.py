@@ -58,7 +58,7 @@ def memory_ground(**settings: Any) -> Ground:
     return Ground(Bucket(store, "crawl"), store, S3Settings(bucket="memory", **settings))
 
 
-def real_ground(name: str = "", **settings: Any) -> Ground:
+def real_ground(name: str = "", crawl: str = "crawl", **settings: Any) -> Ground:
     """A bucket on the server that `make services` started; skips when there is none."""
     server = engine("s3")
     if not name:
@@ -81,7 +81,7 @@ def real_ground(name: str = "", **settings: Any) -> Ground:
         virtual_hosted_style_request=False,
         client_options={"allow_http": True},
     )
-    return Ground(open_bucket(chosen, "crawl", environ), store, chosen, environ)
+    return Ground(open_bucket(chosen, crawl, environ), store, chosen, environ)
 
 
 class Worker:

@@ -58,6 +58,22 @@ class Disk(Struct, frozen=True):
     age: float  # seconds since the oldest was begun
 
 
+class Disks(Protocol):
+    """Segments of the archive that a single worker has, as an operator sees them."""
+
+    async def disks(self) -> list[Disk]:
+        """Every disk with segments that are only there."""
+        ...
+
+    async def give_up(self, disk: str) -> list[str] | None:
+        """A disk is lost with all that was only there. None: a worker with it gives signs of life, and nothing changed."""
+        ...
+
+    async def lost(self) -> Sequence[object]:
+        """Segments that are given up, and whose pages are not pending again yet."""
+        ...
+
+
 class Claims(Protocol):
     """The shards of a crawl on many machines, each with one owner at a time. Time is the engine's.
 

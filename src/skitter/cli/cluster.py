@@ -13,14 +13,17 @@ from skitter import seeds
 from skitter.cli.crawl import opened_seeds
 from skitter.cli.options import add_settings, resolve
 from skitter.cli.usage import Exit, Parser, UsageError
+from skitter.display import counted, printable
 from skitter.model import Link
 from skitter.seeds import BadSeed
 from skitter.settings import Settings, seconds
 
 if TYPE_CHECKING:
+    from skitter.claims import Disk
     from skitter.compose.engines import Engines
 
 _SEED_BATCH = 1000
+_NAMING = ("add", "abandon")  # actions with something to name
 
 
 def parser() -> Parser:
@@ -28,17 +31,26 @@ def parser() -> Parser:
     made = Parser(
         "cluster",
         "A crawl on many machines. `init` makes what the engines need (schema, topics) and may be repeated; `add` brings "
-        "seeds; `status` shows shards, owners, mail and workers; `wait` returns when nothing is left to do. Workers join with "
-        "`skitter work`. Exit codes: 0 done, 1 not finished in time (wait), 2 wrong settings or an engine that cannot be used.",
+        "seeds; `status` shows shards, owners, mail, workers and segments of the archive that are in no bucket yet; `wait` "
+        "returns when nothing is left to do; `abandon` gives up the segments of a worker that was lost with its disk, so that "
+        "their pages are fetched again. Workers join with `skitter work`. Exit codes: 0 done, 1 not finished in time (wait) or "
+        "still alive (abandon), 2 wrong settings or an engine that cannot be used.",
         [
             "skitter cluster init --config cluster.toml",
             "skitter cluster add --config cluster.toml https://example.org",
             "skitter cluster status --config cluster.toml",
             "skitter cluster wait --config cluster.toml --timeout 8h",
+            "skitter cluster abandon --config cluster.toml WORKER",
         ],
     )
-    made.add_argument("action", choices=("init", "add", "status", "wait"), help="what to do")
-    made.add_argument("url", nargs="*", default=[], metavar="URL", help="add: where to begin")
+    made.add_argument("action", choices=("init", "add", "status", "wait", "abandon"), help="what to do")
+    made.add_argument(
+        "url",
+        nargs="*",
+        default=[],
+        metavar="URL",
+        help="add: where to begin; abandon: the worker or the disk, as `status` names them",
+    )
     made.add_argument(
         "--config", type=Path, required=True, metavar="FILE", help="settings file (TOML) with [cluster]"
     )
@@ -58,11 +70,11 @@ def parser() -> Parser:
 def run(arguments: argparse.Namespace) -> int:
     """Do it."""
     settings = resolve(arguments, arguments.config)
-    if (arguments.url or arguments.seeds) and arguments.action != "add":
+    if (arguments.seeds and arguments.action != "add") or (arguments.url and arguments.action not in _NAMING):
         raise UsageError(
             f"cluster {arguments.action} takes no URLs; seeds are brought with: skitter cluster add"
         )
-    actions = {"init": _init, "add": _add, "status": _status, "wait": _wait}
+    actions = {"init": _init, "add": _add, "status": _status, "wait": _wait, "abandon": _abandon}
     return asyncio.run(actions[arguments.action](arguments, settings))
 
 
@@ -152,3 +164,37 @@ async def _wait(arguments: argparse.Namespace, settings: Settings) -> int:
             return Exit.NO
     print(f"finished: {counts.pages} pages, {counts.requests} requests, {counts.failed} failed")
     return Exit.DONE
+
+
+# ------------------------------------------------------------------------------------------------ lost disks
+
+
+async def _abandon(arguments: argparse.Namespace, settings: Settings) -> int:
+    from skitter.compose.engines import opened  # noqa: PLC0415  engines' libraries are large
+
+    if len(arguments.url) != 1:
+        raise UsageError("name one worker, or its disk, as `skitter cluster status` shows them")
+    (name,) = arguments.url
+    async with opened(settings, "") as engines:
+        register = engines.segments
+        if register is None:
+            raise UsageError("there is no register of segments in a cluster of this size; nothing to abandon")
+        disk = _disk_of(name, await register.disks())
+        lost = await register.give_up(disk)
+    if lost is None:
+        print(
+            f"skitter: {name} gives signs of life, or owns shards; stop it, and wait until its lease has ended",
+            file=sys.stderr,
+        )
+        return Exit.NO
+    print(f"{counted(len(lost), 'segment')} given up; the pages in them are fetched again")
+    return Exit.DONE
+
+
+def _disk_of(name: str, disks: "Sequence[Disk]") -> str:
+    for disk in disks:
+        if name in (disk.name, disk.worker):
+            return disk.name
+    raise UsageError(
+        f"no worker {printable(name)} has segments that are not uploaded; `skitter cluster status` shows who has"
+    )

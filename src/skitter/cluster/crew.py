@@ -1,5 +1,8 @@
 """The shards that a worker holds at the moment: they share its connections and its room for requests."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
+
 from skitter.model import Counts
 from skitter.report import Statistics, added_up, total
 from skitter.shard import Shard
@@ -13,9 +16,14 @@ class Crew:
         self._concurrency = concurrency
         self._starved = False
         self.closed = False  # nothing new is begun
+        self.full: Callable[[], bool] = lambda: False  # whether the disk has no room for more
+        self._held_back = asyncio.Event()
 
     def room(self) -> int:
         """How many visits may be taken out now."""
+        if self.full():
+            self._held_back.set()
+            return 0
         room = 0 if self.closed else self._concurrency - self.in_flight
         self._starved = self._starved or room <= 0
         return room
@@ -27,8 +35,19 @@ class Crew:
         """Wake those that had no room."""
         if self._starved:
             self._starved = False
-            for other in self.shards.values():
-                other.wake()
+            self._wake()
+
+    async def wake_when(self, ready: Callable[[], Awaitable[None]]) -> None:
+        """Whenever visits were held back because the disk was full, go on when it is ready. Ends by cancellation."""
+        while True:
+            await self._held_back.wait()
+            self._held_back.clear()
+            await ready()
+            self._wake()
+
+    def _wake(self) -> None:
+        for shard in self.shards.values():
+            shard.wake()
 
     @property
     def in_flight(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from skitter.claims import Claims, Colleague, Standing
+from skitter.claims import Claims, Colleague, Disk, Disks, Standing
 from skitter.cluster.looks import Look, finished
 from skitter.display import duration, table
 from skitter.model import Counts
@@ -24,6 +24,11 @@ class Watched(Protocol):
         """Who has what."""
         ...
 
+    @property
+    def segments(self) -> Disks | None:
+        """Segments that are not in a bucket; None where there is no register of them."""
+        ...
+
     async def unread(self) -> dict[int, int]:
         """Messages in the mail that are not taken in, by shard."""
         ...
@@ -36,6 +41,7 @@ class Status(Struct, frozen=True):
     workers: Sequence[Colleague]
     unread: dict[int, int]
     hot: Sequence[int]  # shards with far more mail than the others
+    disks: Sequence[Disk] = ()  # those with segments that are in no bucket yet
 
     @property
     def counts(self) -> Counts:
@@ -47,7 +53,8 @@ async def seen(engines: Watched) -> Status:
     """Look at it."""
     shards, workers = await engines.claims.standing(), await engines.claims.workers()
     unread = await engines.unread()
-    return Status(shards, workers, unread, hot(unread))
+    disks = await engines.segments.disks() if engines.segments else []
+    return Status(shards, workers, unread, hot(unread), disks)
 
 
 def hot(unread: dict[int, int]) -> list[int]:
@@ -66,8 +73,9 @@ async def until_finished(engines: Watched) -> Counts:
     while True:
         # The mail first: what is sent after this look is sent by a visit that the counts still show, or will show.
         unread = sum((await engines.unread()).values())
+        lost = len(await engines.segments.lost()) if engines.segments else 0  # their pages will be pending
         shards = await engines.claims.standing()
-        now = Look({shard.shard: shard.counts for shard in shards}, unread)
+        now = Look({shard.shard: shard.counts for shard in shards}, unread + lost)
         if finished(before, now):
             return total([shard.counts for shard in shards])
         before = now
@@ -101,6 +109,7 @@ def as_fields(status: Status) -> dict[str, Any]:
             }
             for worker in status.workers
         ],
+        "disks": [msgspec.to_builtins(disk) for disk in status.disks],
     }
 
 
@@ -123,6 +132,11 @@ def as_lines(status: Status) -> list[str]:
     ]
     lines += table(("owner", "shard", "epoch", "pages", "queued", "leased", "mail"), rows)
     lines += ["", *_workers(status)]
+    if status.disks:
+        waiting = [
+            (disk.worker or "left", f"{disk.segments}", duration(disk.age), disk.name) for disk in status.disks
+        ]
+        lines += ["", *table(("not uploaded", "segments", "oldest", "disk"), waiting)]
     return lines
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from skitter.backends.hand import Hand
 from skitter.backends.memory import MemoryCache
 from skitter.backends.remote import RemoteFrontier
+from skitter.backends.remote.patience import patiently
 from skitter.claims import Claim
 from skitter.clock import SystemClock
 from skitter.cluster.clock import EngineClock
@@ -21,19 +22,37 @@ from skitter.compose import archive_of, fitted_to_machine, shared, stations
 from skitter.compose.engines import Engines, opened
 from skitter.compose.storing import Storage, storing
 from skitter.directory import CrawlDirectory
-from skitter.events import Event, Events, RootsAdded
+from skitter.display import counted
+from skitter.events import Event, Events, RootsAdded, Warned
 from skitter.log import RequestLog
 from skitter.model import Outcome, Settlement, Visit
-from skitter.ports import EngineAway, Fenced, Fetcher, Mark
+from skitter.ports import EngineAway, Fenced, Fetcher, Mark, Opened
 from skitter.settings import Settings
 from skitter.shard import Shard
 from skitter.visit import Shared
 
 
 class _Announcing(RemoteFrontier):
-    """What is settled is announced first: a crash in between announces it twice, which is harmless."""
+    """What is settled is announced first: a crash in between announces it twice, which is harmless.
+
+    Pages in segments that were lost with somebody's disk are pending again before anything is taken out.
+    """
 
     engines: Engines
+    number: int
+    reopened = 0
+
+    async def open(self, now: float) -> Opened:
+        """Recover what the last owner left open, and what the archive has lost."""
+        opened = await super().open(now)
+        register = self.engines.segments
+        if register is not None:
+            lost = await patiently(register.lost)
+            names = [segment.name for segment in lost if segment.shard == self.number]
+            if names:
+                self.reopened = await self.reopen_files(set(names), now)
+                await patiently(lambda: register.reopened(names))
+        return opened
 
     async def settle(self, settlements: Sequence[Settlement], mark: Mark, now: float) -> list[bool]:
         """Close visits with all that came of them."""
@@ -93,13 +112,18 @@ class ClusterOutfit:
             grace=grace,
             hand=Hand(self.directory.path / "state" / f"{number:02d}.hand"),
         )
-        frontier.engines = self.engines
+        frontier.engines, frontier.number = self.engines, number
         archive = self.storage.archive(archive_of(self.directory, number, self.at), number, claim.epoch)
         fetcher = _Guarded(self.at.fetcher, self.member, number)
         own = stations(self.at, frontier, archive, fetcher)
         shard = Shard(own, events, self.directory, number, gather=settings.cluster.commit_interval)
         try:
             await shard.open()
+            if frontier.reopened:
+                lost = counted(frontier.reopened, "page")
+                self.events.emit(
+                    Warned(f"shard {number}: {lost} of segments that are lost are fetched again")
+                )
             self.frontiers[number] = frontier
             yield shard
         finally:
@@ -158,7 +182,7 @@ async def joined(directory: CrawlDirectory, settings: Settings, events: Events) 
             clock = EngineClock(SystemClock())
             at = shared(directory, settings, clock, MemoryCache(settings.fetch.dns_cache, clock))
             member = Member(name, engines.claims, clock, settings, events)
-            async with storing(directory, settings, clock, events) as storage:
+            async with storing(directory, settings, clock, events, engines.segments) as storage:
                 outfit = ClusterOutfit(engines, directory, events, at, member, storage)
                 try:
                     yield Worker(member, outfit, events)
@@ -174,17 +198,34 @@ class Worker:
         self._outfit = outfit
         self._events = events
         member.says = self.about
+        member.crew.full = lambda: outfit.storage.full
         member.widen = self._widen
 
     async def run(self) -> None:
         """Work until told to leave."""
         roots = _Roots(self._outfit.engines)
         self._events.subscribe(roots, RootsAdded)
-        telling = asyncio.create_task(roots.tell())
+        storage, crew = self._outfit.storage, self.member.crew
+        tasks = (roots.tell(), crew.wake_when(storage.ready), self._mind_the_lost())
+        beside = [asyncio.create_task(task) for task in tasks]
         try:
             await self.member.run(self._outfit)
         finally:
-            telling.cancel()
+            for task in beside:
+                task.cancel()
+
+    async def _mind_the_lost(self) -> None:
+        """A shard with pages in lost segments is closed: whoever opens it next, we perhaps, makes them pending first.
+
+        While it runs, a page on its way could be found to repeat a lost one a moment before that one is dropped.
+        """
+        register, every = self._outfit.engines.segments, self._outfit.at.settings.cluster.renew
+        while register is not None and self._outfit.storage.disk:
+            await asyncio.sleep(every)
+            with suppress(EngineAway):
+                for number in {segment.shard for segment in await register.lost()}:
+                    if number in self.member.crew.shards:
+                        self.member.crew.shards[number].stop()
 
     def leave(self) -> None:
         """Finish what is in flight, hand every shard over, and let `run` return."""
@@ -201,6 +242,7 @@ class Worker:
             "requests": counts.requests,
             "trips": self._outfit.engines.trips(),
             "engines": self._outfit.storage.health(),
+            "disk": self._outfit.storage.disk,
         }
 
     def _widen(self, roots: Sequence[str]) -> None:

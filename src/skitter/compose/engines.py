@@ -9,10 +9,23 @@ from typing import Protocol
 
 from skitter.backends.remote.mail import Mail
 from skitter.backends.remote.store import Store
-from skitter.claims import Claims
+from skitter.backends.s3.segments import Segment, Segments
+from skitter.claims import Claims, Disks
 from skitter.cluster.member import Inbox
 from skitter.model import Settlement
 from skitter.settings import Settings, SettingsError
+
+
+class Register(Segments, Disks, Protocol):
+    """The register of segments that all workers share, and operators look into."""
+
+    async def lost(self) -> list[Segment]:
+        """Abandoned, and their pages are not pending again yet."""
+        ...
+
+    def stored(self) -> AsyncIterator[str]:
+        """The names of all segments in the bucket, in order."""
+        ...
 
 
 class Engines(Protocol):
@@ -22,6 +35,7 @@ class Engines(Protocol):
     claims: Claims
     mail: Mail
     inbox: Inbox
+    segments: Register | None  # the register of the archive's segments; None: each worker has its own
 
     def store(self, shard: int, epoch: int = 0) -> Store:
         """One shard; to read from it, no epoch is needed."""

@@ -14,10 +14,12 @@ from skitter.backends.kafka.sending import Sender
 from skitter.backends.postgres.claims import Claims
 from skitter.backends.postgres.migrate import migrate, open_pool
 from skitter.backends.postgres.pool import Pool
+from skitter.backends.postgres.segments import PostgresSegments
 from skitter.backends.postgres.store import PostgresStore
 from skitter.backends.remote import mail
 from skitter.backends.remote.patience import patiently
 from skitter.cluster.member import Delivery, Inbox
+from skitter.compose.engines import Register
 from skitter.model import Settlement, State
 from skitter.ports import Entry
 from skitter.settings import Settings
@@ -54,6 +56,7 @@ class FullEngines:
     def __init__(self, settings: Settings, shards: int, pool: Pool, sender: Sender, worker: str) -> None:
         self.shards = shards
         self.claims: claims.Claims = Claims(pool, worker)
+        self.segments: Register | None = PostgresSegments(pool)
         self.mail: mail.Mail = Mail(settings, sender)
         self._kafka_inbox = KafkaInbox(settings, shards, sender)
         self.inbox: Inbox = _Inbox(self._kafka_inbox)

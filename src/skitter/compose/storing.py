@@ -1,21 +1,42 @@
 """Where a cluster's archive goes: to S3 if there is a bucket, else it stays on the worker's disk."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from skitter.backends.s3.names import first_number
 from skitter.backends.warc import WarcArchive
 from skitter.directory import CrawlDirectory
+from skitter.display import amount, counted
 from skitter.events import Events, Warned
 from skitter.model import Exchange, Page, Place
 from skitter.ports import Archive, Clock, Mark, Packed, Twin
+from skitter.process import unwrapped
 from skitter.settings import Settings
+
+if TYPE_CHECKING:
+    from skitter.backends.s3 import Segments, Uploader
+
+_LAST_UPLOADS = 30.0  # seconds that a worker that leaves waits for S3; its shards are others' already
 
 
 class Storage(Protocol):
     """What makes an archive of a shard's local files."""
+
+    @property
+    def disk(self) -> str:
+        """What this directory is called in the register of segments; empty where there is none."""
+        ...
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing new should be begun, because too much waits on this disk."""
+        ...
+
+    async def ready(self) -> None:
+        """Return when there is room."""
+        ...
 
     def archive(self, local: WarcArchive, shard: int, epoch: int) -> Archive:
         """The archive of a shard under an epoch."""
@@ -64,8 +85,14 @@ class _Kept:
 
 
 class _OnDisk:
+    disk = ""
+    full = False
+
     def __init__(self, directory: CrawlDirectory) -> None:
         self._directory = directory
+
+    async def ready(self) -> None:
+        """There always is room."""
 
     def archive(self, local: WarcArchive, _shard: int, epoch: int) -> Archive:
         return _Kept(local, self._directory, epoch)
@@ -76,20 +103,54 @@ class _OnDisk:
 
 @asynccontextmanager
 async def storing(
-    directory: CrawlDirectory, settings: Settings, clock: Clock, events: Events
+    directory: CrawlDirectory,
+    settings: Settings,
+    clock: Clock,
+    events: Events,
+    segments: "Segments | None" = None,
 ) -> AsyncIterator[Storage]:
-    """The storage that the settings name, for as long as the worker lives."""
+    """The storage that the settings name, for as long as the worker lives. `segments` is the register of all workers."""
     if not settings.s3.bucket:
         yield _OnDisk(directory)
         return
     from skitter.compose.uploading import in_bucket  # noqa: PLC0415  its library is an extra
 
-    storage = await in_bucket(directory, settings, clock, lambda text: events.emit(Warned(text)))
-    uploading = asyncio.create_task(storage.uploads.run())
-    try:
+    def warn(text: str) -> None:
+        events.emit(Warned(text))
+
+    storage = await in_bucket(directory, settings, clock, warn, segments)
+    async with _running(storage.uploads):
         yield storage
-        await storage.uploads.drain()
+        await _last_uploads(storage.uploads, directory, warn)
+
+
+@asynccontextmanager
+async def _running(uploads: "Uploader") -> AsyncIterator[None]:
+    """Uploads beside all the rest. Should they fail for good, that ends the worker, and not when it leaves."""
+    worker = asyncio.current_task()
+
+    def stop(uploading: asyncio.Task[None]) -> None:
+        if worker is not None and not uploading.cancelled():
+            worker.cancel()
+
+    uploading = asyncio.create_task(uploads.run())
+    uploading.add_done_callback(stop)
+    try:
+        yield
     finally:
+        uploading.remove_done_callback(stop)
         uploading.cancel()
         with suppress(asyncio.CancelledError):
-            await uploading
+            await unwrapped(uploading)
+
+
+async def _last_uploads(uploads: "Uploader", directory: CrawlDirectory, warn: Callable[[str], None]) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LAST_UPLOADS):
+            await uploads.drain()
+    sizes = uploads.sizes()
+    if sizes:
+        warn(
+            f"{counted(len(sizes), 'segment')} ({amount(sum(sizes))}) in {directory.archive} are in no bucket yet: keep this "
+            f"directory, and start a worker in it again (skitter work -o {directory.path})"
+        )

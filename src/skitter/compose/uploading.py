@@ -1,27 +1,57 @@
-"""The archive in S3: one uploader for all shards of a worker."""
+"""The archive in S3: one uploader for all shards of a worker, and the register that all workers share."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from skitter.backends.s3 import LocalSegments, S3Archive, Uploader, open_bucket, worker_of
+from skitter.backends.remote.patience import patiently
+from skitter.backends.s3 import LocalSegments, S3Archive, Segments, Uploader, open_bucket, worker_of
 from skitter.backends.warc import WarcArchive
 from skitter.directory import CrawlDirectory
-from skitter.ports import Archive, Clock
+from skitter.export.reread import html_of
+from skitter.model import Place
+from skitter.ports import Archive, Clock, Mark, Packed
 from skitter.settings import Settings
 
 
+class _Patient(S3Archive):
+    """Waits while the register is away: what fails leaves nothing behind, and may be tried again."""
+
+    async def append(self, packs: Sequence[Packed]) -> list[Place]:
+        """Write records out at the end; one place per pack."""
+        return await patiently(lambda: S3Archive.append(self, packs))
+
+    async def cut(self, mark: Mark) -> Mark:
+        """Drop what lies behind the mark, and let the register know."""
+        return await patiently(lambda: S3Archive.cut(self, mark))
+
+
 @dataclass(frozen=True)
-class _InBucket:
+class InBucket:
+    """`compose.storing.Storage` with a bucket."""
+
     uploads: Uploader
     settings: Settings
     clock: Clock
+    disk: str
+
+    @property
+    def full(self) -> bool:
+        """Whether so much waits for its upload that nothing new should be begun."""
+        return self.uploads.full
+
+    async def ready(self) -> None:
+        """Return when there is room."""
+        await self.uploads.ready()
 
     def archive(self, local: WarcArchive, shard: int, epoch: int) -> Archive:
-        return S3Archive(local, self.uploads, self.settings.s3, self.clock, shard=shard, epoch=epoch)
+        """The archive of a shard under an epoch."""
+        return _Patient(local, self.uploads, self.settings.s3, self.clock, shard=shard, epoch=epoch)
 
     def health(self) -> dict[str, Any]:
+        """How S3 does, in a word."""
         return {"S3": self.uploads.guard.phase.name.lower()}
 
 
@@ -30,19 +60,21 @@ async def in_bucket(
     settings: Settings,
     clock: Clock,
     warn: Callable[[str], None],
-) -> _InBucket:
-    """An uploader for this directory, with what an earlier life of it has left."""
-    bucket = open_bucket(settings.s3, settings.cluster.name)
-    await asyncio.to_thread(bucket.probe)
-    segments = LocalSegments(directory.path / "segments.json")
+    shared: Segments | None,
+) -> InBucket:
+    """An uploader for this directory, with what an earlier life of it has left. `shared` is the register of all workers."""
+    bucket = await asyncio.to_thread(open_bucket, settings.s3, settings.cluster.name)
+    disk = worker_of(directory.archive)
     uploads = Uploader(
         directory.archive,
         bucket,
-        segments,
+        shared or LocalSegments(directory.path / "segments.json"),
         settings.s3,
         clock,
-        worker=worker_of(directory.archive),
+        worker=disk,
         warn=warn,
     )
+    if settings.s3.layout == "pages":
+        uploads.content = partial(html_of, settings=settings)
     await uploads.recover()
-    return _InBucket(uploads, settings, clock)
+    return InBucket(uploads, settings, clock, disk)

@@ -5,7 +5,7 @@ the engine is away they wait; when somebody else has taken the shard they raise 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol, TypeVar
 
@@ -20,7 +20,7 @@ from skitter.backends.remote.reading import RemoteReader, copied
 from skitter.backends.remote.rows import Batch, PageRow, UrlRow, Wanted
 from skitter.backends.remote.shard import Shard
 from skitter.backends.remote.store import Store
-from skitter.model import Counts, HostRecord, Link, Reason, RobotsCopy, Settlement, Visit
+from skitter.model import Counts, HostRecord, Link, Page, Reason, RobotsCopy, Settlement, Visit
 from skitter.ports import Likeness, Mark, Opened, StateError, Twin
 from skitter.settings import Settings
 
@@ -286,6 +286,39 @@ class RemoteFrontier(RemoteReader):
             shard.meta.mark = mark
             await self._commit(now)
         return len(gone)
+
+    async def reopen_files(self, files: Collection[str], now: float) -> int:
+        """Pages in files of the archive that are lost are pending again; says how many. For an owner that has just opened.
+
+        So are pages that repeat a lost one byte for byte: of them the archive has no more than a word that they do. To
+        do it again changes nothing, because no page is in these files any more.
+        """
+        again, gone = 0, set[str]()
+        async for rows in self._pages(lambda page: page.archive is not None and page.archive.file in files):
+            gone.update(row.page.url for row in rows if not row.page.identical)
+            await self._reopen(rows, now)
+            again += len(rows)
+        if gone:
+            async for rows in self._pages(lambda page: page.identical and page.duplicate_of in gone):
+                await self._reopen(rows, now)
+                again += len(rows)
+        async with self._verb():
+            await self._commit(
+                now
+            )  # even of nothing: who is not the owner any more shall not say that it is done
+        return again
+
+    async def _pages(self, wanted: Callable[[Page], bool]) -> AsyncIterator[list[PageRow]]:
+        """Stored pages of some kind, a bounded number at a time."""
+        some: list[PageRow] = []
+        async for row in self._store.pages():
+            if wanted(row.page):
+                some.append(row)
+                if len(some) == _PAGES_AT_ONCE:
+                    yield some
+                    some = []
+        if some:
+            yield some
 
     async def _reopen(self, pages: Sequence[PageRow], now: float) -> None:
         async with self._verb() as shard:

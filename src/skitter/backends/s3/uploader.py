@@ -130,6 +130,11 @@ class Uploader:
         while self._waiting:
             await self._change()
 
+    def sizes(self) -> list[int]:
+        """Of all segments that are on this disk, those that wait for somebody to take their shard among them."""
+        found = self._directory.glob("*.warc.gz")
+        return [path.stat().st_size for path in found if names.is_segment(path.name)]
+
     def statistics(self) -> dict[str, dict[str, float]]:
         """What waits, and how S3 is, in numbers."""
         waiting = {"segments": float(len(self._waiting)), "octets": float(self.waiting)}

@@ -81,6 +81,9 @@ fenced AS (
     UPDATE {schema}.shards s SET epoch = s.epoch + 1
     FROM owned WHERE s.shard = owned.shard AND NOT EXISTS (SELECT 1 FROM alive)
 ),
+forgotten AS (
+    DELETE FROM {schema}.workers WHERE worker IN (SELECT worker FROM had) AND NOT EXISTS (SELECT 1 FROM alive)
+),
 lost AS (
     UPDATE {schema}.segments SET stage = 'abandoned', reopened = reopened OR (stage = 'sealed' AND size = 0)
     WHERE disk = :disk AND stage IN ('begun', 'sealed', 'finished') AND NOT EXISTS (SELECT 1 FROM alive)
