@@ -47,6 +47,10 @@ class CrawlDirectory:
         """Where a shard keeps its frontier and records."""
         return self.path / "state" / f"{shard:02d}"
 
+    def files(self) -> list[str]:
+        """The names of the archive's files that are here."""
+        return sorted(path.name for path in self.archive.glob("*.warc.gz"))
+
     def request_log(self, shard: int) -> Path:
         """The shard's request log."""
         return self.path / "log" / f"requests-{shard:02d}.jsonl"

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
@@ -54,7 +55,8 @@ class Archiving:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def status(self) -> dict:
+    def status(self) -> Any:
+        """What `cluster status` knows."""
         return json.loads(self.cluster("status", "--json"))
 
     def work(self, name: str, **changes: object) -> "subprocess.Popen[bytes]":
@@ -99,6 +101,7 @@ class Archiving:
         assert warc_check.check(*files) == []
         reader = SegmentReader(self.path / "nowhere", self.ground.bucket)
         for page in pages:
+            assert page.archive is not None
             assert urls.key(reader.record(page.archive).fields["warc-target-uri"]) == page.key
 
 

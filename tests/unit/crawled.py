@@ -51,13 +51,16 @@ class MemoryArchive:
 
 
 class CrawledSource:
-    """What `skitter.compose.open_reader` gives, without a disk."""
+    """What `skitter.compose.open_source` gives, without a disk."""
 
     def __init__(self, frontier: Frontier, archive: MemoryArchive, directory: CrawlDirectory) -> None:
         self.settings = Settings()
         self.frontier = frontier
         self.archive = archive
         self.directory = directory
+
+    async def files(self) -> list[str]:
+        return self.directory.files()
 
 
 def page(url: str, **fields: object) -> Page:

@@ -34,7 +34,7 @@ class ShelfRecords:
 
 
 class Shelf:
-    """What `skitter.compose.open_reader` gives."""
+    """What `skitter.compose.open_source` gives."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
@@ -47,6 +47,9 @@ class Shelf:
     @property
     def frontier(self) -> Records:
         return cast("Records", self.records)
+
+    async def files(self) -> list[str]:
+        return self.directory.files()
 
     async def close(self) -> None:
         pass

@@ -270,7 +270,11 @@ def skitter_example_org(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     folder.mkdir()
     source = crawled(folder)
     compose = ModuleType("skitter.compose")
-    compose.open_reader = lambda path: Opened(source.frontier, source.archive, source.directory)  # type: ignore[attr-defined]
+
+    async def open_source(path: Path) -> Opened:
+        return Opened(source.frontier, source.archive, source.directory)
+
+    compose.open_source = open_source  # type: ignore[attr-defined]
     compose.local_index = lambda directory: FtsIndex(directory.search_file)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "skitter.compose", compose)
     monkeypatch.chdir(tmp_path)

@@ -26,7 +26,11 @@ def shelf(tmp_path, monkeypatch):
     """A crawl directory `c` that the reading commands find."""
     made = Shelf(tmp_path / "c")
     compose = ModuleType("skitter.compose")
-    compose.open_reader = lambda path: made
+
+    async def open_source(path):
+        return made
+
+    compose.open_source = open_source
     compose.local_index = lambda directory: FtsIndex(directory.search_file)
     monkeypatch.setitem(sys.modules, "skitter.compose", compose)
     monkeypatch.chdir(tmp_path)

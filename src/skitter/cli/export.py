@@ -56,7 +56,7 @@ async def _write(arguments: argparse.Namespace, source: Source) -> Exit:
     say = _Remarks(quiet=arguments.quiet)
     with destination(arguments.output) as file:
         if arguments.format == "cdxj":
-            say.written(formats.cdxj(source, file))
+            say.written(await formats.cdxj(source, file))
         else:
             async for line in formats.FORMATS[arguments.format](source, say.remark):
                 file.write(line)

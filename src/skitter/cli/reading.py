@@ -1,4 +1,7 @@
-"""How the reading commands reach a crawl: they work while it runs, take no lock and change nothing."""
+"""How the reading commands reach a crawl: they work while it runs, take no lock and change nothing.
+
+The directory of a cluster's worker stands for the whole cluster: its settings say where the engines are.
+"""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -17,10 +20,10 @@ def ask(directory: Path, question: Callable[[Source], Awaitable[Exit]]) -> Exit:
     # The engine is large; `skitter why --help` need not wait for it.
     import asyncio  # noqa: PLC0415
 
-    from skitter.compose import open_reader  # noqa: PLC0415
+    from skitter.compose import open_source  # noqa: PLC0415
 
     async def answer() -> Exit:
-        source = open_reader(directory)
+        source = await open_source(directory)
         try:
             return await question(source)
         finally:

@@ -134,7 +134,8 @@ def as_lines(status: Status) -> list[str]:
     lines += ["", *_workers(status)]
     if status.disks:
         waiting = [
-            (disk.worker or "left", f"{disk.segments}", duration(disk.age), disk.name) for disk in status.disks
+            (disk.worker or "left", f"{disk.segments}", duration(disk.age), disk.name)
+            for disk in status.disks
         ]
         lines += ["", *table(("not uploaded", "segments", "oldest", "disk"), waiting)]
     return lines

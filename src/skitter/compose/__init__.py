@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from heapq import heappush, heappushpop
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from skitter import __version__
 from skitter.backends.memory import MemoryCache
@@ -39,6 +40,9 @@ from skitter.shard import Shard
 from skitter.sharded import ShardedRecords
 from skitter.team import Team
 from skitter.visit import Shared, Stations
+
+if TYPE_CHECKING:
+    from skitter.compose.reading import ClusterReader
 
 _RULES_CACHED = 10_000  # parsed robots.txt files
 _FILES_BESIDES_SOCKETS = 256  # the store's tables, the archive, logs
@@ -209,18 +213,32 @@ class Reader:
     frontier: Records
     archive: ArchiveReader
 
+    async def files(self) -> list[str]:
+        """The names of the archive's files."""
+        return self.directory.files()
+
     async def close(self) -> None:
         """Let go of the store."""
         await self.frontier.close()
 
 
-def open_reader(path: Path) -> Reader:
-    """Read what a crawl has so far."""
+def open_reader(path: Path, settings: Settings | None = None) -> Reader:
+    """Read what a crawl on this machine has so far."""
     directory = CrawlDirectory(path)
-    settings = directory.read_settings()
+    settings = settings or directory.read_settings()
     shards = [open_state(directory.state(number)) for number in range(max(1, settings.crawl.shards))]
     records = shards[0] if len(shards) == 1 else ShardedRecords(shards)
     return Reader(settings, directory, records, ArchiveReader(directory.archive))
+
+
+async def open_source(path: Path) -> "Reader | ClusterReader":
+    """Read what a crawl has so far, wherever the settings in its directory say that it is."""
+    settings = CrawlDirectory(path).read_settings()
+    if settings.cluster.size == "none":
+        return open_reader(path, settings)
+    from skitter.compose.reading import read_cluster  # noqa: PLC0415  engines' libraries are large, and extras
+
+    return await read_cluster(CrawlDirectory(path), settings)
 
 
 # ------------------------------------------------------------------------------------------------ searching

@@ -110,9 +110,9 @@ def safe(cell: object) -> object:
     return cell
 
 
-def cdxj(source: Source, out: TextIO) -> int:
+async def cdxj(source: Source, out: TextIO) -> int:
     """Write the index of the archive, sorted by key and time; says how many lines."""
-    files = sorted(path.name for path in source.directory.archive.glob("*.warc.gz"))
+    files = await source.files()
     return write_sorted((line for file in files for line in index_lines(source.archive.records(file))), out)
 
 

@@ -44,3 +44,7 @@ class Source(Protocol):
     def archive(self) -> Archived:
         """Its answers."""
         ...
+
+    async def files(self) -> list[str]:
+        """The names of the archive's files."""
+        ...

@@ -61,8 +61,10 @@ def digests(path: Path, part: int) -> Digests:
     return Digests(size, f"sha256:{whole.hexdigest()}", f"{joined}-{len(parts)}")
 
 
-def open_bucket(settings: S3Settings, crawl: str, environ: Mapping[str, str] = os.environ) -> "Bucket":
-    """The bucket that the settings name. EngineError when it cannot be used; it is asked, and written to."""
+def open_bucket(
+    settings: S3Settings, crawl: str, environ: Mapping[str, str] = os.environ, *, probe: bool = True
+) -> "Bucket":
+    """The bucket that the settings name. EngineError when it cannot be used; it is asked, and written to, by a `probe`."""
     try:
         from obstore.store import S3Store  # noqa: PLC0415  an extra, which only a cluster needs
     except ImportError:
@@ -81,7 +83,8 @@ def open_bucket(settings: S3Settings, crawl: str, environ: Mapping[str, str] = o
     store = S3Store(settings.bucket, config=config, client_options=client, retry_config=_RETRY)  # type: ignore[arg-type]
     bucket = Bucket(store, crawl, settings.prefix)
     try:
-        bucket.probe()
+        if probe:
+            bucket.probe()
     except BucketError as problem:
         raise EngineError(_advice(settings, str(problem))) from None
     return bucket
