@@ -151,6 +151,6 @@ async def _last_uploads(uploads: "Uploader", directory: CrawlDirectory, warn: Ca
     sizes = uploads.sizes()
     if sizes:
         warn(
-            f"{counted(len(sizes), 'segment')} ({amount(sum(sizes))}) in {directory.archive} are in no bucket yet: keep this "
+            f"not in the bucket yet: {counted(len(sizes), 'segment')} ({amount(sum(sizes))}) in {directory.archive}; keep this "
             f"directory, and start a worker in it again (skitter work -o {directory.path})"
         )
