@@ -2,10 +2,11 @@
 
 import dataclasses
 import uuid
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 
 from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from skitter.backends.kafka import topics
 from skitter.backends.kafka.mail import Delivery, Inbox, Mail
@@ -14,6 +15,7 @@ from skitter.backends.kafka.sending import Sender
 from skitter.model import Level, Link
 from skitter.settings import Settings
 from skitter.settings.engines import ClusterSettings, KafkaSettings
+from tests.engines import Engine
 
 SHARDS = 4
 
@@ -25,6 +27,20 @@ def settings_for(address: str, **changes) -> Settings:
     own = {name: f"{crawl}-{name}" for name in names}
     kafka = KafkaSettings(**{"addresses": (address,), "partitions": 2, **own, **changes})
     return Settings(cluster=ClusterSettings(size="full", name=crawl), kafka=kafka)
+
+
+@contextmanager
+def crawl_on(kafka: Engine, **changes) -> Iterator[Settings]:
+    """The settings of a crawl whose topics go with the test: a broker that dies looks at every partition it has."""
+    settings = settings_for(kafka.address, **changes)
+    try:
+        yield settings
+    finally:
+        admin = AdminClient({"bootstrap.servers": kafka.address, "log_level": 0})
+        there = admin.list_topics(timeout=30).topics
+        mine = [name for name in there if name.startswith(settings.cluster.name)]
+        for future in admin.delete_topics(mine).values() if mine else ():
+            future.result(30)
 
 
 def altered(settings: Settings, **changes) -> Settings:

@@ -1,6 +1,7 @@
 """Pages reach whoever indexes them at least once, cut to size, and one bad message stops nobody."""
 
 import asyncio
+from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -13,13 +14,14 @@ from skitter.model import Page, Place, Reason
 from skitter.ports import Entry
 from skitter.settings import Settings
 from skitter.settings.units import Bytes
-from tests.cluster.kafka import SHARDS, altered, everything, settings_for
+from tests.cluster.kafka import SHARDS, altered, crawl_on, everything
 from tests.engines import engine
 
 
 @pytest.fixture
-def settings() -> Settings:
-    return settings_for(engine("kafka").address)
+def settings() -> Iterator[Settings]:
+    with crawl_on(engine("kafka")) as settings:
+        yield settings
 
 
 def page(number: int, **changes) -> Page:

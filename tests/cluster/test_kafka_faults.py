@@ -2,17 +2,19 @@
 
 import asyncio
 import time
+from collections.abc import Iterator
 
 import pytest
 
 from skitter.settings import Settings
-from tests.cluster.kafka import link, post, settings_for
+from tests.cluster.kafka import crawl_on, link, post
 from tests.engines import frozen, kill, our_engine, start
 
 
 @pytest.fixture
-def settings() -> Settings:
-    return settings_for(our_engine("kafka").address)
+def settings() -> Iterator[Settings]:
+    with crawl_on(our_engine("kafka")) as settings:
+        yield settings
 
 
 async def send_all(both, batches: int, size: int, acknowledged: list[int]) -> None:

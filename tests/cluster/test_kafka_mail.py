@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -17,13 +18,14 @@ from skitter.backends.kafka.topics import link_topics
 from skitter.model import Level
 from skitter.ports import EngineAway
 from skitter.settings import Settings
-from tests.cluster.kafka import SHARDS, Post, altered, everything, link, post, settings_for
+from tests.cluster.kafka import SHARDS, Post, altered, crawl_on, everything, link, post
 from tests.engines import engine
 
 
 @pytest.fixture
-def settings() -> Settings:
-    return settings_for(engine("kafka").address)
+def settings() -> Iterator[Settings]:
+    with crawl_on(engine("kafka")) as settings:
+        yield settings
 
 
 def urls_of(deliveries) -> list[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -9,13 +10,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from skitter.backends.kafka import topics
 from skitter.ports import EngineError
 from skitter.settings import Settings
-from tests.cluster.kafka import SHARDS, altered, settings_for
+from tests.cluster.kafka import SHARDS, altered, crawl_on, settings_for
 from tests.engines import engine
 
 
 @pytest.fixture
-def settings() -> Settings:
-    return settings_for(engine("kafka").address)
+def settings() -> Iterator[Settings]:
+    with crawl_on(engine("kafka")) as settings:
+        yield settings
 
 
 def make(settings: Settings, name: str, partitions: int, **config: str) -> None:
