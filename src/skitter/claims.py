@@ -1,11 +1,11 @@
-"""The seam of a crawl on many machines: who owns which shard, by an engine's word and by its clock."""
+"""The seams of a crawl on many machines: who owns which shard, by an engine's word and by its clock, and how its mail comes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
 
-from skitter.model import Counts
+from skitter.model import Counts, Link
 
 
 class Claim(Struct, frozen=True):
@@ -110,4 +110,35 @@ class Claims(Protocol):
 
     async def workers(self) -> list[Colleague]:
         """Every worker that has joined and not left."""
+        ...
+
+
+# ------------------------------------------------------------------------------------------------ mail
+
+
+class Delivery(Struct, frozen=True):
+    """Links for a shard, and how far its mail is taken in once they are stored."""
+
+    shard: int
+    links: Sequence[Link]
+    positions: dict[str, str]
+
+
+class Inbox(Protocol):
+    """The mail of all shards that a worker holds."""
+
+    async def own(self, shard: int, positions: dict[str, str]) -> None:
+        """Receive a shard's links from these positions on; again, if they were received and could not be stored."""
+        ...
+
+    async def disown(self, shard: int) -> None:
+        """The shard is somebody else's."""
+        ...
+
+    async def receive(self, limit: int) -> list[Delivery]:
+        """The next links of any shard; waits a moment when there are none."""
+        ...
+
+    async def stored(self, shard: int, positions: dict[str, str], now: float) -> None:
+        """Everything before these positions is never asked for again."""
         ...

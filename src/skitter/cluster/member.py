@@ -14,15 +14,12 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from typing import Any, Protocol
 
-from msgspec import Struct
-
-from skitter.claims import Claim, Claims, Renewal
+from skitter.claims import Claim, Claims, Delivery, Inbox, Renewal
 from skitter.cluster.clock import EngineClock
 from skitter.cluster.crew import Crew
 from skitter.cluster.shares import plan
 from skitter.cluster.tenure import Tenure
 from skitter.events import Events, Warned
-from skitter.model import Link
 from skitter.ports import EngineAway, Fenced
 from skitter.process import unwrapped
 from skitter.settings import Settings
@@ -33,34 +30,6 @@ _MAIL_EVERY = (
     1.0  # seconds between two looks while there are fewer: a polite host waits longer than that anyway
 )
 _SOON = 0.2  # seconds until a try is made again while an engine is away
-
-
-class Delivery(Struct, frozen=True):
-    """Links for a shard, and how far its mail is taken in once they are stored."""
-
-    shard: int
-    links: Sequence[Link]
-    positions: dict[str, str]
-
-
-class Inbox(Protocol):
-    """The mail of all shards that a worker holds."""
-
-    async def own(self, shard: int, positions: dict[str, str]) -> None:
-        """Receive a shard's links from these positions on; again, if they were received and could not be stored."""
-        ...
-
-    async def disown(self, shard: int) -> None:
-        """The shard is somebody else's."""
-        ...
-
-    async def receive(self, limit: int) -> list[Delivery]:
-        """The next links of any shard; waits a moment when there are none."""
-        ...
-
-    async def stored(self, shard: int, positions: dict[str, str], now: float) -> None:
-        """Everything before these positions is never asked for again."""
-        ...
 
 
 class Outfit(Protocol):

@@ -159,4 +159,4 @@ def _workers(status: Status) -> list[str]:
                 engines or "-",
             )
         )
-    return table(("worker", "up", "seen", "shards", "in flight", "pages/s", "breakers"), rows)
+    return table(("worker", "up", "seen", "shards", "in flight", "requests/s", "breakers"), rows)

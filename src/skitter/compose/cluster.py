@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from skitter.backends.hand import Hand
-from skitter.backends.memory import MemoryCache
 from skitter.backends.remote import RemoteFrontier
 from skitter.backends.remote.patience import patiently
-from skitter.claims import Claim
+from skitter.claims import Claim, Delivery, Inbox
 from skitter.clock import SystemClock
 from skitter.cluster.clock import EngineClock
-from skitter.cluster.member import Delivery, Inbox, Member, worker_name
+from skitter.cluster.member import Member, worker_name
 from skitter.compose import archive_of, fitted_to_machine, shared, stations
 from skitter.compose.engines import Engines, opened
 from skitter.compose.storing import Storage, storing
 from skitter.directory import CrawlDirectory
 from skitter.display import counted
-from skitter.events import Event, Events, RootsAdded, Warned
+from skitter.events import Event, Events, Requested, RootsAdded, Warned
+from skitter.fetch.address import Answer
 from skitter.log import RequestLog
 from skitter.model import Outcome, Settlement, Visit
 from skitter.ports import EngineAway, Fenced, Fetcher, Mark, Opened
@@ -180,7 +180,9 @@ async def joined(directory: CrawlDirectory, settings: Settings, events: Events) 
             settings = fitted_to_machine(settings, events)
             directory.write_settings(settings)
             clock = EngineClock(SystemClock())
-            at = shared(directory, settings, clock, MemoryCache(settings.fetch.dns_cache, clock))
+            at = shared(
+                directory, settings, clock, engines.cache("dns", Answer, settings.fetch.dns_cache, clock)
+            )
             member = Member(name, engines.claims, clock, settings, events)
             async with storing(directory, settings, clock, events, engines.segments) as storage:
                 outfit = ClusterOutfit(engines, directory, events, at, member, storage)
@@ -197,6 +199,9 @@ class Worker:
         self.member = member
         self._outfit = outfit
         self._events = events
+        self._requests = 0
+        self._told = (outfit.at.clock.monotonic(), 0)  # when something was said last, and requests by then
+        events.subscribe(self._count, Requested)
         member.says = self.about
         member.crew.full = lambda: outfit.storage.full
         member.widen = self._widen
@@ -235,7 +240,10 @@ class Worker:
         """A few words for `cluster status`."""
         crew = self.member.crew
         counts = crew.counts
+        (before, had), now = self._told, self._outfit.at.clock.monotonic()
+        self._told = (now, self._requests)
         return {
+            "rate": (self._requests - had) / (now - before) if now > before else 0.0,
             "shards": len(crew.shards),
             "in_flight": crew.in_flight,
             "pages": counts.pages,
@@ -244,6 +252,9 @@ class Worker:
             "engines": self._outfit.storage.health(),
             "disk": self._outfit.storage.disk,
         }
+
+    def _count(self, _event: Event) -> None:
+        self._requests += 1
 
     def _widen(self, roots: Sequence[str]) -> None:
         scope = self._outfit.at.scope

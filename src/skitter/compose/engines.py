@@ -5,14 +5,14 @@ Whatever is wrong with an engine is told here, before any crawling: EngineError 
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 from skitter.backends.remote.mail import Mail
 from skitter.backends.remote.store import Store
 from skitter.backends.s3.segments import Segment, Segments
-from skitter.claims import Claims, Disks
-from skitter.cluster.member import Inbox
+from skitter.claims import Claims, Disks, Inbox
 from skitter.model import Settlement
+from skitter.ports import Cache, Clock
 from skitter.settings import Settings, SettingsError
 
 
@@ -53,6 +53,10 @@ class Engines(Protocol):
         """Round trips so far, by engine."""
         ...
 
+    def cache(self, name: str, kind: Any, capacity: int, clock: Clock) -> Cache:  # noqa: ANN401  any type of value
+        """Answers that all workers share; those in it are of one kind."""
+        ...
+
 
 @asynccontextmanager
 async def opened(settings: Settings, worker: str) -> AsyncIterator[Engines]:
@@ -62,6 +66,10 @@ async def opened(settings: Settings, worker: str) -> AsyncIterator[Engines]:
             from skitter.compose.full import open_full  # noqa: PLC0415  its libraries are an extra
 
             yield await open_full(settings, worker, stack)
+        elif settings.cluster.size == "redis":
+            from skitter.compose.small import open_small  # noqa: PLC0415  its library is an extra
+
+            yield await open_small(settings, worker, stack)
         else:
             raise _no_such_size(settings)
 
@@ -76,15 +84,15 @@ async def make(settings: Settings) -> list[str]:
         from skitter.compose.full import make_full  # noqa: PLC0415  its libraries are an extra
 
         return await make_full(settings)
+    if settings.cluster.size == "redis":
+        from skitter.compose.small import make_small  # noqa: PLC0415  its library is an extra
+
+        return await make_small(settings)
     raise _no_such_size(settings)
 
 
 def _no_such_size(settings: Settings) -> SettingsError:
-    if settings.cluster.size == "none":
-        return SettingsError(
-            'cluster.size is none, which is a crawl on one machine; write size = "full" under [cluster], and say where '
-            "the engines are"
-        )
     return SettingsError(
-        f"cluster.size is {settings.cluster.size}, which this version cannot run yet; set it to full"
+        f'cluster.size is {settings.cluster.size}, which is a crawl on one machine; write size = "full" or "redis" under '
+        "[cluster], and say where the engines are"
     )

@@ -1,65 +1,47 @@
-"""The full cluster: PostgreSQL is the truth, Kafka carries links and pages."""
+"""The full cluster: PostgreSQL is the truth, Kafka carries links and pages, Redis is the cache that all workers share."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from itertools import chain
+from typing import Any
 
 from skitter import claims
 from skitter.backends.kafka import topics
 from skitter.backends.kafka.documents import CrawlError, DocumentReader, Documents
 from skitter.backends.kafka.lag import waiting
-from skitter.backends.kafka.mail import Inbox as KafkaInbox
-from skitter.backends.kafka.mail import Mail
+from skitter.backends.kafka.mail import Inbox, Mail
 from skitter.backends.kafka.sending import Sender
 from skitter.backends.postgres.claims import Claims
 from skitter.backends.postgres.migrate import migrate, open_pool
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.segments import PostgresSegments
 from skitter.backends.postgres.store import PostgresStore
+from skitter.backends.redis.cache import RedisCache
+from skitter.backends.redis.client import Client, connect
 from skitter.backends.remote import mail
 from skitter.backends.remote.patience import patiently
-from skitter.cluster.member import Delivery, Inbox
 from skitter.compose.engines import Register
 from skitter.model import Settlement, State
-from skitter.ports import Entry
+from skitter.ports import Cache, Clock, Entry
 from skitter.settings import Settings
 from skitter.urls import registrable_domain
 
 _LOOKS = 5  # without a page, each about a second: then there are none, and the group has had time to form
 
 
-class _Inbox:
-    """Kafka's inbox in the words of `cluster.member`."""
-
-    def __init__(self, inbox: KafkaInbox) -> None:
-        self._inbox = inbox
-
-    async def own(self, shard: int, positions: dict[str, str]) -> None:
-        await self._inbox.own(shard, positions)
-
-    async def disown(self, shard: int) -> None:
-        await self._inbox.disown(shard)
-
-    async def receive(self, limit: int) -> list[Delivery]:
-        return [
-            Delivery(found.shard, found.links, dict(found.positions))
-            for found in await self._inbox.receive(limit)
-        ]
-
-    async def stored(self, shard: int, positions: dict[str, str], now: float) -> None:
-        await self._inbox.stored(shard, positions, now)
-
-
 class FullEngines:
     """`compose.engines.Engines` on PostgreSQL and Kafka."""
 
-    def __init__(self, settings: Settings, shards: int, pool: Pool, sender: Sender, worker: str) -> None:
+    def __init__(
+        self, settings: Settings, shards: int, pool: Pool, sender: Sender, redis: Client, worker: str
+    ) -> None:
         self.shards = shards
+        self._redis = redis
         self.claims: claims.Claims = Claims(pool, worker)
         self.segments: Register | None = PostgresSegments(pool)
         self.mail: mail.Mail = Mail(settings, sender)
-        self._kafka_inbox = KafkaInbox(settings, shards, sender)
-        self.inbox: Inbox = _Inbox(self._kafka_inbox)
+        self._inbox = Inbox(settings, shards, sender)
+        self.inbox: claims.Inbox = self._inbox
         self._settings = settings
         self._pool = pool
         self._sender = sender
@@ -83,11 +65,15 @@ class FullEngines:
 
     def trips(self) -> dict[str, float]:
         """Round trips so far, by engine."""
-        return {"postgres": self._pool.trips, "kafka": self._sender.trips}
+        return {"postgres": self._pool.trips, "kafka": self._sender.trips, "redis": self._redis.trips}
+
+    def cache(self, name: str, kind: Any, capacity: int, clock: Clock) -> Cache:  # noqa: ANN401
+        """Answers that all workers share. Without Redis each has its own, which is slower and never wrong."""
+        return RedisCache(self._redis, name, kind, capacity, clock)
 
     async def close(self) -> None:
         """Let go of all of them."""
-        await self._kafka_inbox.close()
+        await self._inbox.close()
         await self._sender.close()
 
 
@@ -124,7 +110,9 @@ async def open_full(settings: Settings, worker: str, stack: AsyncExitStack) -> F
     shards = len(await Claims(pool, worker).standing())
     await topics.check(settings.kafka, shards)
     sender = Sender(settings.kafka)
-    engines = FullEngines(settings, shards, pool, sender, worker)
+    redis = await connect(settings, durable=False)
+    stack.push_async_callback(redis.close)
+    engines = FullEngines(settings, shards, pool, sender, redis, worker)
     stack.push_async_callback(engines.close)
     return engines
 

@@ -16,7 +16,6 @@ from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
-from msgspec import Struct
 
 from skitter.backends.kafka.client import away, connection, explained
 from skitter.backends.kafka.consuming import messages_of
@@ -25,6 +24,7 @@ from skitter.backends.kafka.packing import KIND, decoder, letters, owner
 from skitter.backends.kafka.sending import Sender
 from skitter.backends.kafka.topics import link_topics
 from skitter.backends.kafka.trimming import Trimming
+from skitter.claims import Delivery
 from skitter.model import Link
 from skitter.ports import EngineAway
 from skitter.settings import Settings
@@ -39,14 +39,6 @@ TURNS = (0, 1, 0, 2, 0, 1, 0)
 _AT_ONCE = 8  # messages of an urgency in one look
 _QUEUED = 2 * 2**10  # kilobytes that a consumer fetches ahead
 _LOOK = 0.05  # seconds between two looks when there is nothing: mail may be that late
-
-
-class Delivery(Struct, frozen=True):
-    """Links for a shard, and the positions to store in the write that adds them."""
-
-    shard: int
-    links: Sequence[Link]
-    positions: Positions
 
 
 class Mail:

@@ -114,8 +114,8 @@ class Client:
         self._at, self._is_primary = (self._at + 1) % len(self._servers), False
         return EngineAway(f"Redis at {address}: {problem or type(problem).__name__}")
 
-    async def check(self) -> None:
-        """Refuse a server that would lose what it has acknowledged."""
+    async def check(self, *, durable: bool = True) -> None:
+        """Refuse a server that is too old or, if it shall keep what it is told, one that would lose it."""
         server, address = self._servers[self._at], self.settings.redis.addresses[self._at]
         try:
             about: dict[str, Any] = await _sent(server, "INFO")
@@ -124,6 +124,8 @@ class Client:
         version = str(about["redis_version"])
         if tuple(map(int, version.split(".")[:2])) < OLDEST:
             raise unfit("redis.addresses", f"{address} is Redis {version}; run 6.2 or newer")
+        if not durable:
+            return
         if not about.get("aof_enabled"):
             raise unfit("redis.addresses", f"{address} keeps no append-only file; give it `appendonly yes`")
         policy = about.get("maxmemory_policy", "noeviction")
@@ -138,13 +140,16 @@ class Client:
             await server.aclose()
 
 
-async def connect(settings: Settings) -> Client:
-    """A client of a server that will do, the first of the addresses that takes writes; EngineError when there is none."""
+async def connect(settings: Settings, *, durable: bool = True) -> Client:
+    """A client of a server that will do, the first of the addresses that takes writes; EngineError when there is none.
+
+    A mere cache need not be durable.
+    """
     client = Client(settings)
     last: EngineError | None = None
     for _ in settings.redis.addresses:
         try:
-            await client.check()
+            await client.check(durable=durable)
             await client.send(lambda: [("PING",)])
         except EngineAway as away:
             last = away

@@ -8,11 +8,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import DecodeError, Struct
+from msgspec import DecodeError
 from msgspec.msgpack import Decoder, Encoder
 
 from skitter.backends.redis.client import Client
 from skitter.backends.redis.store import tag
+from skitter.claims import Delivery
 from skitter.model import Link
 
 Positions = Mapping[str, str]
@@ -26,14 +27,6 @@ _DEAD = 10_000  # entries that nobody could read are kept, so many
 
 _encode = Encoder().encode
 _links = Decoder(list[Link]).decode
-
-
-class Delivery(Struct, frozen=True):
-    """Links for a shard, and the positions to store in the write that adds them."""
-
-    shard: int
-    links: Sequence[Link]
-    positions: dict[str, str]
 
 
 class RedisMail:

@@ -1,0 +1,75 @@
+"""A small cluster: one Redis has the frontier, the mail and the shared cache; the archive stays on the workers' disks."""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+from skitter import claims
+from skitter.backends.redis.cache import RedisCache
+from skitter.backends.redis.claims import RedisClaims, prepare, shards_of
+from skitter.backends.redis.client import Client, connect, unfit
+from skitter.backends.redis.mail import RedisInbox, RedisMail, unread
+from skitter.backends.redis.store import RedisStore
+from skitter.backends.remote import mail
+from skitter.compose.engines import Register
+from skitter.model import Settlement
+from skitter.ports import Cache, Clock
+from skitter.settings import Settings
+
+
+class SmallEngines:
+    """`compose.engines.Engines` on Redis alone."""
+
+    def __init__(self, shards: int, client: Client, listener: Client, worker: str) -> None:
+        """`listener` waits for mail, and so needs a connection of its own."""
+        self.shards = shards
+        self.claims: claims.Claims = RedisClaims(client, worker, shards)
+        self.segments: Register | None = None
+        self.mail: mail.Mail = RedisMail(client)
+        self.inbox: claims.Inbox = RedisInbox(listener)
+        self._client = client
+        self._listener = listener
+
+    def store(self, shard: int, epoch: int = 0) -> RedisStore:
+        """One shard; to read from it, no epoch is needed."""
+        return RedisStore(self._client, shard, epoch)
+
+    async def announce(self, settlements: Sequence[Settlement]) -> None:
+        """There is nobody to tell."""
+
+    async def unread(self) -> dict[int, int]:
+        """Messages in the mail that are not taken in, by shard."""
+        return await unread(self._client, {shard.shard: shard.mail for shard in await self.claims.standing()})
+
+    def trips(self) -> dict[str, float]:
+        """Round trips so far, by engine."""
+        return {"redis": self._client.trips + self._listener.trips}
+
+    def cache(self, name: str, kind: Any, capacity: int, clock: Clock) -> Cache:  # noqa: ANN401
+        """Answers that all workers share."""
+        return RedisCache(self._client, name, kind, capacity, clock)
+
+
+async def open_small(settings: Settings, worker: str, stack: AsyncExitStack) -> SmallEngines:
+    """Connected, and checked."""
+    client = await connect(settings)
+    stack.push_async_callback(client.close)
+    shards = await shards_of(client)
+    if settings.crawl.shards not in (0, shards):
+        raise unfit(
+            "crawl.shards",
+            f"the crawl {client.name} has {shards} shards, not {settings.crawl.shards}; use these, or another cluster.name",
+        )
+    listener = Client(settings)
+    stack.push_async_callback(listener.close)
+    return SmallEngines(shards, client, listener, worker)
+
+
+async def make_small(settings: Settings) -> list[str]:
+    """Write down the number of shards."""
+    client = await connect(settings)
+    try:
+        made = await prepare(client, settings.crawl.shards)
+    finally:
+        await client.close()
+    return [f"Redis: crawl {settings.cluster.name} with {settings.crawl.shards} shards"] if made else []
