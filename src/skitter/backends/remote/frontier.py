@@ -67,7 +67,7 @@ class RemoteFrontier(RemoteReader):
     ) -> None:
         super().__init__(store)
         self._settings = settings or Settings()
-        self._names = Names(shard, shards, 4 * self._settings.frontier.window)
+        self._names = Names(shard, shards, self._settings.frontier.window)
         self._mail, self._grace, self._hand = mail, grace, hand
         self._shard: Shard | None = None
         self._turn = asyncio.Lock()

@@ -7,8 +7,6 @@ from skitter import urls
 from skitter.backends.bounded import Bounded
 from skitter.model import Link, Purpose
 
-_SAME = 20_000  # links whose ids are remembered by identity
-
 
 class Named(NamedTuple):
     """A host's name, understood."""
@@ -28,7 +26,8 @@ class Names:
 
     def __init__(self, shard: int, shards: int, capacity: int) -> None:
         self._shard, self._shards = shard, shards
-        self._hosts: Bounded[str, Named] = Bounded(capacity)
+        self._capacity = capacity
+        self._hosts: Bounded[str, Named] = Bounded(4 * capacity)
         # The memo of judged links hands out the very same value for every page that repeats an href. Holding the link
         # keeps its identity from being reused.
         self._same: dict[int, tuple[Link, bytes]] = {}
@@ -57,7 +56,7 @@ class Names:
     def trim(self) -> None:
         """Forget what is too much."""
         self._hosts.trim()
-        if len(self._same) > _SAME:
+        if len(self._same) > self._capacity:
             self._same.clear()
             self.known.clear()
             self.refused.clear()

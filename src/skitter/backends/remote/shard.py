@@ -37,11 +37,10 @@ from skitter.backends.remote.window import Window
 from skitter.model import Level, Link, Purpose, Reason, RobotsCopy
 from skitter.settings import Settings
 
-# Rows of the queue that are read ahead: few per host and level when many hosts are at work, so that all of them together
-# stay in some 15 MB, more when few are.
-_READ_AHEAD_ALL = 20_000
+# Everything in memory is bounded by `frontier.window`, so that a worker with many shards can share it out among them.
+# Rows of the queue that are read ahead: few per host and level when many hosts are at work, more when few are.
 _READ_AHEAD = (4, 32)
-_SEEN = 150_000  # URLs whose rank is remembered
+_SEEN = 7  # URLs whose rank is remembered, for each host in the window
 _LARGEST_WINDOW = 1024
 
 
@@ -68,7 +67,7 @@ class Shard:
         self.times: dict[str, Window[tuple[float, bytes], str]] = {
             kind: Window((-inf, b""), size) for kind in (RETRY, RECRAWL)
         }
-        self.seen: Bounded[bytes, Rank] = Bounded(_SEEN)
+        self.seen: Bounded[bytes, Rank] = Bounded(_SEEN * window)
         self.nearby = Nearby()
         self.leases: dict[bytes, Lease] = {}
         self.flights: dict[str, Flight] = {}
@@ -231,7 +230,7 @@ class Shard:
         if window is None:
             score, seq = host.heads[level] or (-inf, 0)
             least, most = _READ_AHEAD
-            size = min(max(_READ_AHEAD_ALL // (len(self.queues) + 1), least), most)
+            size = min(max(self.capacity // (len(self.queues) + 1), least), most)
             window = self.queues[key] = Window((score, seq - 1), size)
         return window
 
