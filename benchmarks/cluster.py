@@ -74,6 +74,7 @@ def settings_for(name: str, **more: object) -> Settings:
         "postgres.database": database,
         "postgres.user": user,
         "kafka.addresses": [found["SKITTER_TEST_KAFKA"]],
+        "redis.addresses": [found["SKITTER_TEST_REDIS"].removeprefix("redis://").partition("/")[0]],
         **kafka,
         **more,
     }

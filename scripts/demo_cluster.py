@@ -147,11 +147,9 @@ def say(text: str) -> None:
 def started() -> Mapping[str, str] | None:
     """The addresses of the engines; None when one that is needed cannot be had."""
     say("Engines (the first time takes minutes, because they are fetched):")
-    # Redis has no part in this.
-    wanted = ("postgres", "kafka", "opensearch", "s3")
-    subprocess.run([sys.executable, str(PROJECT / "scripts" / "services"), "up", *wanted], check=False)
+    subprocess.run([sys.executable, str(PROJECT / "scripts" / "services"), "up"], check=False)
     engines = read_env(find_place(os.environ, os.geteuid()).env)
-    missing = [name for name in ("POSTGRES", "KAFKA") if f"SKITTER_TEST_{name}" not in engines]
+    missing = [name for name in ("POSTGRES", "KAFKA", "REDIS") if f"SKITTER_TEST_{name}" not in engines]
     if missing:
         say(f"\nA cluster cannot do without {' and '.join(missing).title()}; see the lines above.")
         return None
@@ -160,7 +158,7 @@ def started() -> Mapping[str, str] | None:
 
 def settings(name: str, engines: Mapping[str, str], web: SyntheticWeb) -> str:
     """A settings file as an operator would write it, for engines on loopback and a web that is there too."""
-    postgres = urlsplit(engines["SKITTER_TEST_POSTGRES"])
+    postgres, redis = (urlsplit(engines[f"SKITTER_TEST_{name}"]) for name in ("POSTGRES", "REDIS"))
     pairs = ", ".join(f'"{host}:{address}"' for host, address in web.resolve_map().items())
     topics = "".join(f'{topic} = "{name}-{topic}"\n' for topic in TOPICS)
     text = f"""# The settings of the demonstration. A real one: examples/cluster.toml
@@ -181,6 +179,9 @@ user = "{postgres.username}"
 addresses = ["{engines["SKITTER_TEST_KAFKA"]}"]
 partitions = 2
 {topics}
+[redis]
+addresses = ["{redis.hostname}:{redis.port}"]
+
 [fetch]
 contact = "https://example.org/about-this-crawl"
 allow_private = ["127.0.0.0/8"]

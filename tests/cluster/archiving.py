@@ -109,7 +109,8 @@ class Archiving:
 def archiving(path: Path, server: Server, **changes: object) -> Iterator[Archiving]:
     """A cluster that nobody else has a part in, gone at the end."""
     name = f"test_{uuid.uuid4().hex[:12]}"
-    postgres, kafka, ground = engine("postgres"), engine("kafka"), real_ground(crawl=name)
+    postgres, kafka, redis = engine("postgres"), engine("kafka"), engine("redis")
+    ground = real_ground(crawl=name)
     own: dict[str, object] = {
         "cluster__size": "full",
         "cluster__name": name,
@@ -122,6 +123,7 @@ def archiving(path: Path, server: Server, **changes: object) -> Iterator[Archivi
         "postgres__user": str(postgres.parts.username),
         "kafka__addresses": (kafka.address,),
         "kafka__partitions": 2,
+        "redis__addresses": (f"{redis.host}:{redis.port}",),
         "scope__kind": "any",
         "s3__bucket": ground.settings.bucket,
         "s3__endpoint": ground.settings.endpoint,

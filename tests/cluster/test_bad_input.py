@@ -30,6 +30,7 @@ def config(folder: Path, **changes: str) -> Path:
         "postgres.addresses": f'["{_NOWHERE}"]',
         "postgres.database": '"postgres"',
         "kafka.addresses": f'["{_NOWHERE}"]',
+        "redis.addresses": f'["{_NOWHERE}"]',
         **{name.replace("__", "."): value for name, value in changes.items()},
     }
     file = folder / "cluster.toml"
@@ -49,7 +50,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *words: str | Path, code: int 
 @pytest.fixture
 def made(tmp_path: Path) -> Iterator[Path]:
     """A cluster of its own on the real engines."""
-    postgres, kafka = engine("postgres"), engine("kafka")
+    postgres, kafka, redis = engine("postgres"), engine("kafka"), engine("redis")
     name = f"bad_{uuid.uuid4().hex[:12]}"
     topics = ("links_high", "links_medium", "links_low", "documents", "errors", "dead_letters")
     file = config(
@@ -57,6 +58,7 @@ def made(tmp_path: Path) -> Iterator[Path]:
         cluster__name=f'"{name}"',
         postgres__addresses=f'["{postgres.host}:{postgres.port}"]',
         kafka__addresses=f'["{kafka.address}"]',
+        redis__addresses=f'["{redis.host}:{redis.port}"]',
         **{f"kafka__{topic}": f'"{name}-{topic}"' for topic in topics},
     )
     yield file
