@@ -5,6 +5,7 @@ that is away is `EngineAway`, and whoever asked may ask again: statements are si
 """
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,6 +20,9 @@ from skitter.settings.engines import PostgresSettings
 from skitter.settings.secrets import secret
 
 OLDEST = 13
+# It tells with a traceback, again and again, what whoever asks hears as EngineAway.
+logging.getLogger("asyncpg").setLevel(logging.CRITICAL)
+
 _CONNECT = 10.0  # seconds for a new connection
 _STATEMENTS = 500  # prepared statements that a connection remembers: a handful per shard and shape of a batch
 
