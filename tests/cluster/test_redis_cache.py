@@ -104,6 +104,24 @@ class TestRedisCache(CacheContract):
         cache, source = RedisCache(client, "x", int, 9, ManualClock()), Source()
         assert await cache.get_or_fetch("k", source.now()) == 1
 
+    @asynchronous
+    async def test_who_comes_back_after_its_lock_has_run_out_changes_nothing(self, monkeypatch) -> None:
+        monkeypatch.setattr("skitter.backends.redis.cache._LOCK", 0.1)
+        clock = ManualClock()
+        caches = []
+        for _ in range(3):
+            self.clients.append(Client(self.options))
+            caches.append(RedisCache(self.clients[-1], "x", int, 9, clock))
+        slow, quick = Source(), Source()
+        quick.asked = 1
+        late = asyncio.create_task(caches[0].get_or_fetch("k", slow.later))
+        while not slow.asked:
+            await asyncio.sleep(0.001)
+        assert await caches[1].get_or_fetch("k", quick.now()) == 2
+        slow.answers.set()
+        assert await late == 1
+        assert await caches[2].get_or_fetch("k", slow.now()) == 2
+
 
 def test_many_workers_cause_one_fetch():
     with cleaned(settings_for(engine("redis"))) as options:

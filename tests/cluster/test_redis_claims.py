@@ -74,6 +74,17 @@ async def test_a_shard_given_back_is_free_at_once_and_nobody_is_waited_for(setti
 
 
 @asynchronous
+async def test_a_claim_of_the_past_keeps_nothing_also_when_the_shard_is_ours_again(settings):
+    async with client_of(settings) as client:
+        one = RedisClaims(client, "one", 1)
+        (first,) = await one.take([0], 1)
+        await one.release({0: first.epoch})
+        (second,) = await one.take([0], 1)
+        assert (await one.renew({0: first.epoch}, {})).held == frozenset()
+        assert (await one.renew({0: second.epoch}, {})).held == {0}
+
+
+@asynchronous
 async def test_a_lease_that_is_not_renewed_runs_out_and_what_was_written_under_it_is_over(settings):
     async with client_of(settings, lease=0.3) as client:
         one, two = RedisClaims(client, "one", 1), RedisClaims(client, "two", 1)

@@ -13,7 +13,7 @@ from skitter import urls
 from skitter.backends.remote import RemoteFrontier
 from skitter.backends.remote.memory import MemoryRows, MemoryRowStore
 from skitter.backends.remote.rows import Batch
-from skitter.model import Link, Page, Purpose, Settlement, State, Verdict, Visit
+from skitter.model import Level, Link, Page, Purpose, Settlement, State, Verdict, Visit
 from skitter.ports import EngineAway, Fenced, Mark
 from skitter.settings import Seconds, Settings
 from skitter.testing.contracts.owner import allowed, link
@@ -195,6 +195,76 @@ def test_memory_does_not_grow_with_what_waits():
         assert held["hosts"]["states"] <= 40 + 100 + held["queue"]["leases"] + 80
         assert held["queue"]["windows"] <= 80 + held["queue"]["leases"]
         assert held["agenda"]["ready"] <= 80
+
+    asyncio.run(ask())
+
+
+def test_no_page_is_handed_out_when_its_rules_have_run_out_meanwhile():
+    async def ask() -> None:
+        frontier = RemoteFrontier(MemoryRowStore(MemoryRows()), settings(delay=0.2))
+        await frontier.open(START)
+        await frontier.add([link(f"https://a.example/{n}") for n in range(9)], [], START)
+        now, handed = START, []
+        for _ in range(8):
+            (visit,) = await frontier.lease(10, now)
+            handed.append(visit.link.purpose)
+            robots = visit.link.purpose is Purpose.ROBOTS
+            copy = allowed(visit.link.origin, now + 0.5) if robots else None
+            verdict = Verdict(state=State.CRAWLED, host_free=now + 0.2, host_delay=0.2)
+            await frontier.settle([Settlement(visit=visit, verdict=verdict, robots=copy)], Mark(), now)
+            assert await frontier.lease(10, now + 0.1) == []
+            now += 0.2
+        page, rules = Purpose.PAGE, Purpose.ROBOTS
+        assert handed == [rules, page, page, rules, page, page, rules, page]
+
+    asyncio.run(ask())
+
+
+def test_a_link_that_changed_nothing_once_may_move_its_url_when_that_waits_again():
+    async def ask() -> None:
+        frontier = RemoteFrontier(MemoryRowStore(MemoryRows()), settings(ahead=0.0, delay=0.0))
+        await frontier.open(START)
+        urgent = link("https://a.example/1", score=5.0)
+        await frontier.add([link("https://a.example/1"), link("https://a.example/2", score=1.0)], [], START)
+        for number in range(3):
+            (visit,) = await frontier.lease(1, START)
+            robots = visit.link.purpose is Purpose.ROBOTS
+            copy = allowed(visit.link.origin, START + 1e6) if robots else None
+            verdict = Verdict(state=State.CRAWLED, due=None if robots else START + 10)
+            await frontier.settle([Settlement(visit=visit, verdict=verdict, robots=copy)], Mark(), START)
+            assert robots == (number == 0)
+        for _ in range(3):  # crawled: it changes nothing, and is remembered as such
+            assert await frontier.add([urgent], [], START) == 0
+        assert await frontier.lease(0, START + 10) == []  # both wait again
+        await frontier.add([urgent], [], START + 10)
+        assert [visit.link.url for visit in await frontier.lease(1, START + 10)] == [urgent.url]
+
+    asyncio.run(ask())
+
+
+def test_links_that_move_away_from_the_head_together_leave_the_next_one_there():
+    async def ask() -> None:
+        rows = MemoryRows()
+        frontier = RemoteFrontier(MemoryRowStore(rows), settings(ahead=0.0))
+        await frontier.open(START)
+        await frontier.add([link(f"https://a.example/{n}") for n in range(4)], [], START)
+        frontier = RemoteFrontier(MemoryRowStore(rows), settings(ahead=0.0))  # with nothing in memory
+        await frontier.open(START)
+        high = [link(f"https://a.example/{n}", level=Level.HIGH) for n in (0, 1)]
+        await frontier.add(high, [], START)
+        order, now = [], START
+        for _ in range(5):
+            (visit,) = await frontier.lease(1, now)
+            robots = visit.link.purpose is Purpose.ROBOTS
+            copy = allowed(visit.link.origin, START + 1e6) if robots else None
+            await frontier.settle(
+                [Settlement(visit=visit, verdict=Verdict(state=State.CRAWLED), robots=copy)], Mark(), now
+            )
+            order.append(visit.link.url[-1])
+        assert sorted(order[1:]) == ["0", "1", "2", "3"]
+        assert order.index("0") < order.index("1")
+        assert order.index("2") < order.index("3")
+        assert await frontier.lease(1, now) == []
 
     asyncio.run(ask())
 
