@@ -139,8 +139,9 @@ def hand_out_reserved(shard: Shard, limit: int, now: float) -> list[Visit]:
         ready_at = _ready_at(host, taken)
         if not shard.has_room(name):
             continue  # `end` will look at it again
-        if ready_at > now or taken.until <= now or (shard.alone and shard.alone != id16):
-            shard.reserve.look_at(name, max(ready_at, now + shard.ahead / 2))
+        lost = taken.until <= now or (shard.alone and shard.alone != id16)
+        if ready_at > now or lost:
+            shard.reserve.look_at(name, now + shard.ahead / 2 if lost else ready_at)
             continue
         shard.reserve.remove(name, id16)
         visits.append(hand_out(shard, taken, now))
