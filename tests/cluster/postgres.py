@@ -72,5 +72,7 @@ async def seize(pool: Pool, shard: int) -> int:
     """The new epoch. The last owner is given up for dead."""
     text = f'UPDATE "{pool.schema}".shards SET lease_until = 0 WHERE shard = $1'
     await pool._pool.execute(text, shard)
-    [taken] = await Claims(pool, uuid.uuid4().hex).take([shard], 1)
-    return taken.epoch
+    for _ in range(1000):  # a shard that is being written is left for the next try
+        for taken in await Claims(pool, uuid.uuid4().hex).take([shard], 1):
+            return taken.epoch
+    raise AssertionError(f"shard {shard} cannot be taken")

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from skitter.backends.kafka import trimming
+from skitter.backends.kafka.consuming import messages_of
 from skitter.backends.kafka.lag import begins, hot, waiting
 from skitter.backends.kafka.letters import label
 from skitter.backends.kafka.mail import Inbox
@@ -57,7 +58,8 @@ def test_the_urgent_come_first_and_the_others_do_not_starve(settings):
         async with post(settings) as both:
             for level in (Level.LOW, Level.NORMAL, Level.HIGH):  # the worst order
                 await both.send(by_level[level])
-            await asyncio.sleep(1)  # so that all three wait
+            while not all(both.inbox._ahead):  # so that all three wait
+                await both.inbox._call(both.inbox._look)
             deliveries = await both.receive_all(60_000)
         levels = [one.level for each in deliveries for one in each.links]
         first = levels[: len(levels) // 3]
@@ -121,6 +123,56 @@ def test_a_shard_that_was_given_up_is_not_received(settings):
             deliveries += await both.inbox.receive(1000, wait=0.3)
             assert gone not in {each.shard for each in deliveries}
             assert sorted(urls_of(deliveries)) == sorted(one.url for one in kept)
+
+    asyncio.run(scenario())
+
+
+def test_who_gives_up_waiting_loses_nothing(settings, monkeypatch):
+    def slowly(*arguments):
+        messages = messages_of(*arguments)
+        time.sleep(0.005 if messages else 0)  # messages are in hand, and whoever asked for them may have gone
+        return messages
+
+    monkeypatch.setattr("skitter.backends.kafka.mail.messages_of", slowly)
+
+    async def scenario():
+        async with post(settings) as both:
+            sent = [link(number, host="one.example") for number in range(30_000)]
+            await both.send(sent)
+            received: list[str] = []
+            given_up = 0
+            for patience in range(400):
+                receiving = asyncio.create_task(both.inbox.receive(600, wait=1))
+                await asyncio.sleep(patience % 10 / 1000)
+                receiving.cancel()
+                try:
+                    received += urls_of(await receiving)
+                except asyncio.CancelledError:
+                    given_up += 1
+            received += urls_of(
+                await both.receive_all(len(sent) - len(received)) if len(received) < len(sent) else []
+            )
+            assert given_up > 100
+            assert received == [one.url for one in sent]
+
+    asyncio.run(scenario())
+
+
+def test_who_owns_no_shard_waits_and_lets_others_work(settings):
+    async def scenario():
+        async with post(settings, own=False) as both:
+            turns = 0
+
+            async def work():
+                nonlocal turns
+                while True:
+                    turns += 1
+                    await asyncio.sleep(0)
+
+            working = asyncio.create_task(work())
+            assert await both.inbox.receive(10, wait=0.2) == []
+            working.cancel()
+            assert turns > 1
 
     asyncio.run(scenario())
 

@@ -26,7 +26,6 @@ from skitter.backends.kafka.topics import link_topics
 from skitter.backends.kafka.trimming import Trimming
 from skitter.claims import Delivery
 from skitter.model import Link
-from skitter.ports import EngineAway
 from skitter.settings import Settings
 
 Positions = Mapping[str, str]
@@ -111,26 +110,28 @@ class Inbox:
         """
         deadline = asyncio.get_running_loop().time() + wait
         taken: list[_Opened] = []
-        while self._owned and (missing := limit - _links_in(taken)) > 0:
-            await self._fetch()
-            more = self._take(missing)
-            taken += more
-            if not more:
-                # Messages are small where shards are many: what is there now travels on together.
-                if taken or asyncio.get_running_loop().time() >= deadline:
-                    break
-                await asyncio.sleep(_LOOK)
-        return await self._open(taken) if taken else []
+        try:
+            while (missing := limit - _links_in(taken)) > 0:
+                if self._owned:
+                    await self._call(self._look)
+                more = self._take(missing)
+                taken += more
+                if not more:
+                    # Messages are small where shards are many: what is there now travels on together.
+                    if taken or asyncio.get_running_loop().time() >= deadline:
+                        break
+                    await asyncio.sleep(_LOOK)
+            deliveries = await self._open(taken)
+            taken = []
+            return deliveries
+        finally:
+            self._put_back([message for message, _ in taken])
 
-    async def _fetch(self) -> None:
-        for ahead, messages in zip(self._ahead, await self._call(self._look), strict=True):
+    def _look(self) -> None:
+        """In the thread, to its end: were it to hand messages to somebody who has gone, they would be passed over."""
+        for ahead, consumer in zip(self._ahead, self._consumers, strict=True):
+            messages = messages_of(consumer, _AT_ONCE - len(ahead), 0)
             ahead.extend(message for message in messages if message.partition in self._owned)
-
-    def _look(self) -> list[list[Found]]:
-        return [
-            messages_of(consumer, _AT_ONCE - len(ahead), 0)
-            for ahead, consumer in zip(self._ahead, self._consumers, strict=True)
-        ]
 
     def _take(self, limit: int) -> list[_Opened]:
         """Messages in turns, so that the urgent come first and none waits for ever."""
@@ -160,11 +161,7 @@ class Inbox:
             for link in links:
                 shard = owner(link, self._shards)
                 (ours if shard == message.partition else astray)[shard].append(link)
-        try:
-            await self._redirect(astray, unreadable)
-        except EngineAway:
-            self._put_back([message for message, _ in taken])
-            raise
+        await self._redirect(astray, unreadable)
         return [Delivery(shard, ours[shard], stored) for shard, stored in positions.items()]
 
     async def _redirect(self, astray: Mapping[int, Sequence[Link]], unreadable: Sequence[Unreadable]) -> None:
@@ -174,7 +171,7 @@ class Inbox:
             await bury(self._sender, self._settings.kafka.dead_letters, unreadable)
 
     def _put_back(self, messages: Sequence[Found]) -> None:
-        """Nothing was handed out: the same messages come first in the next look."""
+        """They were not handed out: the same messages come first in the next look."""
         for message in reversed(messages):
             if message.partition in self._owned:
                 self._ahead[self._topics.index(message.topic)].appendleft(message)

@@ -1,0 +1,170 @@
+"""Links from Kafka into PostgreSQL, whoever owns their shards: all of them, each once, in bounded memory."""
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from skitter.backends.kafka import topics
+from skitter.backends.kafka.lag import waiting
+from skitter.backends.kafka.mail import Inbox, Mail
+from skitter.backends.kafka.packing import owner
+from skitter.backends.kafka.sending import Sender
+from skitter.backends.postgres.pool import Pool
+from skitter.backends.postgres.store import PostgresStore
+from skitter.backends.remote import RemoteFrontier
+from skitter.model import Level, Link
+from skitter.ports import Fenced
+from skitter.settings import Settings
+from tests.cluster import kafka, postgres
+from tests.cluster.postgres import pool_of, schema, seize
+from tests.engines import engine
+
+SHARDS = 4
+
+
+@pytest.fixture
+def settings() -> Iterator[Settings]:
+    truth = postgres.settings_for(engine("postgres"))
+    with kafka.crawl_on(engine("kafka")) as crawl:
+        both = dataclasses.replace(crawl, postgres=truth.postgres)
+        with schema(both, SHARDS):
+            yield both
+
+
+def link(number: int) -> Link:
+    host = f"www.h{number % 997}.example"
+    url = f"https://{host}/some/section/article-{number}.html"
+    return Link(url=url, key=url, host=host, level=Level(number % 5), depth=2, parent=f"https://{host}/")
+
+
+async def send(sender: Sender, settings: Settings, numbers: range, batch: int = 1000) -> None:
+    mail = Mail(settings, sender)
+    for start in range(numbers.start, numbers.stop, batch):
+        by_shard: dict[int, list[Link]] = {}
+        for number in range(start, min(start + batch, numbers.stop)):
+            one = link(number)
+            by_shard.setdefault(owner(one, SHARDS), []).append(one)
+        await mail.send(by_shard)
+
+
+class Worker:
+    """Owns some shards: receives their links, stores them with the position, says so."""
+
+    def __init__(self, settings: Settings, pool: Pool, inbox: Inbox) -> None:
+        self._settings, self._pool, self._inbox = settings, pool, inbox
+        self.frontiers: dict[int, RemoteFrontier] = {}
+        self.new = self.received = 0
+
+    async def own(self, shard: int) -> None:
+        store = PostgresStore(self._pool, shard, await seize(self._pool, shard))
+        frontier = RemoteFrontier(store, self._settings, shard=shard, shards=SHARDS)
+        await frontier.open(0.0)
+        self.frontiers[shard] = frontier
+        await self._inbox.own(shard, frontier.positions())
+
+    async def work(self) -> None:
+        while True:
+            for each in await self._inbox.receive(2000, wait=0.2):
+                self.new += await self.frontiers[each.shard].take_in(each.links, each.positions, 1.0)
+                self.received += len(each.links)
+                await self._inbox.stored(each.shard, each.positions, time.monotonic())
+
+
+@asynccontextmanager
+async def worker(settings: Settings) -> AsyncIterator[tuple[Worker, Sender]]:
+    async with pool_of(settings) as pool:
+        sender = Sender(settings.kafka)
+        inbox = Inbox(settings, SHARDS, sender)
+        try:
+            yield Worker(settings, pool, inbox), sender
+        finally:
+            await inbox.close()
+            await sender.close()
+
+
+async def all_stored(settings: Settings, worker: Worker, patience: int = 600) -> bool:
+    """Whether nothing waits on the topics any more, as a cluster knows it: stored positions are the ends."""
+    for _ in range(patience):
+        stores = {shard: PostgresStore(worker._pool, shard) for shard in range(SHARDS)}
+        stored = {shard: (await store.meta()).mail for shard, store in stores.items()}
+        if not any(each.messages for each in await waiting(settings.kafka, stored)):
+            return True
+        await asyncio.sleep(0.2)
+    return False
+
+
+async def urls_of(pool: Pool) -> list[str]:
+    return [row.url for shard in range(SHARDS) async for row in PostgresStore(pool, shard).urls()]
+
+
+def test_links_in_flight_survive_a_change_of_owners_and_are_stored_once(settings):
+    count = 40_000
+
+    async def scenario():
+        await topics.create(settings.kafka, SHARDS)
+        async with worker(settings) as (old, _), worker(settings) as (new, sender):
+            for shard in (0, 1):
+                await old.own(shard)
+            for shard in (2, 3):
+                await new.own(shard)
+            tasks = [asyncio.create_task(each.work()) for each in (old, new)]
+            sending = asyncio.create_task(send(sender, settings, range(count)))
+            while old.received < count // 8:
+                await asyncio.sleep(0.01)
+            for shard in (0, 1):  # the old owner is taken for dead, and is not
+                await new.own(shard)
+            await sending
+            assert await all_stored(settings, new)
+            assert isinstance((await asyncio.gather(tasks[0], return_exceptions=True))[0], Fenced)
+            tasks[1].cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            stored = await urls_of(new._pool)
+            assert sorted(stored) == sorted(link(number).url for number in range(count))
+            assert old.new + new.new == count
+            print(f"received {old.received + new.received} for {count} sent")
+
+    asyncio.run(scenario())
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def flow(settings: Settings, count: int, most_growth: int, least_rate: float) -> None:
+    async def scenario():
+        await topics.create(settings.kafka, SHARDS)
+        async with worker(settings) as (only, sender):
+            for shard in range(SHARDS):
+                await only.own(shard)
+            working = asyncio.create_task(only.work())
+            warm = count // 10
+            await send(sender, settings, range(warm))  # caches fill, threads start
+            assert await all_stored(settings, only)
+            before, began = resident(), time.perf_counter()
+            await send(sender, settings, range(warm, count))
+            assert await all_stored(settings, only, patience=10_000)
+            rate, grown = (count - warm) / (time.perf_counter() - began), resident() - before
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+            print(
+                f"{count:,} links: {rate:,.0f}/s from Kafka into PostgreSQL, memory grown by {grown >> 20} MiB"
+            )
+            assert only.new == count
+            assert grown < most_growth
+            assert rate > least_rate
+
+    asyncio.run(scenario())
+
+
+def test_links_flow_from_kafka_into_postgresql_in_bounded_memory(settings):
+    flow(settings, 60_000, most_growth=50 * 10**6, least_rate=0)  # a busy machine is no failure
+
+
+@pytest.mark.soak
+def test_five_million_links_flow_from_kafka_into_postgresql(settings):
+    flow(settings, 5_000_000, most_growth=50 * 10**6, least_rate=5_000)
