@@ -90,6 +90,7 @@ class Inbox:
         if shard not in self._owned:
             return
         self._owned.remove(shard)
+        self._trimming.forget(shard)
         await self._call(self._unassign, shard)
         for ahead in self._ahead:
             kept = [message for message in ahead if message.partition != shard]
@@ -183,7 +184,7 @@ class Inbox:
         if shard not in self._owned:
             return
         await self._call(self._commit, shard, positions)
-        await self._trimming.passed(shard, positions, now)
+        self._trimming.passed(shard, positions, now)
 
     def _commit(self, shard: int, positions: Positions) -> None:
         for topic, consumer in zip(self._topics, self._consumers, strict=True):
@@ -196,6 +197,7 @@ class Inbox:
     async def close(self) -> None:
         """Let go of the brokers."""
         self._owned.clear()
+        await self._trimming.close()
         for consumer in self._consumers:
             await self._call(consumer.close)
         self._thread.shutdown()

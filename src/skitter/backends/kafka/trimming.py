@@ -1,4 +1,7 @@
-"""Links that are stored need not be kept in Kafka: it is told now and then where each partition may begin."""
+"""Links that are stored need not be kept in Kafka: it is told now and then where each partition may begin.
+
+Nobody waits for that: while the brokers are away there is nothing to trim, and the next time says more.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,6 +15,7 @@ from skitter.settings.engines import KafkaSettings
 
 EVERY = 60.0  # seconds
 MESSAGES = 100_000  # … or so many messages
+_PATIENCE = 30.0  # seconds for the brokers' answer
 
 
 class Trimming:
@@ -22,8 +26,9 @@ class Trimming:
         self._stored: dict[tuple[str, int], int] = {}
         self._trimmed: dict[tuple[str, int], int] = {}
         self._last: float | None = None
+        self._telling: asyncio.Task[None] | None = None
 
-    async def passed(self, shard: int, positions: Mapping[str, str], now: float) -> None:
+    def passed(self, shard: int, positions: Mapping[str, str], now: float) -> None:
         """What lies before these positions is stored elsewhere."""
         for topic, position in positions.items():
             self._stored[topic, shard] = int(position)
@@ -31,19 +36,27 @@ class Trimming:
         if self._last is None:
             self._last = now
         passed = sum(offset - self._trimmed[where] for where, offset in self._stored.items())
-        if passed >= MESSAGES or (passed and now - self._last >= EVERY):
+        due = passed >= MESSAGES or (passed > 0 and now - self._last >= EVERY)
+        if due and (self._telling is None or self._telling.done()):
             self._last = now
-            await self.trim()
+            self._telling = asyncio.create_task(self._tell(dict(self._stored)))
 
-    async def trim(self) -> None:
-        """Tell Kafka. Whether it listens does not matter now: the next time tells it more."""
-        below = dict(self._stored)
+    def forget(self, shard: int) -> None:
+        """The shard is somebody else's, and so are its partitions."""
+        for where in [where for where in self._stored if where[1] == shard]:
+            del self._stored[where], self._trimmed[where]
+
+    async def _tell(self, below: Mapping[tuple[str, int], int]) -> None:
         offsets = [TopicPartition(topic, shard, offset) for (topic, shard), offset in below.items()]
-        if not offsets:
-            return
-        futures = self._admin.delete_records(offsets)
-        for partition, future in futures.items():
+        for partition, future in self._admin.delete_records(offsets, request_timeout=_PATIENCE).items():
             where = (partition.topic, partition.partition)
             with suppress(KafkaException):
                 await asyncio.wrap_future(future)
-                self._trimmed[where] = below[where]
+                if where in self._trimmed:
+                    self._trimmed[where] = below[where]
+
+    async def close(self) -> None:
+        """Tell nobody any more."""
+        if self._telling is not None:
+            self._telling.cancel()
+            await asyncio.wait([self._telling])
