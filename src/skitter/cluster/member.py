@@ -214,7 +214,9 @@ class Member:
                 self._lose(shard.number)
             return
         shard.wake()
-        await inbox.stored(delivery.shard, delivery.positions, self._clock.now())
+        # The links are safe. Were this to raise, the deliveries behind it would be passed over.
+        with suppress(EngineAway):
+            await inbox.stored(delivery.shard, delivery.positions, self._clock.now())
 
     # -- engines that are away ---------------------------------------------------------------------------------
 
