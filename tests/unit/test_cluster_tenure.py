@@ -67,7 +67,7 @@ def test_who_has_lost_a_shard_is_told_so_and_does_nothing():
 def test_the_engines_time_never_goes_back():
     watch = Watch()
     clock = EngineClock(watch)
-    clock.heard(9000.0, asked_at=100.0, answered_at=102.0)
+    clock.heard(9002.0, asked_at=102.0, answered_at=102.0)
     watch.time = 103.0
     assert clock.now() == 9003.0
     clock.heard(8990.0, asked_at=103.0, answered_at=103.0)  # it was set back
@@ -86,7 +86,16 @@ def test_a_slow_answer_does_not_put_the_clock_forward():
     assert clock.now() == 9040.0
     clock.heard(9041.5, asked_at=140.0, answered_at=141.0)  # it was put forward: then we follow
     watch.time = 141.0
-    assert clock.now() == 9042.5
+    assert clock.now() == 9041.5
+
+
+def test_clocks_that_go_apart_by_a_hair_do_not_put_ours_forward_by_a_slow_answer():
+    watch = Watch()
+    clock = EngineClock(watch)
+    clock.heard(9000.0, asked_at=100.0, answered_at=100.001)
+    clock.heard(9020.003, asked_at=100.001, answered_at=120.0)  # frozen for 20 s, and its clock is faster than ours
+    watch.time = 120.0
+    assert 9020.0 <= clock.now() <= 9020.01
 
 
 def test_a_crawl_is_done_when_it_was_quiet_twice_and_nothing_moved():

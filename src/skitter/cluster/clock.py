@@ -15,10 +15,10 @@ class EngineClock:
         """The engine said its time between two monotonic moments.
 
         A slow answer tells little, and what is still possible is kept: a clock that jumped ahead would free hosts too
-        soon. What is not possible any more is replaced by the latest possible time, from which later answers lead back.
+        soon. What is not possible any more is moved no further than it must be: two clocks that go apart by a hair show
+        it first when an answer takes long, and then everything between a moment ago and now is possible.
         """
-        if not said - answered_at <= self._ahead <= said - asked_at:
-            self._ahead = said - asked_at
+        self._ahead = min(max(self._ahead, said - answered_at), said - asked_at)
 
     def now(self) -> float:
         """The engine's seconds since the epoch."""
