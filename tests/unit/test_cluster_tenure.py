@@ -93,7 +93,9 @@ def test_clocks_that_go_apart_by_a_hair_do_not_put_ours_forward_by_a_slow_answer
     watch = Watch()
     clock = EngineClock(watch)
     clock.heard(9000.0, asked_at=100.0, answered_at=100.001)
-    clock.heard(9020.003, asked_at=100.001, answered_at=120.0)  # frozen for 20 s, and its clock is faster than ours
+    clock.heard(
+        9020.003, asked_at=100.001, answered_at=120.0
+    )  # frozen for 20 s, and its clock is faster than ours
     watch.time = 120.0
     assert 9020.0 <= clock.now() <= 9020.01
 

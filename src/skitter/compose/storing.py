@@ -53,16 +53,20 @@ class _Kept:
     def __init__(self, local: WarcArchive, directory: CrawlDirectory, epoch: int) -> None:
         self._local = local
         self._folder = directory.archive
+        self._mark = Mark()  # until something is appended here, it is where the last owner's files end
         local.segmented(first_number(epoch))
 
     def pack(self, exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:
         return self._local.pack(exchange, page, twin)
 
     async def append(self, packs: Sequence[Packed]) -> list[Place]:
-        return await self._local.append(packs)
+        places = await self._local.append(packs)
+        if places:
+            self._mark = self._local.mark()
+        return places
 
     def mark(self) -> Mark:
-        return self._local.mark()
+        return self._mark
 
     def settled(self) -> None:
         self._local.settled()
@@ -75,7 +79,8 @@ class _Kept:
         here = not mark.file or (self._folder / mark.file).exists()
         end = await self._local.cut(mark)
         self._local.leave()
-        return end if here else mark
+        self._mark = end if here else mark
+        return self._mark
 
     def read(self, place: Place) -> bytes:
         return self._local.read(place)
