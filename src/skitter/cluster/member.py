@@ -12,6 +12,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from math import inf
 from typing import Any, Protocol
 
 from skitter.claims import Claim, Claims, Delivery, Inbox, Renewal
@@ -29,7 +30,6 @@ _MAIL = 1000  # links that are worth a round trip at once
 _MAIL_EVERY = (
     1.0  # seconds between two looks while there are fewer: a polite host waits longer than that anyway
 )
-_SOON = 0.2  # seconds until a try is made again while an engine is away
 
 
 class Outfit(Protocol):
@@ -72,7 +72,11 @@ class Member:
         self._epochs: dict[int, int] = {}
         self._holding: dict[int, asyncio.Task[None]] = {}
         self._leaving = asyncio.Event()
-        self._away = False
+        self._delivering = asyncio.Lock()
+        self._away: set[str] = set()  # who of us finds an engine away
+        self._lease = settings.cluster.lease
+        self._renewed_at = inf  # by our own clock
+        self._blind_until = -inf
 
     # -- joining and leaving -----------------------------------------------------------------------------------
 
@@ -114,7 +118,7 @@ class Member:
             if shard in self.crew.shards:
                 self.crew.shards[shard].stop()
         take = [shard for shard in take if shard not in self._holding]
-        if take:
+        if take and self._clock.monotonic() >= self._blind_until:
             asked = self._clock.monotonic()
             for claim in await self._claims.take(take, len(take)):
                 self._epochs[claim.shard] = claim.epoch
@@ -124,7 +128,13 @@ class Member:
     async def _renew(self) -> Renewal:
         epochs, asked = dict(self._epochs), self._clock.monotonic()
         seen = await self._claims.renew(epochs, self.says())
-        self._clock.heard(seen.now, asked, self._clock.monotonic())
+        answered = self._clock.monotonic()
+        self._clock.heard(seen.now, asked, answered)
+        if answered - self._renewed_at > self._lease:
+            # The engine was away, or we were. In the first case all leases have run out together, and their owners are
+            # about to renew them: whoever is first shall not take what the others are working on.
+            self._blind_until = answered + self._lease
+        self._renewed_at = answered
         self.tenure.renewed(seen.held & self._epochs.keys(), asked)
         for shard in epochs.keys() - seen.held:
             if self._epochs.get(shard) == epochs[shard]:  # and not given back meanwhile
@@ -168,7 +178,7 @@ class Member:
             if shard in self._epochs:  # else it was lost, and there is nobody to tell
                 raise
         else:
-            del self._epochs[shard]
+            self._epochs.pop(shard, None)
             self.tenure.ended(shard)
             with self._patience():
                 await self._claims.release({shard: claim.epoch})
@@ -187,59 +197,63 @@ class Member:
             yield
         finally:
             del self.crew.shards[number]
+            self.crew.committed(shard)  # what was in flight in it leaves room for others
+            async with self._delivering:  # mail on its way into it arrives before it is closed
+                pass
             await outfit.inbox.disown(number)
 
     # -- mail --------------------------------------------------------------------------------------------------
 
     async def _take_in_mail(self, inbox: Inbox, outfit: Outfit) -> None:
         while True:
-            try:
-                received = await inbox.receive(_MAIL) if self.crew.shards else []
-                for delivery in received:
-                    shard = self.crew.shards.get(delivery.shard)
-                    if shard is not None:
-                        await self._deliver(shard, delivery, inbox, outfit)
-                if sum(len(delivery.links) for delivery in received) < _MAIL:
-                    await asyncio.sleep(_MAIL_EVERY)
-            except EngineAway as away:
-                self._tell(away)
-                await asyncio.sleep(_SOON)
+            before = dict(self.crew.shards)
+            received: list[Delivery] = []
+            with self._patience("mail"):
+                received = await inbox.receive(_MAIL) if before else []
+            for delivery in received:
+                shard = self.crew.shards.get(delivery.shard)
+                # What came for a shard that was given back and taken again since is received by its new tenure once more.
+                if shard is not None and before.get(delivery.shard, shard) is shard:
+                    await self._deliver(shard, delivery, inbox, outfit)
+            if sum(len(delivery.links) for delivery in received) < _MAIL:
+                await asyncio.sleep(_MAIL_EVERY)
 
     async def _deliver(self, shard: Shard, delivery: Delivery, inbox: Inbox, outfit: Outfit) -> None:
         try:
             await self.tenure.held(shard.number)
-            await outfit.take_in(shard, delivery)
+            async with self._delivering:
+                if self.crew.shards.get(shard.number) is not shard:
+                    return  # it is being handed over: whoever has it next receives this
+                await outfit.take_in(shard, delivery)
         except Fenced:
             if shard.number in self._epochs:
                 self._lose(shard.number)
             return
         shard.wake()
         # The links are safe. Were this to raise, the deliveries behind it would be passed over.
-        with suppress(EngineAway):
+        with self._patience("mail"):
             await inbox.stored(delivery.shard, delivery.positions, self._clock.now())
 
     # -- engines that are away ---------------------------------------------------------------------------------
 
     @contextmanager
-    def _patience(self) -> Iterator[None]:
+    def _patience(self, who: str = "claims") -> Iterator[None]:
         """An engine that is away is tried again in the next turn."""
         try:
             yield
         except EngineAway as away:
-            self._tell(away)
+            self._tell(who, away)
         else:
-            self._tell(None)
+            self._tell(who, None)
 
-    def _tell(self, away: EngineAway | None) -> None:
-        """Once when it goes, and once when it is back."""
-        if (away is not None) != self._away:
-            self._away = away is not None
-            what = (
-                f"{away}; what is in flight is held, and nothing new is begun"
-                if away
-                else "the engines are back"
-            )
-            self._events.emit(Warned(what))
+    def _tell(self, who: str, away: EngineAway | None) -> None:
+        """Once when an engine goes, and once when all are back."""
+        before = bool(self._away)
+        (self._away.discard if away is None else self._away.add)(who)
+        if away is not None and not before:
+            self._events.emit(Warned(f"{away}; what is in flight is held, and nothing new is begun"))
+        elif before and not self._away:
+            self._events.emit(Warned("the engines are back"))
 
 
 def worker_name() -> str:

@@ -1,0 +1,190 @@
+"""A worker among fakes: what it does with its shards, its mail and its room, in orders that are rare in life."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from skitter.claims import Claim, Renewal
+from skitter.cluster.clock import EngineClock
+from skitter.cluster.member import Delivery, Member
+from skitter.events import Events
+from skitter.model import Counts
+from skitter.ports import EngineAway, StateError
+from skitter.settings import Seconds, Settings
+
+SHARDS = 2
+LEASE, RENEW = 15.0, 0.01
+
+
+class Watch:
+    time = 100.0
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+
+class Office:
+    """`skitter.claims.Claims` of one worker, with another one that is moved by hand."""
+
+    def __init__(self, watch):
+        self.watch = watch
+        self.owners = ["", ""]
+        self.others = []
+        self.epoch = 0
+        self.away = False
+        self.renewals = 0
+
+    async def renew(self, epochs, about):
+        self.renewals += 1
+        if self.away:
+            raise EngineAway("the office is closed")
+        held = frozenset(shard for shard in epochs if self.owners[shard] == "me")
+        return Renewal(self.watch.time, held, list(self.owners), ["me", *self.others], [])
+
+    async def take(self, shards, most):
+        self.epoch += 1
+        for shard in shards:
+            self.owners[shard] = "me"
+        return [Claim(shard, self.epoch, self.watch.time) for shard in shards]
+
+    async def release(self, epochs):
+        for shard in epochs:
+            self.owners[shard] = ""
+
+    async def leave(self):
+        pass
+
+
+class Shard:
+    """`skitter.shard.Shard`, as far as a member sees it."""
+
+    def __init__(self, number):
+        self.number = number
+        self.in_flight = 0
+        self.counts = Counts()
+        self.woken = 0
+        self.closed = False
+        self._stopped = asyncio.Event()
+
+    async def run(self, company):
+        await self._stopped.wait()
+
+    def stop(self):
+        self._stopped.set()
+
+    def wake(self):
+        self.woken += 1
+
+
+class Outfit:
+    """Mail that comes when it is told to, and takes as long as it is told to."""
+
+    def __init__(self):
+        self.opened = {}
+        self.inbox = self
+        self.mail = asyncio.Queue()
+        self.taken = []
+        self.taking, self.go_on = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def shard(self, claim):
+        shard = self.opened[claim.shard] = Shard(claim.shard)
+        try:
+            yield shard
+        finally:
+            shard.closed = True
+
+    def mail_taken(self, shard):
+        return {}
+
+    async def take_in(self, shard, delivery):
+        self.taking.set()
+        await self.go_on.wait()
+        if shard.closed:
+            raise StateError("the frontier is not open")
+        self.taken.append(delivery)
+
+    async def own(self, shard, positions):
+        pass
+
+    async def disown(self, shard):
+        pass
+
+    async def receive(self, limit):
+        return [await self.mail.get()]
+
+    async def stored(self, shard, positions, now):
+        pass
+
+
+def played(scene):
+    """Run a scene with a member that works, and let it leave."""
+
+    async def run():
+        watch = Watch()
+        office, outfit = Office(watch), Outfit()
+        settings = Settings()
+        cluster = replace(settings.cluster, lease=Seconds(LEASE), renew=Seconds(RENEW))
+        member = Member("me", office, EngineClock(watch), replace(settings, cluster=cluster), Events())
+        working = asyncio.create_task(member.run(outfit))
+        await scene(member, office, outfit, watch)
+        member.leave()
+        await asyncio.wait_for(working, 60)
+
+    asyncio.run(run())
+
+
+async def until(happens):
+    for _ in range(6000):
+        if happens():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not happen")
+
+
+def test_mail_on_its_way_into_a_shard_arrives_before_it_is_closed():
+    async def scene(member, office, outfit, watch):
+        await until(lambda: len(member.crew.shards) == SHARDS)
+        outfit.mail.put_nowait(Delivery(0, [], {"topic": "7"}))
+        await outfit.taking.wait()
+        outfit.opened[0].stop()  # it is handed over now
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+        assert not outfit.opened[0].closed
+        outfit.go_on.set()
+        await until(lambda: outfit.taken)
+
+    played(scene)
+
+
+def test_what_a_lost_shard_had_in_flight_is_room_for_the_others():
+    async def scene(member, office, outfit, watch):
+        await until(lambda: len(member.crew.shards) == SHARDS)
+        outfit.opened[0].in_flight = member.crew.room()
+        assert member.crew.room() == 0  # the other one asks, and waits from now on
+        office.owners[0], office.others = "other", ["other"]
+        await until(lambda: 0 not in member.crew.shards)
+        assert member.crew.room() > 0
+        assert outfit.opened[1].woken
+
+    played(scene)
+
+
+def test_when_the_engine_was_away_for_all_nobody_takes_what_the_others_work_on():
+    async def scene(member, office, outfit, watch):
+        office.owners, office.others = ["", "other"], ["other"]
+        await until(lambda: 0 in member.crew.shards)
+        office.away = True
+        watch.time += LEASE + 1
+        await asyncio.sleep(0.05)
+        office.away, office.others, office.owners[1] = False, [], ""  # nobody has renewed yet but us
+        had = office.renewals
+        await until(lambda: office.renewals > had + 3)
+        assert office.owners[1] == ""
+        watch.time += LEASE  # and now it is clear that it is dead
+        await until(lambda: 1 in member.crew.shards)
+
+    played(scene)
