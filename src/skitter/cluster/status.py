@@ -11,6 +11,7 @@ from skitter.claims import Claims, Colleague, Disk, Disks, Standing
 from skitter.cluster.looks import Look, finished
 from skitter.display import duration, table
 from skitter.model import Counts
+from skitter.ports import EngineAway
 from skitter.report import total
 
 _BETWEEN_LOOKS = 1.0
@@ -68,18 +69,25 @@ def hot(unread: dict[int, int]) -> list[int]:
 
 
 async def until_finished(engines: Watched) -> Counts:
-    """Return when two looks have found nothing left to do."""
+    """Return when two looks have found nothing left to do. While an engine is away, nobody can say."""
     before: Look | None = None
     while True:
-        # The mail first: what is sent after this look is sent by a visit that the counts still show, or will show.
-        unread = sum((await engines.unread()).values())
-        lost = len(await engines.segments.lost()) if engines.segments else 0  # their pages will be pending
-        shards = await engines.claims.standing()
-        now = Look({shard.shard: shard.counts for shard in shards}, unread + lost)
-        if finished(before, now):
-            return total([shard.counts for shard in shards])
-        before = now
+        try:
+            now = await _look(engines)
+        except EngineAway:
+            before = None
+        else:
+            if finished(before, now):
+                return total(list(now.counts.values()))
+            before = now
         await asyncio.sleep(_BETWEEN_LOOKS)
+
+
+async def _look(engines: Watched) -> Look:
+    # The mail first: what is sent after this look is sent by a visit that the counts still show, or will show.
+    unread = sum((await engines.unread()).values())
+    lost = len(await engines.segments.lost()) if engines.segments else 0  # their pages will be pending
+    return Look({shard.shard: shard.counts for shard in await engines.claims.standing()}, unread + lost)
 
 
 def as_fields(status: Status) -> dict[str, Any]:

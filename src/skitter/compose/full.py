@@ -20,9 +20,9 @@ from skitter.backends.redis.cache import RedisCache
 from skitter.backends.redis.client import Client, connect
 from skitter.backends.remote import mail
 from skitter.backends.remote.patience import patiently
-from skitter.compose.engines import Register
+from skitter.compose.engines import PatientInbox, Register
 from skitter.model import Settlement, State
-from skitter.ports import Cache, Clock, Entry
+from skitter.ports import Cache, Clock, EngineAway, EngineError, Entry
 from skitter.settings import Settings
 from skitter.urls import registrable_domain
 
@@ -41,7 +41,7 @@ class FullEngines:
         self.segments: Register | None = PostgresSegments(pool)
         self.mail: mail.Mail = Mail(settings, sender)
         self._inbox = Inbox(settings, shards, sender)
-        self.inbox: claims.Inbox = self._inbox
+        self.inbox: claims.Inbox = PatientInbox(self._inbox)
         self._settings = settings
         self._pool = pool
         self._sender = sender
@@ -61,7 +61,11 @@ class FullEngines:
     async def unread(self) -> dict[int, int]:
         """Messages on the link topics that are not taken in, by shard."""
         standing = {shard.shard: shard.mail for shard in await self.claims.standing()}
-        return {one.shard: one.messages for one in await waiting(self._settings.kafka, standing)}
+        try:
+            found = await waiting(self._settings.kafka, standing)
+        except EngineError as unfit:  # it was fit when we came
+            raise EngineAway(str(unfit)) from None
+        return {one.shard: one.messages for one in found}
 
     def trips(self) -> dict[str, float]:
         """Round trips so far, by engine."""

@@ -11,7 +11,7 @@ from skitter.backends.redis.client import Client, connect, unfit
 from skitter.backends.redis.mail import RedisInbox, RedisMail, unread
 from skitter.backends.redis.store import RedisStore
 from skitter.backends.remote import mail
-from skitter.compose.engines import Register
+from skitter.compose.engines import PatientInbox, Register
 from skitter.model import Settlement
 from skitter.ports import Cache, Clock
 from skitter.settings import Settings
@@ -26,7 +26,7 @@ class SmallEngines:
         self.claims: claims.Claims = RedisClaims(client, worker, shards)
         self.segments: Register | None = None
         self.mail: mail.Mail = RedisMail(client)
-        self.inbox: claims.Inbox = RedisInbox(listener)
+        self.inbox: claims.Inbox = PatientInbox(RedisInbox(listener))
         self._client = client
         self._listener = listener
 
