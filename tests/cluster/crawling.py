@@ -1,0 +1,340 @@
+"""Whole crawls by a cluster: real engines, real processes, and a judge who asks the web server and the store.
+
+    with cluster(tmp_path, server, crawl__shards=8) as crew:
+        crew.add(server.seeds())
+        first, second = crew.work(), crew.work()
+        crew.wait()
+        assert crew.judged(server).pages == keys(server.truth("any").pages)
+
+Every cluster has names of its own on the engines, and nothing is left of it afterwards. Every worker has a user agent of its
+own, so that the server's log says who asked.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import asyncpg
+from confluent_kafka.admin import AdminClient
+
+from skitter import urls
+from skitter.backends.kafka import topics
+from skitter.backends.kafka.client import connection
+from skitter.backends.postgres.migrate import drop
+from skitter.backends.remote.reading import RemoteReader
+from skitter.backends.warc import Reader
+from skitter.compose.engines import make, opened
+from skitter.model import Page, UrlRecord
+from skitter.post import owner_of
+from skitter.settings import Settings
+from skitter.settings.file import dump
+from skitter.testing.warc_check import check
+from skitter.testing.web import Request, Server
+from tests.crawl.harness import settings_for
+from tests.engines import engine
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 600.0  # seconds: a bound for loops, not a promise
+SIZES = ("full",)
+DELAY = 0.2
+
+# Leases that a test can wait for. A request has to be over soon, because whoever takes a shard waits for that.
+QUICK: dict[str, object] = {
+    "cluster__lease": "3s",
+    "cluster__renew": "500ms",
+    "fetch__deadline": "2s",
+}
+
+
+@dataclass
+class Worker:
+    """A process of `skitter work`, its directory, and what it says."""
+
+    number: int
+    path: Path
+    process: "subprocess.Popen[bytes]"
+    log: Path
+    expected: int | None = None  # how it may end; None: it may not
+
+    @property
+    def agent(self) -> str:
+        """What the server knows it by."""
+        return agent(self.number)
+
+    @property
+    def said(self) -> str:
+        """Its standard error so far."""
+        return self.log.read_text()
+
+    @property
+    def name(self) -> str:
+        """What the cluster calls it, as soon as it has joined."""
+        until(lambda: " has joined " in self.said or self.process.poll() is not None, "the worker joins")
+        assert " has joined " in self.said, self.said
+        return self.said.split(" has joined ")[0].split()[-1]
+
+    def send(self, sign: int) -> None:
+        """A signal."""
+        os.kill(self.process.pid, sign)
+
+    def kill(self) -> None:
+        """kill -9; returns when it is gone."""
+        self.expected = -signal.SIGKILL
+        self.send(signal.SIGKILL)
+        self.process.wait()
+
+    def leave(self) -> None:
+        """Ask it to leave; returns when it is gone."""
+        self.expected = 0
+        self.send(signal.SIGTERM)
+        assert self.process.wait(PATIENCE) == 0, self.said
+
+
+def agent(number: int) -> str:
+    return f"Skitter/worker{number} (+http://tests.example/)"
+
+
+@dataclass
+class Judged:
+    """What is there afterwards."""
+
+    pages: set[str]  # keys of those with 2xx
+    records: dict[str, UrlRecord]
+    unsettled: (
+        int  # answers in the archive that belong to no page, because their worker died or was fenced off
+    )
+
+
+@dataclass
+class Cluster:
+    """A crawl on the engines, and the workers that were started for it."""
+
+    settings: Settings
+    path: Path
+    config: Path
+    workers: list[Worker] = field(default_factory=list)
+
+    # -- acting ------------------------------------------------------------------------------------------------
+
+    def command(self, *words: object) -> str:
+        """`skitter` in a process of its own; what it prints."""
+        done = subprocess.run(_words(*words), capture_output=True, text=True, cwd=ROOT, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def add(self, seeds: Sequence[str]) -> None:
+        """Bring seeds."""
+        file = self.path / "seeds.txt"
+        file.write_text("\n".join(seeds))
+        self.command("cluster", "add", "--config", self.config, "--seeds", file)
+
+    def work(self, path: Path | None = None, **changes: object) -> Worker:
+        """One more worker."""
+        number = len(self.workers)
+        path = path or self.path / f"worker{number}"
+        log = self.path / f"worker{number}.log"
+        more = [f"--set={name.replace('__', '.')}={value}" for name, value in changes.items()]
+        words = _words("work", "--config", self.config, "-o", path, *more)
+        environ = os.environ | {"SKITTER_FETCH_USER_AGENT": agent(number)}
+        with log.open("wb") as said:
+            process = subprocess.Popen(words, stdout=said, stderr=said, cwd=ROOT, env=environ)
+        worker = Worker(number, path, process, log)
+        self.workers.append(worker)
+        return worker
+
+    def wait(self) -> None:
+        """Until `cluster wait` says that nothing is left to do. No worker may end before, but those that were told to."""
+        words = _words("cluster", "wait", "--config", self.config, "--timeout", f"{PATIENCE:.0f}s")
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as waiting:
+            try:
+                while waiting.poll() is None:
+                    self.check_workers()
+                    time.sleep(0.1)
+                said = waiting.communicate()[0]
+                assert waiting.returncode == 0, f"{said}\n{self.story()}"
+            finally:
+                waiting.kill()
+
+    def check_workers(self) -> None:
+        """Those that should live do."""
+        for worker in self.workers:
+            code = worker.process.poll()
+            assert code in (None, worker.expected), f"worker {worker.number} ended with {code}: {worker.said}"
+
+    def leave(self) -> None:
+        """All that are left go as they should, and without complaint."""
+        for worker in self.workers:
+            if worker.process.poll() is None:
+                worker.expected = 0
+                worker.send(signal.SIGTERM)
+        for worker in self.workers:
+            worker.process.wait(PATIENCE)
+        self.check_workers()
+        assert not [worker.said for worker in self.workers if "Traceback" in worker.said]
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    def status(self) -> dict:
+        """What `cluster status` knows."""
+        return json.loads(self.command("cluster", "status", "--json", "--config", self.config))
+
+    def shards_of(self, worker: Worker) -> set[int]:
+        """What it holds now."""
+        return {shard["shard"] for shard in self.status()["shards"] if shard["owner"] == worker.name}
+
+    def until_shared(self, *workers: Worker) -> None:
+        """Until each of these has its shards, give or take one."""
+        each = self.settings.crawl.shards // len(workers)
+        until(lambda: all(len(self.shards_of(worker)) >= each for worker in workers), "the shards are shared")
+
+    def story(self) -> str:
+        """What the workers and the engines say, for whoever has to find out."""
+        said = [f"worker {worker.number}: {worker.said}" for worker in self.workers]
+        return "\n".join([*said, self.command("cluster", "status", "--config", self.config)])
+
+    def judged(self) -> Judged:
+        """Read everything back: the store, and the files of every worker."""
+        pages, records = asyncio.run(self._read_back())
+        assert max(Counter(page.key for page in pages).values(), default=1) == 1
+        unsettled = self._judge_archive(pages)
+        return Judged({page.key for page in pages if 200 <= page.status < 300}, records, unsettled)
+
+    async def _read_back(self) -> tuple[list[Page], dict[str, UrlRecord]]:
+        pages: list[Page] = []
+        records: dict[str, UrlRecord] = {}
+        async with opened(self.settings, "") as engines:
+            for shard in range(engines.shards):
+                reader = RemoteReader(engines.store(shard))
+                pages += [page async for page in reader.pages()]
+                records |= {record.key: record async for record in reader.urls()}
+        return pages, records
+
+    def _judge_archive(self, pages: Sequence[Page]) -> int:
+        """Every page lies where it says, in the directory of one worker, and no other page lies there."""
+        files = {file.name: file for worker in self.workers for file in _segments(worker.path)}
+        assert len(files) == sum(len(_segments(worker.path)) for worker in self.workers)
+        assert len({page.archive for page in pages}) == len(pages)
+        for page in pages:
+            record = Reader(files[page.archive.file].parent).record(page.archive)
+            assert urls.key(record.fields["warc-target-uri"]) == page.key
+        alive = {worker.path for worker in self.workers if worker.expected != -signal.SIGKILL}
+        whole = [file for file in files.values() if file.parents[1] in alive]
+        assert check(*whole) == []
+        places = {page.archive for page in pages}
+        answers = [place for file in files.values() for place in _answers(file)]
+        return sum(place not in places for place in answers)
+
+
+def _segments(path: Path) -> list[Path]:
+    return sorted((path / "archive").glob("*.warc.gz"))
+
+
+def _answers(file: Path) -> Iterator[object]:
+    """Where a file holds an answer that is stored as a page; a redirect is no page, nor is a robots.txt wherever it lies."""
+    for record in Reader(file.parent).records(file.name):
+        kind, status = record.fields.get("warc-type"), record.block[9:10]
+        rules = "/robots" in record.fields.get("warc-target-uri", "")
+        if kind in ("response", "revisit") and status in (b"2", b"4") and not rules:
+            yield record.place
+
+
+def _words(*words: object) -> list[str]:
+    return [sys.executable, "-m", "skitter", *map(str, words)]
+
+
+# ------------------------------------------------------------------------------------------------ making one
+
+
+@contextlib.contextmanager
+def cluster(path: Path, server: Server, size: str = "full", **changes: object) -> Iterator[Cluster]:
+    """A cluster for one crawl of the served web, gone at the end with all its workers."""
+    settings = cluster_settings(server, size, **changes)
+    config = path / "cluster.toml"
+    config.write_text(dump(settings))
+    asyncio.run(make(settings))
+    crew = Cluster(settings, path, config)
+    try:
+        yield crew
+    finally:
+        for worker in crew.workers:
+            if worker.process.poll() is None:
+                worker.process.kill()
+                worker.process.wait()
+        asyncio.run(_forget(settings))
+
+
+def cluster_settings(server: Server, size: str = "full", **changes: object) -> Settings:
+    """Settings of a crawl that nobody else has a part in."""
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    postgres, kafka = engine("postgres"), engine("kafka")
+    own: dict[str, object] = {
+        "cluster__size": size,
+        "cluster__name": name,
+        "crawl__shards": 8,
+        "postgres__addresses": (f"{postgres.host}:{postgres.port}",),
+        "postgres__database": postgres.parts.path.strip("/"),
+        "postgres__user": str(postgres.parts.username),
+        "kafka__addresses": (kafka.address,),
+        "kafka__partitions": 2,
+        "scope__kind": "any",
+        "politeness__delay": f"{DELAY}s",
+    }
+    for topic in ("links_high", "links_medium", "links_low", "documents", "errors", "dead_letters"):
+        own[f"kafka__{topic}"] = f"{name}-{topic}"
+    return settings_for(server, **own | changes)
+
+
+async def _forget(settings: Settings) -> None:
+    for _ in range(100):  # an engine that was in trouble may need a moment
+        try:
+            await drop(settings)
+            break
+        except (OSError, asyncpg.PostgresError):
+            await asyncio.sleep(0.3)
+    names = [topic.name for topic in topics.wanted(settings.kafka, settings.crawl.shards)]
+    admin = AdminClient(connection(settings.kafka))
+    for future in admin.delete_topics(names, operation_timeout=60).values():
+        future.result(60)
+
+
+# ------------------------------------------------------------------------------------------------ waiting, measuring
+
+
+def until(happens: Callable[[], object], what: str, every: float = 0.05) -> None:
+    """Wait for something that must come."""
+    deadline = time.monotonic() + PATIENCE
+    while not happens():
+        assert time.monotonic() < deadline, f"{what}: not within {PATIENCE:.0f} seconds"
+        time.sleep(every)
+
+
+def until_requests(server: Server, count: int, crew: Cluster) -> None:
+    """Until the server has had so many requests."""
+
+    def enough() -> bool:
+        crew.check_workers()
+        return len(server.log()) >= count
+
+    until(enough, f"{count} requests")
+
+
+def recovered(log: Sequence[Request], since: float, crew: Cluster, lost: set[int], by: set[str]) -> float:
+    """Seconds until hosts of these shards were asked again by these workers."""
+    found = [
+        request.start - since
+        for request in log
+        if request.start > since
+        and request.agent in by
+        and owner_of(request.host, crew.settings.crawl.shards) in lost
+    ]
+    return min(found, default=float("nan"))
