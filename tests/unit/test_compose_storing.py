@@ -3,11 +3,11 @@
 import asyncio
 
 from skitter.backends.warc import WarcArchive
+from skitter.clock import SystemClock
 from skitter.compose.storing import _OnDisk
 from skitter.directory import CrawlDirectory
 from skitter.ports import Packed
 from skitter.settings import ArchiveSettings
-from skitter.clock import SystemClock
 
 
 def worker(path, epoch):
