@@ -4,9 +4,41 @@ import asyncio
 
 import pytest
 
+from skitter.backends.s3 import LocalSegments
+from skitter.backends.warc import WarcArchive
+from skitter.cluster import status
 from skitter.cluster.crew import Crew
 from skitter.compose import storing
-from skitter.ports import EngineError
+from skitter.compose.uploading import InBucket
+from skitter.ports import EngineAway, EngineError, Mark
+from skitter.settings import ArchiveSettings, Settings
+from skitter.testing.contracts.archive import exchange
+from tests.s3 import Worker, memory_ground
+
+
+class Watched:
+    """A cluster that has nothing to do but pages that were lost, which are found again at the fourth look."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.claims = self.segments = self
+
+    async def unread(self):
+        return {}
+
+    async def standing(self):
+        return []
+
+    async def lost(self):
+        self.looks += 1
+        return ["a segment"] if self.looks < 4 else []
+
+
+def test_a_crawl_is_not_finished_while_pages_of_lost_segments_are_not_pending(monkeypatch):
+    monkeypatch.setattr(status, "_BETWEEN_LOOKS", 0.0)
+    watched = Watched()
+    asyncio.run(status.until_finished(watched))  # type: ignore[arg-type]
+    assert watched.looks == 5
 
 
 class Awoken:
@@ -37,6 +69,45 @@ def test_a_crew_takes_nothing_out_while_the_disk_is_full_and_wakes_when_it_is_no
             await asyncio.sleep(0)
         assert crew.room() == 10
         waking.cancel()
+
+    asyncio.run(use())
+
+
+class Shy(LocalSegments):
+    """A register that is away for the first two of every three calls."""
+
+    calls = 0
+
+    async def begun(self, name: str, shard: int, worker: str) -> None:
+        self._answer()
+        await super().begun(name, shard, worker)
+
+    async def sealed(self, shard: int, mark: Mark, epoch: int) -> None:
+        self._answer()
+        await super().sealed(shard, mark, epoch)
+
+    def _answer(self) -> None:
+        self.calls += 1
+        if self.calls % 3:
+            raise EngineAway("PostgreSQL: it restarts")
+
+
+def test_a_page_waits_for_a_register_that_is_away(tmp_path):
+    """It is appended once, however often that takes, and the shard goes on."""
+
+    async def use() -> None:
+        register = Shy()
+        worker = Worker(memory_ground(), tmp_path, register)
+        kept = InBucket(worker.uploads, Settings(s3=worker.ground.settings), worker.clock, "w1")
+        archive = kept.archive(
+            WarcArchive(tmp_path, 0, ArchiveSettings(), worker.clock, software="Skitter/test"), 0, 1
+        )
+        assert await archive.cut(Mark()) == Mark()
+        packed = archive.pack(exchange("http://example.org/", b"body"), None, None)
+        [place] = await archive.append([packed])
+        assert register.calls == 6
+        assert [segment.name for segment in await register.pending("w1")] == [place.file] == worker.files()
+        assert archive.read(place).endswith(b"body")
 
     asyncio.run(use())
 
