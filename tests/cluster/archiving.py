@@ -114,8 +114,8 @@ def archiving(path: Path, server: Server, **changes: object) -> Iterator[Archivi
     own: dict[str, object] = {
         "cluster__size": "full",
         "cluster__name": name,
-        "cluster__lease": "3s",
-        "cluster__renew": "500ms",
+        "cluster__lease": "2s",
+        "cluster__renew": "300ms",
         "crawl__shards": 4,
         "fetch__deadline": "2s",
         "postgres__addresses": (f"{postgres.host}:{postgres.port}",),

@@ -92,7 +92,7 @@ def test_engines_that_are_not_there_are_told_in_one_line(crawled, tmp_path):
 def test_while_s3_takes_nothing_no_visits_are_made(tmp_path, server):
     """Nor is anything lost: when it is back, the crawl goes on to its end."""
     our_engine("s3")
-    with archiving(tmp_path, server, politeness__delay="300ms", s3__spool="1") as crew:
+    with archiving(tmp_path, server, politeness__delay="800ms", s3__spool="1") as crew:
         crew.cluster("add", *server.seeds())
         worker = crew.work("w", s3__segment_time="1s")
         until(crew.ground.objects, "a segment is in the bucket")

@@ -21,7 +21,7 @@ from tests.engines import engine
 @pytest.fixture(scope="module")
 def server():
     features = Features(duplicates=True, foreign_share=0.3)
-    with serve_process(SyntheticWeb(seed=4, hosts=16, pages_per_host=10, features=features)) as running:
+    with serve_process(SyntheticWeb(seed=4, hosts=12, pages_per_host=8, features=features)) as running:
         yield running
 
 
@@ -116,6 +116,7 @@ def test_pages_that_were_lost_with_a_disk_are_fetched_again(tmp_path, server, mo
         doomed.send_signal(signal.SIGKILL)
         doomed.wait()
         shutil.rmtree(tmp_path / "doomed")
+        assert "not uploaded" in crew.cluster("status")
         lost = {page.key for page in crew.pages()}
         assert len(lost) >= 40
         assert crew.ground.objects() == []

@@ -37,7 +37,7 @@ class Watched:
 def test_a_crawl_is_not_finished_while_pages_of_lost_segments_are_not_pending(monkeypatch):
     monkeypatch.setattr(status, "_BETWEEN_LOOKS", 0.0)
     watched = Watched()
-    asyncio.run(status.until_finished(watched))  # type: ignore[arg-type]
+    asyncio.run(status.until_finished(watched))
     assert watched.looks == 5
 
 
