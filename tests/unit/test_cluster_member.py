@@ -4,9 +4,9 @@ import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from skitter.claims import Claim, Renewal
+from skitter.claims import Claim, Delivery, Renewal
 from skitter.cluster.clock import EngineClock
-from skitter.cluster.member import Delivery, Member
+from skitter.cluster.member import Member
 from skitter.events import Events
 from skitter.model import Counts
 from skitter.ports import EngineAway, StateError
