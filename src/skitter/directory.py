@@ -120,6 +120,11 @@ class CrawlDirectory:
 
         Raises SettingsError where they differ from what the crawl was made with and may not.
         """
+        if settings.cluster.size != "none":
+            raise SettingsError(
+                f"cluster.size is {settings.cluster.size}, and this would crawl on one machine; bring the seeds with "
+                "`skitter cluster add` and start workers with `skitter work`, or leave [cluster] out"
+            )
         shards = settings.crawl.shards or workers
         if self.exists:
             made_with = self.read_settings()

@@ -31,7 +31,9 @@ def large_web() -> SyntheticWeb:
 
 def story(records) -> dict[str, tuple[object, str]]:
     """What became of every URL, and why. What a page is worth to a host's budget depends on who came first."""
-    return {key: (record.state, record.reason.code if record.reason else "") for key, record in records.items()}
+    return {
+        key: (record.state, record.reason.code if record.reason else "") for key, record in records.items()
+    }
 
 
 def assert_polite(server: Server, forgiven: tuple[str, ...] = ()) -> None:

@@ -157,3 +157,9 @@ def test_every_shard_has_files_of_its_own(directory):
     assert directory.state(7).name == "07"
     assert directory.request_log(7).name == "requests-07.jsonl"
     assert directory.request_log(0).parent.is_dir()
+
+
+def test_settings_of_a_cluster_do_not_crawl_on_one_machine_by_mistake(tmp_path):
+    settings = load(None, {}, {"cluster.size": "full"})
+    with pytest.raises(SettingsError, match="cluster.size is full.*skitter cluster add"):
+        CrawlDirectory(tmp_path / "c").fitted(settings, workers=1)

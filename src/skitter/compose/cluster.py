@@ -27,7 +27,7 @@ from skitter.fetch.address import Answer
 from skitter.log import RequestLog
 from skitter.model import Outcome, Settlement, Visit
 from skitter.ports import EngineAway, Fenced, Fetcher, Mark, Opened
-from skitter.settings import Settings
+from skitter.settings import Settings, SettingsError
 from skitter.shard import Shard
 from skitter.visit import Shared
 
@@ -173,6 +173,7 @@ class _Roots:
 @asynccontextmanager
 async def joined(directory: CrawlDirectory, settings: Settings, events: Events) -> AsyncIterator["Worker"]:
     """A worker that has all it needs, in a directory of its own."""
+    _check_limits(settings)
     name = worker_name()
     async with opened(settings, name) as engines:
         directory.prepare(state_elsewhere=True)
@@ -190,6 +191,16 @@ async def joined(directory: CrawlDirectory, settings: Settings, events: Events) 
                     yield Worker(member, outfit, events)
                 finally:
                     await at.fetcher.close()
+
+
+def _check_limits(settings: Settings) -> None:
+    """A limit that nobody keeps must not pass for one that is kept."""
+    for limit in ("max_pages", "max_time", "max_bytes"):
+        if getattr(settings.crawl, limit) is not None:
+            raise SettingsError(
+                f"crawl.{limit} is a limit of a crawl on one machine, and no worker of a cluster can keep it for all; "
+                "leave it out"
+            )
 
 
 class Worker:
