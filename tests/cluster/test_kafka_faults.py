@@ -3,9 +3,11 @@
 import asyncio
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
+from skitter.backends.remote.patience import patiently
 from skitter.settings import Settings
 from tests.cluster.kafka import crawl_on, link, post
 from tests.engines import frozen, kill, our_engine, start
@@ -19,7 +21,8 @@ def settings() -> Iterator[Settings]:
 
 async def send_all(both, batches: int, size: int, acknowledged: list[int]) -> None:
     for number in range(batches):
-        await both.send([link(number * size + each) for each in range(size)])
+        links = [link(number * size + each) for each in range(size)]
+        await patiently(partial(both.send, links))  # as a settlement does: it may take a slow broker minutes to come back
         acknowledged.append(number)
         await asyncio.sleep(0.01)
 

@@ -96,7 +96,7 @@ def test_a_directory_without_a_crawl_says_how_to_start_one(directory):
 
 def test_only_what_makes_keys_and_shards_may_not_change(directory):
     directory.write_settings(directory.fitted(Settings(), workers=3))
-    for name in {field.name for field in dataclasses.fields(Settings)} - {*FIXED, "crawl"}:
+    for name in {field.name for field in dataclasses.fields(Settings)} - {*FIXED, "crawl", "cluster"}:
         changed = dataclasses.replace(Settings(), **{name: object()})
         assert getattr(directory.fitted(changed, workers=1), name) is getattr(changed, name)
     with pytest.raises(SettingsError, match=r"\[urls\] differ"):
