@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as limits_of
+from hypothesis.stateful import run_state_machine_as_test
 
 from skitter.backends.hand import Hand
 from skitter.backends.postgres.pool import Pool
@@ -15,6 +18,7 @@ from skitter.backends.remote.rows import Opening
 from skitter.ports import Frontier
 from skitter.settings import Seconds, Settings
 from skitter.testing.contracts.frontier import FrontierContract
+from skitter.testing.contracts.frontier_model import FrontierModel
 from tests.cluster.postgres import empty, pool_of, schema, seize, settings_for
 from tests.contract.grounds import small_settings, with_ahead
 from tests.engines import engine
@@ -82,3 +86,31 @@ def ground(crawl: Settings, tmp_path: Path) -> PostgresGround:
 
 class TestPostgresFrontier(FrontierContract):
     """One contract for all frontiers."""
+
+
+def compare(crawl: Settings, tmp_path: Path, examples: int, steps: int) -> None:
+    class PostgresModel(FrontierModel):
+        def ground(self) -> PostgresGround:
+            empty(crawl)
+            hand = tmp_path / "hand"
+            hand.unlink(missing_ok=True)
+            return PostgresGround(crawl, hand)
+
+    limits = limits_of(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(PostgresModel, settings=limits)
+
+
+def test_whatever_happens_it_answers_as_the_reference_does(crawl: Settings, tmp_path: Path) -> None:
+    compare(crawl, tmp_path, examples=6, steps=25)
+
+
+@pytest.mark.soak
+def test_whatever_happens_for_longer_it_answers_as_the_reference_does(
+    crawl: Settings, tmp_path: Path
+) -> None:
+    compare(crawl, tmp_path, examples=100, steps=50)
