@@ -11,7 +11,7 @@ from skitter.backends.remote.rows import Batch, Meta, Wanted
 from skitter.backends.remote.store import Store
 from skitter.settings import Settings
 from skitter.testing.contracts.owner import asynchronous
-from skitter.testing.contracts.store import StoreContract, a_page, full_url
+from skitter.testing.contracts.store import LateContract, StoreContract, a_page, full_url
 from tests.cluster.postgres import claim, empty, schema, settings_for
 from tests.engines import engine
 
@@ -36,7 +36,7 @@ def ground(crawl: Settings) -> PostgresGround:
     return PostgresGround(crawl)
 
 
-class TestPostgresStore(StoreContract):
+class TestPostgresStore(StoreContract, LateContract):
     """One store, one contract."""
 
     @asynchronous

@@ -71,7 +71,7 @@ class Texts:
         key = ("write", *names)
         if key not in self._known:
             steps = ",\n".join(pieces("write")[name] for name in ("owner", *names))
-            self._known[key] = self._statement(f"WITH {steps}\nSELECT count(*) FROM owner")
+            self._known[key] = self._statement(f"WITH {steps}\nSELECT count(*) FROM step")
         return self._known[key]
 
     def load(self, names: Sequence[str]) -> Statement:

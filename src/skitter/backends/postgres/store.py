@@ -57,7 +57,7 @@ class PostgresStore:
     async def write(self, batch: Batch) -> None:
         """All of it, or nothing; Fenced when the shard is somebody else's."""
         values = columns.meta_arguments(batch.meta)
-        values["epoch"] = self._epoch
+        values |= {"epoch": self._epoch, "batch": batch.number}
         names = _describe(batch, values)
         statement = self._texts.write(names)
         self._counts["writes"] += 1

@@ -10,6 +10,7 @@ CREATE TABLE shards (
     owner text NOT NULL DEFAULT '',
     epoch bigint NOT NULL DEFAULT 0,             -- raised by every new owner; who writes under an old one changes nothing
     lease_until double precision NOT NULL DEFAULT 0,
+    batch bigint NOT NULL DEFAULT 0,             -- the number of the last write under this epoch
     seq bigint NOT NULL DEFAULT 0,
     mark_file text NOT NULL DEFAULT '',          -- how far the archive is settled
     mark_end bigint NOT NULL DEFAULT 0,

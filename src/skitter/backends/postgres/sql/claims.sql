@@ -32,7 +32,7 @@ open AS (
     WHERE s.lease_until <= clock.now AND s.shard = ANY(:shards::integer[])
     ORDER BY s.shard LIMIT :most::integer FOR UPDATE OF s SKIP LOCKED
 )
-UPDATE {schema}.shards s SET owner = :worker, epoch = s.epoch + 1, lease_until = clock.now + :lease::float8
+UPDATE {schema}.shards s SET owner = :worker, epoch = s.epoch + 1, batch = 0, lease_until = clock.now + :lease::float8
 FROM open, clock WHERE s.shard = open.shard
 RETURNING s.shard, s.epoch, open.owner AS last_owner, open.lease_until AS lapsed, clock.now
 

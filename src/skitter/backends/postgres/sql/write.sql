@@ -1,13 +1,21 @@
 -- One write is one statement: the owner's row is changed if the epoch is still ours, and everything else happens only
 -- where it was. A claim by somebody else waits for the row, or has it first, and then nothing of this happens.
 
+-- A try that was given up may arrive behind a later batch of the same owner: it finds a higher number, and changes nothing.
+
 -- name: owner
-owner AS (
-    UPDATE {schema}.shards
-    SET seq = :seq, mark_file = :mark_file, mark_end = :mark_end, counts = :counts::text::jsonb, mail = :mail::text::jsonb
+step AS (
+    UPDATE {schema}.shards SET
+        batch = greatest(batch, :batch::bigint),
+        seq = CASE WHEN :batch = 0 OR batch <= :batch THEN :seq ELSE seq END,
+        mark_file = CASE WHEN :batch = 0 OR batch <= :batch THEN :mark_file ELSE mark_file END,
+        mark_end = CASE WHEN :batch = 0 OR batch <= :batch THEN :mark_end ELSE mark_end END,
+        counts = CASE WHEN :batch = 0 OR batch <= :batch THEN :counts::text::jsonb ELSE counts END,
+        mail = CASE WHEN :batch = 0 OR batch <= :batch THEN :mail::text::jsonb ELSE mail END
     WHERE shard = {shard} AND epoch = :epoch
-    RETURNING shard
-)
+    RETURNING shard, :batch = 0 OR batch = :batch AS timely
+),
+owner AS (SELECT shard FROM step WHERE timely)
 
 -- name: urls
 put_urls AS (
