@@ -1,6 +1,7 @@
 """A worker that is lost with its disk: given up by an operator, its pages are fetched again, and nothing else changes."""
 
 import asyncio
+import dataclasses
 import shutil
 import signal
 
@@ -9,13 +10,16 @@ import pytest
 from skitter.backends.postgres.claims import Claims
 from skitter.backends.postgres.segments import PostgresSegments
 from skitter.backends.s3 import Stage
+from skitter.backends.s3.bucket import digests
 from skitter.claims import Disk
+from skitter.compose.uploading import arrived
 from skitter.testing.contracts.segments import segment
 from skitter.testing.web import Features, SyntheticWeb, serve_process
 from tests.cluster.archiving import archiving, until
 from tests.cluster.postgres import pool_of, schema, settings_for
 from tests.crawl.harness import keys
 from tests.engines import engine
+from tests.s3 import real_ground
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +103,33 @@ def test_a_disk_whose_worker_has_left(crawl):
             assert (disk.name, disk.worker, disk.segments) == ("d1", "", 1)
             assert isinstance(disk, Disk)
             assert await register.give_up("d1") == [segment(0)]
+
+    asyncio.run(use())
+
+
+def test_what_the_bucket_has_is_not_given_up(crawl, tmp_path, monkeypatch):
+    """Its worker died after the upload, before it could say so."""
+    ground = real_ground(crawl=crawl.cluster.name)
+    monkeypatch.setenv("SKITTER_S3_SECRET_KEY", ground.environ["SKITTER_S3_SECRET_KEY"])
+    settings = dataclasses.replace(crawl, s3=ground.settings)
+
+    async def use() -> None:
+        async with pool_of(crawl) as pool:
+            register = PostgresSegments(pool)
+            for serial in range(4):
+                file = tmp_path / segment(serial)
+                file.write_bytes(b"segment %d" % serial)
+                found = digests(file, 1 << 20)
+                await register.begun(file.name, 0, "d1")
+                if serial != 2:  # whose worker had not come so far
+                    await register.finished(file.name, found.size, found.sha256)
+                if serial == 0:
+                    ground.bucket.upload(file, found, 1 << 20)
+                if serial == 3:
+                    file.write_bytes(b"another 3")
+                    ground.bucket.upload(file, digests(file, 1 << 20), 1 << 20)
+            await arrived(settings, register, "d1")
+            assert await register.give_up("d1") == [segment(1), segment(2), segment(3)]
 
     asyncio.run(use())
 

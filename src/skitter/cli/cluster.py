@@ -180,6 +180,10 @@ async def _abandon(arguments: argparse.Namespace, settings: Settings) -> int:
         if register is None:
             raise UsageError("there is no register of segments in a cluster of this size; nothing to abandon")
         disk = _disk_of(name, await register.disks())
+        if settings.s3.bucket:
+            from skitter.compose.uploading import arrived  # noqa: PLC0415  the same
+
+            await arrived(settings, register, disk)
         lost = await register.give_up(disk)
     if lost is None:
         print(

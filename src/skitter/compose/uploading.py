@@ -7,12 +7,21 @@ from functools import partial
 from typing import Any
 
 from skitter.backends.remote.patience import patiently
-from skitter.backends.s3 import LocalSegments, S3Archive, Segments, Uploader, open_bucket, worker_of
+from skitter.backends.s3 import (
+    BucketError,
+    LocalSegments,
+    S3Archive,
+    Segments,
+    Stage,
+    Uploader,
+    open_bucket,
+    worker_of,
+)
 from skitter.backends.warc import WarcArchive
 from skitter.directory import CrawlDirectory
 from skitter.export.reread import html_of
 from skitter.model import Place
-from skitter.ports import Archive, Clock, Mark, Packed
+from skitter.ports import Archive, Clock, EngineError, Mark, Packed
 from skitter.settings import Settings
 
 
@@ -78,3 +87,21 @@ async def in_bucket(
         uploads.content = partial(html_of, settings=settings)
     await uploads.recover()
     return InBucket(uploads, settings, clock, disk)
+
+
+async def arrived(settings: Settings, register: Segments, disk: str) -> None:
+    """Let the register know of segments from a lost disk that the bucket has: their worker died before it could say so.
+
+    Else they would be given up, and their pages would be in the bucket twice. EngineError when S3 cannot be asked.
+    """
+    bucket = await asyncio.to_thread(open_bucket, settings.s3, settings.cluster.name, probe=False)
+    for segment in await register.pending(disk):
+        if segment.stage is Stage.FINISHED:
+            try:
+                there = await asyncio.to_thread(bucket.has, segment.name, segment.size, segment.digest)
+            except BucketError as problem:
+                raise EngineError(
+                    f"S3: s3.endpoint: {problem}; start the server, or mend the address"
+                ) from None
+            if there:
+                await register.uploaded(segment.name)

@@ -168,6 +168,17 @@ class Bucket:
             f"S3 has another object named {key}; is cluster.name {self._crawl!r} used by two crawls? set s3.prefix"
         )
 
+    def has(self, file: str, size: int, sha256: str) -> bool:
+        """Whether a segment of this size and content is there; it is read for that."""
+        key = self.key(file)
+        try:
+            there = self._api.head(self._store, key)
+        except FileNotFoundError:
+            return False
+        except self._problems as problem:
+            raise _one_line(key, problem) from None
+        return there["size"] == size and self._digest(key) == sha256
+
     def _digest(self, key: str) -> str:
         digest = hashlib.sha256()
         try:

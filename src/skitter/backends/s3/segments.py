@@ -1,6 +1,6 @@
 """The register of segments: what has become of each, and who has it.
 
-A cluster keeps it in the same database as its pages, so that abandoning a segment and making its pages pending is one step.
+A cluster keeps it in the database of its pages (`backends.postgres.segments`), where everybody sees the same.
 `LocalSegments` is for one machine and for tests: a dictionary, and a file if it is to survive the process.
 
 1. A segment is `begun` before the first settlement that names it.
