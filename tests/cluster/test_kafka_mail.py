@@ -272,6 +272,9 @@ def test_the_mail_that_waits_is_counted_and_hot_shards_are_named(settings):
             [done] = await waiting(settings.kafka, {shard: end})
             assert done.messages == 0
             assert hot([done]) == []
+            beyond = {settings.kafka.links_medium: "1000000"}  # of a topic that was deleted and made anew
+            [anew] = await waiting(settings.kafka, {shard: beyond})
+            assert anew.messages == 40
 
     asyncio.run(scenario())
 

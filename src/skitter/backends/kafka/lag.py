@@ -86,12 +86,18 @@ async def waiting(settings: KafkaSettings, stored: Mapping[int, Mapping[str, str
             shard,
             {topic: finish[topic][shard] for topic in topics},
             {
-                topic: finish[topic][shard] - int(positions.get(topic, start[topic][shard]))
+                topic: _left(finish[topic][shard], start[topic][shard], positions.get(topic))
                 for topic in topics
             },
         )
         for shard, positions in sorted(stored.items())
     ]
+
+
+def _left(end: int, start: int, stored: str | None) -> int:
+    """Messages that are not stored. A topic that ends before the stored position was made anew, and is read from its start."""
+    position = start if stored is None else int(stored)
+    return end - (position if position <= end else start)
 
 
 def hot(mail: Sequence[Waiting]) -> list[int]:

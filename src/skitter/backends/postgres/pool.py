@@ -42,6 +42,10 @@ _PASSING = (
 )
 
 
+# asyncpg's pool tells of every attempt to come back with a traceback; we tell it in a line, once.
+logging.getLogger("asyncpg.pool").setLevel(logging.CRITICAL)
+
+
 class Pool:
     """Connections, and statements run on them one at a time."""
 
