@@ -119,7 +119,7 @@ async def _watch(worker: "Worker", shown: Screen) -> None:
             counts=counts,
             in_flight=crew.in_flight,
             hosts_ready=None,
-            rate=rate.of(counts.requests, now),
+            rate=rate.of(worker.requests, now),
             elapsed=now - began,
             max_pages=None,
             max_time=None,

@@ -210,7 +210,7 @@ class Worker:
         self.member = member
         self._outfit = outfit
         self._events = events
-        self._requests = 0
+        self.requests = 0  # made here, whichever shards they were for
         self._told = (outfit.at.clock.monotonic(), 0)  # when something was said last, and requests by then
         events.subscribe(self._count, Requested)
         member.says = self.about
@@ -252,9 +252,9 @@ class Worker:
         crew = self.member.crew
         counts = crew.counts
         (before, had), now = self._told, self._outfit.at.clock.monotonic()
-        self._told = (now, self._requests)
+        self._told = (now, self.requests)
         return {
-            "rate": (self._requests - had) / (now - before) if now > before else 0.0,
+            "rate": (self.requests - had) / (now - before) if now > before else 0.0,
             "shards": len(crew.shards),
             "in_flight": crew.in_flight,
             "pages": counts.pages,
@@ -265,7 +265,7 @@ class Worker:
         }
 
     def _count(self, _event: Event) -> None:
-        self._requests += 1
+        self.requests += 1
 
     def _widen(self, roots: Sequence[str]) -> None:
         scope = self._outfit.at.scope
