@@ -161,5 +161,5 @@ def test_every_shard_has_files_of_its_own(directory):
 
 def test_settings_of_a_cluster_do_not_crawl_on_one_machine_by_mistake(tmp_path):
     settings = load(None, {}, {"cluster.size": "full"})
-    with pytest.raises(SettingsError, match="cluster.size is full.*skitter cluster add"):
+    with pytest.raises(SettingsError, match=r"cluster\.size is full.*skitter cluster add"):
         CrawlDirectory(tmp_path / "c").fitted(settings, workers=1)
