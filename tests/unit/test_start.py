@@ -63,7 +63,8 @@ def test_every_public_name_can_be_imported_without_optional_packages():
 
 # Modules that speak to an engine of a cluster, whose library is an extra; nobody imports them without need.
 ENGINES = tuple(
-    f"skitter.{name}" for name in ("backends.kafka", "backends.postgres", "backends.redis", "compose.full")
+    f"skitter.{name}"
+    for name in ("backends.kafka", "backends.postgres", "backends.redis", "compose.full", "compose.small")
 )
 
 
