@@ -22,7 +22,9 @@ def settings() -> Iterator[Settings]:
 async def send_all(both, batches: int, size: int, acknowledged: list[int]) -> None:
     for number in range(batches):
         links = [link(number * size + each) for each in range(size)]
-        await patiently(partial(both.send, links))  # as a settlement does: it may take a slow broker minutes to come back
+        await patiently(
+            partial(both.send, links)
+        )  # as a settlement does: it may take a slow broker minutes to come back
         acknowledged.append(number)
         await asyncio.sleep(0.01)
 

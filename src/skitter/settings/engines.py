@@ -35,7 +35,8 @@ class ClusterSettings:
         Seconds(1.0), "visits are taken out so long before their hosts are free, many at a time"
     )
     commit_interval: Seconds = setting(
-        Seconds(0.25), "visits that finish within this time are settled together"
+        Seconds(0.5),
+        "visits that finish within this time are settled together; hosts that are left alone for longer do not notice",
     )
 
 

@@ -353,7 +353,8 @@ class RemoteFrontier(RemoteReader):
     async def twins(self, pages: Sequence[Likeness], distance: int) -> list[Twin | None]:
         """Pages that these repeat."""
         async with self._verb() as shard:
-            return await self._twins(pages, distance, shard.nearby)
+            shard.compared = {}
+            return await self._twins(pages, distance, shard.nearby, shard.compared)
 
     def _is_leased(self, row: UrlRow) -> bool:
         lease = self._open_shard.leases.get(row.id)

@@ -19,6 +19,11 @@ class Nearby:
         """The SimHashes of a domain, if they are in memory."""
         return self._domains.get(domain)
 
+    def lacks(self, domain: str, simhash: int) -> bool:
+        """Whether it is certain that no page of the domain stands for a SimHash."""
+        held = self._domains.get(domain)
+        return held is not None and held.size < PER_DOMAIN and not held.nearest(simhash, 0)
+
     def hold(self, domain: str, found: list[int]) -> None:
         """They were read."""
         self._total += len(found) + 8

@@ -13,6 +13,7 @@ from skitter.backends.remote.rows import (
     LEASED,
     LEVELS,
     STATES,
+    Compared,
     Found,
     HostRow,
     PageRow,
@@ -77,15 +78,19 @@ class RemoteReader:
 
     async def twins(self, pages: Sequence[Likeness], distance: int) -> list[Twin | None]:
         """The same for many pages: a round trip for the digests, and one more where something is near."""
-        return await self._twins(pages, distance, Nearby())
+        return await self._twins(pages, distance, Nearby(), {})
 
-    async def _twins(self, pages: Sequence[Likeness], distance: int, nearby: Nearby) -> list[Twin | None]:
+    async def _twins(
+        self, pages: Sequence[Likeness], distance: int, nearby: Nearby, compared: Compared
+    ) -> list[Twin | None]:
+        """`compared` gets what was found out about digests."""
         same = list(dict.fromkeys((page.domain, page.digest) for page in pages if page.digest))
         domains = {page.domain for page in pages if page.simhash is not None}
         unread = [(domain, PER_DOMAIN) for domain in domains if nearby.of(domain) is None]
         found = await self._load(Wanted(digests=same, domains=unread)) if same or unread else Found()
         for domain, _ in unread:
             nearby.hold(domain, found.domains.get(domain, []))
+        compared.update((key, found.digests.get(key)) for key in same)
         near = [
             [] if (page.domain, page.digest) in found.digests else _near(page, distance, nearby)
             for page in pages

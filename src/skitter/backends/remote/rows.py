@@ -98,6 +98,10 @@ class PageRow(Struct, array_like=True, gc=False):
     by_simhash: bool = False
 
 
+Compared = dict[tuple[str, str], PageRow | None]
+"""By domain and digest, the page that stands for it; None for none."""
+
+
 class Suspicion(Struct, array_like=True, gc=False):
     """How often the process died while a visit was open, and how often while it was in hand."""
 

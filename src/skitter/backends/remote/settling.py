@@ -52,9 +52,24 @@ def _need_page(shard: Shard, page: Page, id16: bytes, wanted: Wanted) -> None:
         wanted.pages.append(id16)
     by_digest, by_simhash = rules.indexed(page)
     if by_digest:
-        wanted.digests.append((page.domain, page.digest))
+        _need_digest(shard, (page.domain, page.digest), wanted)
     if by_simhash and page.simhash is not None:
-        wanted.simhashes.append((page.domain, page.simhash))
+        _need_simhash(shard, (page.domain, page.simhash), wanted)
+
+
+def _need_digest(shard: Shard, key: tuple[str, str], wanted: Wanted) -> None:
+    """Its twins were asked for a moment ago, and pages are only settled here: what that told is still true."""
+    if key in shard.compared:
+        shard.digests.setdefault(key, shard.compared[key])
+    else:
+        wanted.digests.append(key)
+
+
+def _need_simhash(shard: Shard, key: tuple[str, int], wanted: Wanted) -> None:
+    if shard.nearby.lacks(*key):
+        shard.simhashes.setdefault(key, None)
+    else:
+        wanted.simhashes.append(key)
 
 
 # ------------------------------------------------------------------------------------------------ what is done

@@ -23,6 +23,7 @@ from skitter.backends.remote.rows import (
     RETRY,
     STATES,
     Batch,
+    Compared,
     HostRow,
     Meta,
     Opening,
@@ -69,6 +70,7 @@ class Shard:
         }
         self.seen: Bounded[bytes, Rank] = Bounded(_SEEN * window)
         self.nearby = Nearby()
+        self.compared: Compared = {}  # digests that were last asked for, and who stands for them
         self.leases: dict[bytes, Lease] = {}
         self.flights: dict[str, Flight] = {}
         self.reserve = Reserve()
