@@ -273,7 +273,7 @@ def without_topics(name: str, engines: Mapping[str, str]) -> None:
     """Delete the topics that are there."""
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415  as above
 
-    admin = AdminClient({"bootstrap.servers": engines["SKITTER_TEST_KAFKA"]})
+    admin = AdminClient({"bootstrap.servers": engines["SKITTER_TEST_KAFKA"], "log_level": 0})
     there = [topic for topic in admin.list_topics(timeout=10).topics if topic.startswith(f"{name}-")]
     for deleted in admin.delete_topics(there).values() if there else ():
         deleted.result()

@@ -102,6 +102,22 @@ def test_a_wrong_address_of_postgresql(command, tmp_path, capsys):
     assert "start it or correct the address" in said
 
 
+@pytest.mark.parametrize("command", [("work",), ("cluster", "init"), ("cluster", "status")])
+def test_a_wrong_address_of_redis(command, tmp_path, capsys):
+    said = complaint(capsys, *command, "--config", config(tmp_path, cluster__size='"redis"'))
+    assert "Redis (redis.addresses): no server that takes writes answers at" in said
+    assert "start it or correct the address" in said
+
+
+def test_a_database_that_redis_does_not_have(tmp_path, capsys):
+    redis = engine("redis")
+    changes = {"cluster__size": '"redis"', "redis__addresses": f'["{redis.host}:{redis.port}"]'}
+    said = complaint(
+        capsys, "cluster", "init", "--config", config(tmp_path, **changes, redis__database="999")
+    )
+    assert "Redis (redis.database): " in said
+
+
 def test_a_wrong_password(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("SKITTER_POSTGRES_PASSWORD", "hunter2-and-more")
     with refusing() as address:
@@ -119,7 +135,7 @@ def test_a_password_file_that_is_not_there(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("library", "engine_name"), [("asyncpg", "PostgreSQL"), ("confluent_kafka", "Kafka")]
+    ("library", "engine_name"), [("asyncpg", "PostgreSQL"), ("confluent_kafka", "Kafka"), ("redis", "Redis")]
 )
 def test_a_library_that_is_not_installed(library, engine_name, tmp_path):
     program = f"import sys; sys.modules[{library!r}] = None; import skitter.cli; sys.exit(skitter.cli.main())"

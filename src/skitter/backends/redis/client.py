@@ -160,7 +160,8 @@ async def connect(settings: Settings, *, durable: bool = True) -> Client:
         return client
     await client.close()
     where = ", ".join(settings.redis.addresses)
-    fix = "start it or correct the address"
+    # A server that does not speak TLS says nothing to whoever does.
+    fix = "start it or correct the address" + (", or redis.tls" if settings.redis.tls else "")
     raise unfit("redis.addresses", f"no server that takes writes answers at {where} ({last}); {fix}")
 
 
@@ -179,6 +180,8 @@ def _explained(problem: Exception, address: str) -> EngineError | None:
         return unfit("redis.tls", f"{address}: {said}; correct redis.tls or redis.ca_file")
     if isinstance(problem, PASSING):
         return None
+    if "DB index" in said:
+        return unfit("redis.database", f"{address}: {said}; name one that the server has")
     return unfit("redis.addresses", f"{address}: {said}; let it be a Redis that we may ask for INFO")
 
 
