@@ -118,6 +118,11 @@ def test_roots_that_one_names_are_everybodys_each_once(settings):
     asyncio.run(scenario())
 
 
+async def write_behind(gate: asyncio.Event, store: PostgresStore, batch: Batch) -> None:
+    await gate.wait()
+    await store.write(batch)
+
+
 def test_a_write_that_meets_the_taking_of_its_shard_is_whole_or_nothing(settings):
     """Writes and takings race: after a taking, no write of the old epoch is seen; before it, all of one is."""
 
@@ -128,11 +133,15 @@ def test_a_write_that_meets_the_taking_of_its_shard_is_whole_or_nothing(settings
                 [old] = await Claims(pool, f"old{number}").take([0], 1)
                 store = PostgresStore(pool, 0, old.epoch)
                 rows = {(row := full_url(1000 * number + n)).id: row for n in range(1, 50)}
-                writing = asyncio.create_task(store.write(Batch(Meta(seq=number), urls=rows)))
-                await asyncio.sleep(0.0005 * (number % 10))
+                batch, gate = Batch(Meta(seq=number), urls=rows), asyncio.Event()
+                writing = asyncio.create_task(write_behind(gate, store, batch))
+                if number % 3:  # else the writer was frozen, and its shard was taken before it came back
+                    gate.set()
+                    await asyncio.sleep(0.0005 * (number % 10))
                 taken: list[Claim] = []
                 while not taken:  # a shard that is being written is left for the next try
                     taken = await Claims(pool, f"new{number}").take([0], 1)
+                gate.set()
                 [new] = taken
                 reader = PostgresStore(pool, 0, new.epoch)
                 there = len((await reader.load(Wanted(urls=list(rows)))).urls)
