@@ -7,10 +7,12 @@ slow that Redis answers while it still waits for the last sync, and where power 
 last second too; what is lost otherwise is the end of all writes alike, so that what is left agrees with itself.
 """
 
+import asyncio
 import hashlib
 import ssl
 from collections.abc import Callable, Sequence
 from importlib.resources import files
+from itertools import islice
 from typing import Any
 
 import redis.asyncio
@@ -24,7 +26,6 @@ from redis.exceptions import (
     OutOfMemoryError,
     ReadOnlyError,
     RedisError,
-    ResponseError,
 )
 from redis.exceptions import ConnectionError as Disconnected
 from redis.exceptions import TimeoutError as TimedOut
@@ -41,6 +42,8 @@ _DEFAULT_PORT = 6379
 
 # What passes: the connection broke, the server stops, starts, has no memory left or is not the one that takes writes.
 PASSING = (OSError, Disconnected, TimedOut, BusyLoadingError, ReadOnlyError, OutOfMemoryError)
+# … and what it says of itself in words only.
+_ILL = ("MISCONF", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNKILLABLE", "BUSY", "LOADING")
 
 Command = tuple[Any, ...]
 
@@ -57,6 +60,30 @@ class Script:
         return ("EVALSHA", self.sha, len(keys), *keys, *arguments)
 
 
+class _Question:
+    """Commands of one asker, and where it waits for the answers."""
+
+    def __init__(
+        self, commands: Callable[[], Sequence[Command]], answer: "asyncio.Future[list[Any]]"
+    ) -> None:
+        self.commands = commands
+        self.answer = answer
+
+    def tell(self, found: list[Any]) -> None:
+        """Here they are, if somebody still waits."""
+        if not self.answer.done():
+            self.answer.set_result(found)
+
+    def fail(self, problem: BaseException) -> None:
+        """There are none."""
+        if self.answer.done():
+            return
+        if isinstance(problem, asyncio.CancelledError):
+            self.answer.cancel()
+        else:
+            self.answer.set_exception(problem)
+
+
 class Client:
     """One server out of several addresses, and commands sent to it together."""
 
@@ -67,6 +94,8 @@ class Client:
         self._at = 0
         self._is_primary = False
         self._scripts: dict[str, Script] = {}
+        self._waiting: list[_Question] = []
+        self._talking: asyncio.Future[None] | None = None
         self.trips = 0
 
     def script(self, name: str) -> Script:
@@ -80,23 +109,54 @@ class Client:
         return (await self.send(lambda: [script.call(keys, arguments)]))[0]
 
     async def send(self, commands: Callable[[], Sequence[Command]]) -> list[Any]:
-        """Commands that may be sent again, all in one round trip; EngineAway when they are not answered."""
-        server = self._servers[self._at]
-        try:
-            if not self._is_primary:
-                await self._prepare(server)
-            self.trips += 1
+        """Commands that may be sent again; EngineAway when they are not answered.
+
+        What is asked while an answer is awaited travels together, in one round trip: many shards of a worker settle at the
+        same time. So nobody may ask for something that Redis lets wait, unless the client is theirs alone.
+        """
+        question = _Question(commands, asyncio.get_running_loop().create_future())
+        self._waiting.append(question)
+        if self._talking is None or self._talking.done():
+            self._talking = asyncio.ensure_future(self._talk())
+        return await question.answer
+
+    async def _talk(self) -> None:
+        while self._waiting:
+            asked, self._waiting = self._waiting, []
             try:
-                return await _piped(server, commands())
-            except NoScriptError:  # the server was restarted, or told to forget
-                await self._load_scripts(server)
-                return await _piped(server, commands())
-        except PASSING as problem:
-            raise self._gone(problem) from None
-        except ResponseError as problem:
-            if str(problem).startswith(("MISCONF", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNKILLABLE")):
-                raise self._gone(problem) from None
-            raise
+                await self._ask(asked)
+            except PASSING as problem:
+                away = self._gone(problem)
+                for question in asked:
+                    question.fail(EngineAway(*away.args))
+            except BaseException as problem:
+                for question in asked:
+                    question.fail(problem)
+                raise
+
+    async def _ask(self, asked: Sequence["_Question"]) -> None:
+        server = self._servers[self._at]
+        if not self._is_primary:
+            await self._prepare(server)
+        self.trips += 1
+        answers = await _piped(server, [question.commands() for question in asked])
+        again = [number for number, found in enumerate(answers) if _has(found, NoScriptError)]
+        if again:  # the server was restarted, or told to forget
+            await self._load_scripts(server)
+            repeated = await _piped(server, [asked[number].commands() for number in again])
+            for number, found in zip(again, repeated, strict=True):
+                answers[number] = found
+        for question, found in zip(asked, answers, strict=True):
+            self._tell(question, found)
+
+    def _tell(self, question: "_Question", found: list[Any]) -> None:
+        problem = next((each for each in found if isinstance(each, Exception)), None)
+        if problem is None:
+            question.tell(found)
+        elif isinstance(problem, PASSING) or str(problem).startswith(_ILL):
+            question.fail(self._gone(problem))
+        else:
+            question.fail(problem)
 
     async def _prepare(self, server: "redis.asyncio.Redis") -> None:
         role = await _sent(server, "ROLE")
@@ -136,6 +196,8 @@ class Client:
 
     async def close(self) -> None:
         """Let go of every connection."""
+        if self._talking is not None:
+            self._talking.cancel()
         for server in self._servers:
             await server.aclose()
 
@@ -203,14 +265,18 @@ def _server(settings: RedisSettings, address: str) -> "redis.asyncio.Redis":
     )
 
 
-async def _piped(server: "redis.asyncio.Redis", commands: Sequence[Command]) -> list[Any]:
-    if len(commands) == 1:
-        return [await _sent(server, *commands[0])]
+async def _piped(server: "redis.asyncio.Redis", questions: Sequence[Sequence[Command]]) -> list[list[Any]]:
+    """One round trip. What went wrong with a single command stands in the place of its answer."""
     async with server.pipeline(transaction=False) as pipe:
-        for command in commands:
-            pipe.execute_command(*command)
-        answers: list[Any] = await pipe.execute()
-    return answers
+        for commands in questions:
+            for command in commands:
+                pipe.execute_command(*command)
+        answers = iter(await pipe.execute(raise_on_error=False))
+    return [list(islice(answers, len(commands))) for commands in questions]
+
+
+def _has(answers: Sequence[Any], kind: type[Exception]) -> bool:
+    return any(isinstance(answer, kind) for answer in answers)
 
 
 async def _sent(server: "redis.asyncio.Redis", *command: Any) -> Any:  # noqa: ANN401

@@ -20,7 +20,9 @@ Positions = Mapping[str, str]
 """Under "mail", the id of the last entry of a shard's stream that is stored."""
 
 SOURCE = "mail"
-_TOGETHER = 200  # links in one entry
+_TOGETHER = 200  # links in one entry, at most
+_USUAL = 10  # links in one entry, as they come from a group of pages
+_FEW = 4  # entries of a stream that are read at least
 _BEGIN = "0-0"
 _TRIM_EVERY = 5.0  # seconds
 _DEAD = 10_000  # entries that nobody could read are kept, so many
@@ -52,6 +54,8 @@ class RedisInbox:
     def __init__(self, client: Client, wait: float = 1.0) -> None:
         self._client = client
         self._wait = wait
+        self._gather = float(client.settings.cluster.commit_interval)
+        self._not_before = 0.0  # mail that comes in small pieces is taken in together
         self._read: dict[int, str] = {}  # the last id that was handed out, by shard
         self._trimmed: dict[int, float] = {}
 
@@ -69,17 +73,22 @@ class RedisInbox:
         if not self._read:
             await asyncio.sleep(self._wait)
             return []
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(max(0.0, self._not_before - loop.time()))
         read = dict(self._read)
         streams = [stream(self._client.name, shard) for shard in read]
-        each = max(1, limit // _TOGETHER // len(read))
+        each = max(_FEW, limit // len(read) // _USUAL)
         ask = ("XREAD", "COUNT", each, "BLOCK", round(self._wait * 1000), "STREAMS", *streams, *read.values())
         (found,) = await self._client.send(lambda: [ask])
         shards = dict(zip(streams, read, strict=True))
-        return [
+        deliveries = [
             delivery
             for name, entries in _by_stream(found)
             if (delivery := await self._opened(shards[name], read[shards[name]], entries)) is not None
         ]
+        if deliveries and all(len(entries) < each for _, entries in _by_stream(found)):
+            self._not_before = loop.time() + self._gather
+        return deliveries
 
     async def _opened(self, shard: int, after: str, entries: Sequence[Any]) -> Delivery | None:
         if not entries or self._read.get(shard) != after:  # given away, or told to begin again, meanwhile
