@@ -123,6 +123,7 @@ class Cluster:
     path: Path
     config: Path
     workers: list[Worker] = field(default_factory=list)
+    finished: bool = False
 
     # -- acting ------------------------------------------------------------------------------------------------
 
@@ -162,6 +163,7 @@ class Cluster:
                     time.sleep(0.1)
                 said = waiting.communicate()[0]
                 assert waiting.returncode == 0, f"{said}\n{self.story()}"
+                self.finished = True
             finally:
                 waiting.kill()
 
@@ -180,7 +182,8 @@ class Cluster:
         for worker in self.workers:
             worker.process.wait(PATIENCE)
         self.check_workers()
-        assert not [worker.said for worker in self.workers if "Traceback" in worker.said]
+        for worker in self.workers:
+            assert "Traceback" not in worker.said, worker.said
 
     # -- looking -----------------------------------------------------------------------------------------------
 
@@ -190,12 +193,38 @@ class Cluster:
 
     def shards_of(self, worker: Worker) -> set[int]:
         """What it holds now."""
-        return {shard["shard"] for shard in self.status()["shards"] if shard["owner"] == worker.name}
+        return {shard for shard, owner in enumerate(self.owners()) if owner == worker.name}
+
+    def owners(self) -> list[str]:
+        """Who has which shard now, by an engine that may have been away a moment ago."""
+
+        async def ask() -> list[str]:
+            async with opened(self.settings, "") as engines:
+                return [shard.owner for shard in await engines.claims.standing()]
+
+        return asyncio.run(ask())
 
     def until_shared(self, *workers: Worker) -> None:
         """Until each of these has its shards, give or take one."""
         each = self.settings.crawl.shards // len(workers)
-        until(lambda: all(len(self.shards_of(worker)) >= each for worker in workers), "the shards are shared")
+        names = [worker.name for worker in workers]
+
+        def shared() -> bool:
+            self.check_workers()
+            owners = self.owners()
+            return all(owners.count(name) >= each for name in names)
+
+        until(shared, "the shards are shared", every=0.3)
+
+    def links_offered(self) -> int:
+        """Links found on pages, repeated ones among them."""
+
+        async def ask() -> int:
+            async with opened(self.settings, "") as engines:
+                readers = [RemoteReader(engines.store(shard)) for shard in range(engines.shards)]
+                return sum([sum([page.links_count async for page in reader.pages()]) for reader in readers])
+
+        return asyncio.run(ask())
 
     def story(self) -> str:
         """What the workers and the engines say, for whoever has to find out."""

@@ -5,7 +5,7 @@ import pytest
 from skitter import urls
 from skitter.testing.web import Features, Server, SyntheticWeb, overlaps, serve_process
 from tests.cluster.crawling import DELAY, QUICK, SIZES, Cluster, Judged, cluster
-from tests.crawl.harness import crawl_with, keys, settings_for
+from tests.crawl.harness import Crawled, crawl_with, keys, settings_for
 from tests.crawl.test_politeness import requests_by_host, too_fast
 
 FEATURES = Features(
@@ -15,13 +15,25 @@ FEATURES = Features(
     duplicates=True,
     unfollowed=True,
     foreign_share=0.3,
-    crawl_delay=0.5,
+    crawl_delay=0.4,
 )
 
 
-def small_web(**changes) -> SyntheticWeb:
+def small_web() -> SyntheticWeb:
     """About 400 pages on 30 hosts."""
-    return SyntheticWeb(**{"seed": 21, "hosts": 30, "pages_per_host": 12, "features": FEATURES} | changes)
+    robots = (
+        "allow",
+        "rules",
+        "crawl-delay",
+        "missing",
+        "disallow",
+        "moved",
+        "moved-away",
+        "groups",
+        "forbidden",
+        "bom",
+    )
+    return SyntheticWeb(seed=21, hosts=30, pages_per_host=12, features=FEATURES, robots=robots)
 
 
 def large_web() -> SyntheticWeb:
@@ -70,11 +82,25 @@ def crawled_by_a_cluster(crew: Cluster, server: Server, workers: int) -> Judged:
     return crew.judged()
 
 
-def compare(tmp_path, web: SyntheticWeb, size: str, workers: int, **changes) -> None:
+def crawled_alone(path, web: SyntheticWeb) -> tuple[int, Crawled]:
+    """By a fleet on this machine, and the port at which the web was."""
     with serve_process(web) as server:
         settings = settings_for(server, scope__kind="any", politeness__delay=f"{DELAY}s")
-        alone = crawl_with(workers, tmp_path / "alone", server.seeds(), settings)
-        port = server.port
+        return server.port, crawl_with(2, path, server.seeds(), settings)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    return crawled_alone(tmp_path_factory.mktemp("alone") / "c", small_web())
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    return crawled_alone(tmp_path_factory.mktemp("alone") / "c", large_web())
+
+
+def compare(tmp_path, web: SyntheticWeb, beside, size: str, workers: int, **changes) -> None:
+    port, alone = beside
     with serve_process(web, port) as server:
         with cluster(tmp_path, server, size, **changes) as crew:
             together = crawled_by_a_cluster(crew, server, workers)
@@ -89,12 +115,12 @@ def compare(tmp_path, web: SyntheticWeb, size: str, workers: int, **changes) -> 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_cluster_crawls_what_a_machine_does(tmp_path, size, workers):
-    compare(tmp_path, small_web(), size, workers, **QUICK)
+def test_a_cluster_crawls_what_a_machine_does(tmp_path, small, size, workers):
+    compare(tmp_path, small_web(), small, size, workers, **QUICK)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("workers", [1, 2, 4])
-def test_a_cluster_crawls_a_larger_web_as_a_machine_does(tmp_path, size, workers):
-    compare(tmp_path, large_web(), size, workers)
+def test_a_cluster_crawls_a_larger_web_as_a_machine_does(tmp_path, large, size, workers):
+    compare(tmp_path, large_web(), large, size, workers)

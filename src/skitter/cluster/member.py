@@ -130,9 +130,10 @@ class Member:
         seen = await self._claims.renew(epochs, self.says())
         answered = self._clock.monotonic()
         self._clock.heard(seen.now, asked, answered)
-        if answered - self._renewed_at > self._lease:
-            # The engine was away, or we were. In the first case all leases have run out together, and their owners are
-            # about to renew them: whoever is first shall not take what the others are working on.
+        away = "claims" in self._away or answered - asked > self._lease
+        if away and answered - self._renewed_at > self._lease:
+            # All leases have run out together, and their owners are about to renew them: whoever is first shall not take
+            # what the others are working on.
             self._blind_until = answered + self._lease
         self._renewed_at = answered
         self.tenure.renewed(seen.held & self._epochs.keys(), asked)

@@ -120,6 +120,9 @@ def away(problem: BaseException) -> EngineAway:
 async def connect(settings: Settings, size: int | None = None) -> Pool:
     """Connections to the server that takes writes; EngineError when there is none to be had."""
     postgres = settings.postgres
+    # While the server is away the pool tries to keep its least connection, and logs a traceback each time that fails. Whoever
+    # asks for something then is told, and says so once.
+    logging.getLogger("asyncpg.pool").setLevel(logging.CRITICAL)
     chosen = options(postgres)
     try:
         pool = await asyncpg.create_pool(

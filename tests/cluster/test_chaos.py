@@ -1,0 +1,223 @@
+"""Workers die, freeze, come and go, engines stop in the middle of a crawl: nothing is lost, nothing is stored twice, and no
+host is asked too soon. How long it took to recover is printed.
+
+The short forms have leases of 3 seconds, the long ones those of life: 15, and whoever is stopped is stopped for 30.
+"""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from math import isnan
+from pathlib import Path
+
+import pytest
+
+from skitter.testing.web import Server, SyntheticWeb, serve_process
+from tests.cluster.crawling import (
+    QUICK,
+    SIZES,
+    Cluster,
+    Worker,
+    cluster,
+    recovered,
+    until,
+    until_requests,
+)
+from tests.cluster.test_crawls import FEATURES, assert_complete, assert_polite
+from tests.crawl.test_stopping import fill, small_disk  # noqa: F401  a fixture
+from tests.engines import freeze, killed, our_engine, restart, thaw
+
+STOPPED, FROZEN = 30.0, 20.0  # seconds of the long forms
+BEGUN = 50  # requests until trouble comes
+
+
+def small_web() -> SyntheticWeb:
+    """A few seconds of work."""
+    robots = ("allow", "rules", "crawl-delay", "missing", "moved", "groups")
+    return SyntheticWeb(seed=24, hosts=24, pages_per_host=12, features=FEATURES, robots=robots)
+
+
+def slow_web() -> SyntheticWeb:
+    """Enough to do for a minute and more: the long forms need the time."""
+    return SyntheticWeb(seed=23, hosts=60, pages_per_host=60, features=FEATURES)
+
+
+@contextmanager
+def running(
+    tmp_path: Path, web: SyntheticWeb, size: str, workers: int, **changes
+) -> Iterator[tuple[Cluster, Server]]:
+    """A crawl in its middle. Afterwards it is finished, and judged."""
+    with serve_process(web) as server:
+        with cluster(tmp_path, server, size, **changes) as crew:
+            crew.add(server.seeds())
+            started = [crew.work() for _ in range(workers)]
+            crew.until_shared(*started)
+            until_requests(server, BEGUN, crew)
+            yield crew, server
+            if not crew.finished:
+                crew.wait()
+            crew.leave()
+            judged = crew.judged()
+        assert_complete(server, judged)
+        # Who died in the moment between a robots.txt and its settlement has not learnt what it asks for.
+        assert_polite(server, forgiven=("/robots.txt",))
+        print(f"answers that nobody settled: {judged.unsettled}")
+
+
+def told(what: str, seconds: float) -> None:
+    """The time to recover. A crawl that was over before anybody had to take over proves nothing."""
+    print(f"\n{what}: {seconds:.1f} s until the hosts concerned were asked again")
+    assert not isnan(seconds), "nobody asked them again"
+
+
+def agents(*workers: Worker) -> set[str]:
+    return {worker.agent for worker in workers}
+
+
+# ------------------------------------------------------------------------------------------------ workers
+
+
+def kill_one(tmp_path, web, size, **changes):
+    with running(tmp_path, web, size, 2, **changes) as (crew, server):
+        victim, other = crew.workers
+        lost = crew.shards_of(victim)
+        victim.kill()
+        killed = time.time()
+        crew.wait()
+        told("kill -9", recovered(server.log(), killed, crew, lost, agents(other)))
+
+
+def stop_one(tmp_path, web, size, seconds, **changes):
+    with running(tmp_path, web, size, 2, **changes) as (crew, server):
+        zombie, other = crew.workers
+        lost = crew.shards_of(zombie)
+        zombie.send(signal.SIGSTOP)
+        stopped = time.time()
+        until(lambda: time.time() > stopped + seconds and not crew.shards_of(zombie), "its shards are taken")
+        thawed = time.time()
+        zombie.send(signal.SIGCONT)
+        crew.wait()
+        told("stopped", recovered(server.log(), stopped + 1, crew, lost, agents(other, zombie)) + 1)
+        asked = [r for r in server.log() if stopped + 1 < r.start < thawed and r.agent == zombie.agent]
+        assert asked == []
+        assert "has another owner" in zombie.said
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_worker_that_is_killed_loses_nothing(tmp_path, size):
+    kill_one(tmp_path, small_web(), size, **QUICK)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_worker_that_was_frozen_for_longer_than_its_lease_does_no_harm(tmp_path, size):
+    stop_one(tmp_path, small_web(), size, 4.0, **QUICK)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("size", SIZES)
+def test_a_worker_that_is_killed_loses_nothing_with_leases_of_life(tmp_path, size):
+    kill_one(tmp_path, slow_web(), size, fetch__deadline="10s")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("size", SIZES)
+def test_a_worker_that_was_frozen_for_half_a_minute_does_no_harm(tmp_path, size):
+    stop_one(tmp_path, slow_web(), size, STOPPED, fetch__deadline="10s")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_workers_come_and_go_in_the_middle(tmp_path, size):
+    with running(tmp_path, small_web(), size, 1, **QUICK) as (crew, server):
+        first, second = crew.workers[0], crew.work()
+        joined = time.time()
+        crew.until_shared(first, second)
+        took = crew.shards_of(second)
+        first.leave()
+        left = time.time()
+        until(lambda: len(crew.shards_of(second)) == crew.settings.crawl.shards, "it has them all")
+        assert took
+        print(f"\na worker joined: {left - joined:.1f} s until it had its share and the other had left")
+        crew.wait()
+        assert any(request.agent == second.agent for request in server.log())
+        assert crew.judged().unsettled == 0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("size", SIZES)
+def test_a_worker_whose_disk_is_full_goes_and_the_others_do_its_work(tmp_path, size, small_disk):  # noqa: F811
+    with running(tmp_path, slow_web(), size, 1, **QUICK) as (crew, server):
+        poor = crew.work(small_disk / "worker", crawl__min_free_disk="0")
+        poor.expected = 4
+        crew.until_shared(*crew.workers)
+        lost = crew.shards_of(poor)
+        fill(small_disk / "filler", 20_000)
+        filled = time.time()
+        until(lambda: poor.process.poll() is not None, "it has no room")
+        assert poor.process.returncode == 4, poor.said
+        crew.wait()
+        told("disk full", recovered(server.log(), filled, crew, lost, agents(crew.workers[0])))
+
+
+# ------------------------------------------------------------------------------------------------ engines
+
+
+ENGINES = {"full": ("postgres", "kafka"), "redis": ("redis",)}
+TROUBLE = [(size, name) for size in SIZES for name in ENGINES[size]]
+
+
+def killed_and_started(name: str) -> None:
+    """What a restart is at its worst, and sooner over."""
+    with killed(name):
+        pass
+
+
+def restart_one(tmp_path, web, size, name, bring_back=restart, **changes):
+    our_engine(name)
+    with running(tmp_path, web, size, 2, **changes) as (crew, server):
+        began = time.time()
+        bring_back(name)
+        back = time.time()
+        crew.wait()
+        after = [request.start for request in server.log() if request.start > back]
+        assert after, "the crawl was over before"
+        print(
+            f"\n{name} restarted in {back - began:.1f} s; the next request came {min(after) - back:.1f} s later"
+        )
+
+
+def freeze_one(tmp_path, web, size, name, seconds, **changes):
+    our_engine(name)
+    with running(tmp_path, web, size, 2, **changes) as (crew, server):
+        freeze(name)
+        try:
+            time.sleep(seconds)
+        finally:
+            thaw(name)
+        back = time.time()
+        crew.wait()
+        after = [request.start for request in server.log() if request.start > back]
+        assert after, "the crawl was over before"
+        print(f"\n{name} frozen for {seconds:.0f} s; the next request came {min(after) - back:.1f} s later")
+
+
+@pytest.mark.parametrize(("size", "name"), TROUBLE)
+def test_an_engine_that_is_killed_and_comes_back_loses_nothing(tmp_path, size, name):
+    restart_one(tmp_path, small_web(), size, name, killed_and_started, **QUICK)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("size", "name"), TROUBLE)
+def test_an_engine_that_is_frozen_for_longer_than_a_lease_loses_nothing(tmp_path, size, name):
+    freeze_one(tmp_path, slow_web(), size, name, FROZEN, fetch__deadline="10s")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("size", "name"), TROUBLE)
+def test_an_engine_that_is_restarted_again_and_again_loses_nothing(tmp_path, size, name):
+    our_engine(name)
+    with running(tmp_path, slow_web(), size, 2, **QUICK) as (crew, server):
+        for _, more in zip(range(3), count(1), strict=False):
+            restart(name)
+            until_requests(server, BEGUN + 100 * more, crew)
