@@ -40,12 +40,13 @@ from skitter.settings import Settings
 from skitter.settings.file import dump
 from skitter.testing.warc_check import check
 from skitter.testing.web import Request, Server
+from tests.cluster.redis import clean
 from tests.crawl.harness import settings_for
 from tests.engines import engine
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 600.0  # seconds: a bound for loops, not a promise
-SIZES = ("full",)
+SIZES = ("redis", "full")
 DELAY = 0.2
 
 # Leases that a test can wait for. A request has to be over soon, because whoever takes a shard waits for that.
@@ -304,26 +305,37 @@ def cluster(path: Path, server: Server, size: str = "full", **changes: object) -
 
 def cluster_settings(server: Server, size: str = "full", **changes: object) -> Settings:
     """Settings of a crawl that nobody else has a part in."""
-    name = f"test_{uuid.uuid4().hex[:12]}"
-    postgres, kafka = engine("postgres"), engine("kafka")
+    name, redis = f"test_{uuid.uuid4().hex[:12]}", engine("redis")
     own: dict[str, object] = {
         "cluster__size": size,
         "cluster__name": name,
         "crawl__shards": 8,
+        "redis__addresses": (f"{redis.host}:{redis.port}",),
+        "scope__kind": "any",
+        "politeness__delay": f"{DELAY}s",
+    }
+    if size == "full":
+        own |= _full(name)
+    return settings_for(server, **own | changes)
+
+
+def _full(name: str) -> dict[str, object]:
+    postgres, kafka = engine("postgres"), engine("kafka")
+    topic_names = ("links_high", "links_medium", "links_low", "documents", "errors", "dead_letters")
+    return {
         "postgres__addresses": (f"{postgres.host}:{postgres.port}",),
         "postgres__database": postgres.parts.path.strip("/"),
         "postgres__user": str(postgres.parts.username),
         "kafka__addresses": (kafka.address,),
         "kafka__partitions": 2,
-        "scope__kind": "any",
-        "politeness__delay": f"{DELAY}s",
+        **{f"kafka__{topic}": f"{name}-{topic}" for topic in topic_names},
     }
-    for topic in ("links_high", "links_medium", "links_low", "documents", "errors", "dead_letters"):
-        own[f"kafka__{topic}"] = f"{name}-{topic}"
-    return settings_for(server, **own | changes)
 
 
 async def _forget(settings: Settings) -> None:
+    await clean(settings)
+    if settings.cluster.size != "full":
+        return
     for _ in range(100):  # an engine that was in trouble may need a moment
         try:
             await drop(settings)

@@ -38,10 +38,10 @@ def cleaned(settings: Settings) -> Iterator[Settings]:
     try:
         yield settings
     finally:
-        asyncio.run(_clean(settings))
+        asyncio.run(clean(settings))
 
 
-async def _clean(settings: Settings) -> None:
+async def clean(settings: Settings) -> None:
     client = Client(settings)
     for pattern in (f"{{{settings.cluster.name}*", f"{settings.cluster.name}:*"):
         (keys,) = await client.send(lambda pattern=pattern: [("KEYS", pattern)])  # type: ignore[misc]

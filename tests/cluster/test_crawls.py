@@ -113,8 +113,7 @@ def compare(tmp_path, web: SyntheticWeb, beside, size: str, workers: int, **chan
         assert {urls.host(url) for url in server.truth("any").pages} <= hosts
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("size", "workers"), [("redis", 2), ("full", 1), ("full", 2)])
 def test_a_cluster_crawls_what_a_machine_does(tmp_path, small, size, workers):
     compare(tmp_path, small_web(), small, size, workers, **QUICK)
 

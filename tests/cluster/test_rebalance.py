@@ -40,7 +40,7 @@ def rebalance(tmp_path, size, hosts, pages, links, delay, **changes):
         return offered
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [pytest.param("redis", marks=pytest.mark.soak), "full"])
 def test_a_rebalance_with_thousands_of_links_in_flight_loses_none(tmp_path, size):
     assert rebalance(tmp_path, size, 40, 20, 12, "500ms", **QUICK) >= 5_000
 
