@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 from confluent_kafka.admin import AdminClient
@@ -188,9 +189,12 @@ class Cluster:
 
     # -- looking -----------------------------------------------------------------------------------------------
 
-    def status(self) -> dict:
+    def status(self) -> dict[str, Any]:
         """What `cluster status` knows."""
-        return json.loads(self.command("cluster", "status", "--json", "--config", self.config))
+        found: dict[str, Any] = json.loads(
+            self.command("cluster", "status", "--json", "--config", self.config)
+        )
+        return found
 
     def shards_of(self, worker: Worker) -> set[int]:
         """What it holds now."""
@@ -255,6 +259,7 @@ class Cluster:
         assert len(files) == sum(len(_segments(worker.path)) for worker in self.workers)
         assert len({page.archive for page in pages}) == len(pages)
         for page in pages:
+            assert page.archive is not None
             record = Reader(files[page.archive.file].parent).record(page.archive)
             assert urls.key(record.fields["warc-target-uri"]) == page.key
         alive = {worker.path for worker in self.workers if worker.expected != -signal.SIGKILL}
