@@ -14,7 +14,7 @@ from skitter.backends.remote import mail
 from skitter.compose.engines import PatientInbox, Register
 from skitter.model import Settlement
 from skitter.ports import Cache, Clock
-from skitter.settings import Settings
+from skitter.settings import Settings, SettingsError
 
 
 class SmallEngines:
@@ -52,6 +52,7 @@ class SmallEngines:
 
 async def open_small(settings: Settings, worker: str, stack: AsyncExitStack) -> SmallEngines:
     """Connected, and checked."""
+    _check_archive(settings)
     client = await connect(settings)
     stack.push_async_callback(client.close)
     shards = await shards_of(client)
@@ -65,8 +66,18 @@ async def open_small(settings: Settings, worker: str, stack: AsyncExitStack) -> 
     return SmallEngines(shards, client, listener, worker)
 
 
+def _check_archive(settings: Settings) -> None:
+    """Who has which segment is written down in PostgreSQL, and there is none: a segment could stay on a disk for ever."""
+    if settings.s3.bucket:
+        raise SettingsError(
+            "s3.bucket: a cluster around one Redis keeps its archive on the disks of its workers; leave the bucket out, or "
+            'write size = "full" under [cluster]'
+        )
+
+
 async def make_small(settings: Settings) -> list[str]:
     """Write down the number of shards."""
+    _check_archive(settings)
     client = await connect(settings)
     try:
         made = await prepare(client, settings.crawl.shards)
