@@ -74,6 +74,7 @@ class Shard:
         self._open: dict[int, Visit] = {}
         self._finished: deque[Finished] = deque()
         self._stopping = False
+        self._due: float | None = None  # when the next visit may be taken out, as far as was known last
         self._lease_again = asyncio.Event()
         self._commit_now = asyncio.Event()
         self._sync_now = asyncio.Event()
@@ -169,7 +170,7 @@ class Shard:
             for visit in await frontier.lease(room, clock.now()) if room > 0 else []:
                 self._open[id(visit)] = visit
                 tasks.create_task(self._visit(visit))
-            due = None if self._stopping else await frontier.next_due(clock.now())
+            due = self._due = None if self._stopping else await frontier.next_due(clock.now())
             if due is None and not self.in_flight:
                 if self._stopping:
                     return
@@ -203,17 +204,24 @@ class Shard:
         while True:
             await self._commit_now.wait()
             if self._gather:
-                await self._gather_more()
+                await self._gather_more(company)
             self._commit_now.clear()
             await self._commit_what_has_finished(company)
 
-    async def _gather_more(self) -> None:
-        """Let a group grow for a while, unless it is large enough or nothing more is in flight."""
+    async def _gather_more(self, company: Company) -> None:
+        """Let a group grow for a while, unless it is large enough or nothing would come of waiting."""
+        until = self._at.clock.now() + self._gather
         with suppress(TimeoutError):
             async with asyncio.timeout(self._gather):
-                while len(self._finished) < min(self._limits.commit_visits, self.in_flight):
+                while len(self._finished) < self._limits.commit_visits and self._more_comes(until, company):
                     self._commit_now.clear()
                     await self._commit_now.wait()
+
+    def _more_comes(self, until: float, company: Company) -> bool:
+        """Whether more visits may finish until then: they are under way, or their hosts are about to be free."""
+        if len(self._finished) < self.in_flight:
+            return True
+        return self._due is not None and self._due < until and self._room(company) > 0
 
     async def _commit_what_has_finished(self, company: Company) -> None:
         while self._finished:

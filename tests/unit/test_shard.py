@@ -326,3 +326,47 @@ def test_a_crawl_without_work_is_done_at_once(ground):
     crawl = ground.crawl()
     result = ground.run(crawl.run([]))
     assert (result.stop, result.log, result.took) == (Stop.DONE, [], 0.0)
+
+
+# ------------------------------------------------------------------------------------------------ gathering
+
+
+def settled_in_groups(ground, hosts, gather):
+    """Crawl hosts that answer at once, each at a time of its own; how many visits were settled together, each time."""
+    groups = []
+
+    async def main():
+        crawl = ground.crawl(scope__kind="host")
+        crawl.shard._gather = gather
+        settle = crawl.stations.frontier.settle
+
+        async def counting(settlements, mark, now):
+            groups.append(len(settlements))
+            return await settle(settlements, mark, now)
+
+        crawl.stations.frontier.settle = counting
+        return await crawl.run(seeds.named([f"{host}/" for host in hosts]))
+
+    result = ground.run(main())
+    assert result.counts.pages == 6 * len(hosts)
+    return groups, result
+
+
+def test_where_a_commit_is_a_journey_it_waits_for_hosts_that_are_about_to_be_free(tmp_path):
+    hosts = [f"http://h{number}.test" for number in range(10)]
+    pages = {url: answer for host in hosts for url, answer in site(host, 5).items()}
+    for number, host in enumerate(hosts):  # from here on each has its own beat
+        pages[f"{host}/robots.txt"] = Answer(404, takes=0.1 * number)
+    pages = {
+        url: Answer(a.status, a.body, takes=a.takes if "robots" in url else 0.001) for url, a in pages.items()
+    }
+    alone, quick = settled_in_groups(Ground(tmp_path / "alone", pages), hosts, 0.0)
+    together, gathered = settled_in_groups(Ground(tmp_path / "together", pages), hosts, 0.5)
+    assert sum(alone) == sum(together)
+    assert len(together) < len(alone) / 2
+    assert gathered.counts.elapsed <= quick.counts.elapsed + 1  # nobody waits for it but the last
+
+
+def test_a_commit_waits_for_nothing_when_nothing_more_can_come(tmp_path):
+    _, result = settled_in_groups(Ground(tmp_path, politeness__delay="0s"), [A], 60.0)
+    assert result.counts.elapsed < 60
