@@ -27,7 +27,7 @@ from tests.cluster.crawling import (
 )
 from tests.cluster.test_crawls import FEATURES, assert_complete, assert_polite
 from tests.crawl.test_stopping import fill, small_disk  # noqa: F401  a fixture
-from tests.engines import freeze, killed, our_engine, restart, thaw
+from tests.engines import freeze, frozen, killed, our_engine, restart, thaw
 
 STOPPED, FROZEN = 30.0, 20.0  # seconds of the long forms
 SHORT = [pytest.param("redis", marks=pytest.mark.soak), "full"]
@@ -222,3 +222,17 @@ def test_an_engine_that_is_restarted_again_and_again_loses_nothing(tmp_path, siz
         for _, more in zip(range(3), count(1), strict=False):
             restart(name)
             until_requests(server, BEGUN + 100 * more, crew)
+
+
+def test_a_worker_is_stopped_at_once_also_while_its_engine_is_away(tmp_path):
+    """The second interrupt waits for nobody: what could not be saved is done again by whoever takes the shard."""
+    our_engine("redis")
+    with running(tmp_path, small_web(), "redis", 2, **QUICK) as (crew, _server):
+        victim = crew.workers[0]
+        victim.expected = 130
+        with frozen("redis"):
+            time.sleep(1)
+            for _ in range(2):
+                victim.send(signal.SIGINT)
+                time.sleep(0.5)
+            assert victim.process.wait(60) == 130, victim.said

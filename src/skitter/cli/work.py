@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -19,6 +20,8 @@ from skitter.events import Events
 
 if TYPE_CHECKING:
     from skitter.compose.cluster import Worker
+
+_SAVING = 5.0  # seconds that a worker has to save what has finished, when it is stopped at once
 
 
 def parser() -> Parser:
@@ -92,6 +95,9 @@ def _stoppable(worker: "Worker", shown: Screen) -> Iterator[None]:
         nonlocal asked
         if asked and working is not None:
             working.cancel()
+            # What has finished is saved now, and an engine that is away would make that wait. As after a crash, what is
+            # not saved is done again by whoever takes the shards.
+            loop.call_later(_SAVING, os._exit, Exit.INTERRUPTED)
             return
         asked = True
         shown.say(
