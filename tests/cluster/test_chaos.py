@@ -106,7 +106,7 @@ def stop_one(tmp_path, web, size, seconds, **changes):
         assert "has another owner" in zombie.said
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", SHORT)
 def test_a_worker_that_is_killed_loses_nothing(tmp_path, size):
     kill_one(tmp_path, small_web(), size, **QUICK)
 
