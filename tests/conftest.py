@@ -5,6 +5,7 @@ import pytest
 import tests.engines
 
 
+@pytest.hookimpl(tryfirst=True)  # before the groups are looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of the real engines run one after the other, in one process: some of them kill an engine, or freeze it."""
     for item in items:
