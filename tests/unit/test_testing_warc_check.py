@@ -187,7 +187,10 @@ def test_what_the_standard_allows_is_accepted(tmp_path, octets, compressed):
         (http(block=b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhello"), "http-length"),
         (gzip.compress(record() + record(number=2)), "gzip-member"),
         (gzip.compress(b"", mtime=0), "gzip-member"),
-        (gzip.compress(record()) + gzip.compress(b"", mtime=0) + gzip.compress(record(number=2)), "gzip-member"),
+        (
+            gzip.compress(record()) + gzip.compress(b"", mtime=0) + gzip.compress(record(number=2)),
+            "gzip-member",
+        ),
         (gzip.compress(record())[:-1], "gzip-truncated"),
         (gzip.compress(record()) + b"junk", "gzip"),
         (gzip.compress(record()) + bytes(512), "gzip"),
