@@ -36,7 +36,7 @@ services-status:  ## which of them are up, where, with how much memory
 	@scripts/services status
 
 test: $(READY)  ## run the test suite, on real engines where `make services` started them
-	$(BIN)/pytest -q -m 'not soak' -n auto --dist loadgroup
+	@$(BIN)/python scripts/suite.py
 
 soak: $(READY)  ## the long versions: hundreds of kills, a hundred thousand pages, ten million URLs, ten polite minutes
 	$(BIN)/pytest -q -s -m soak
