@@ -10,6 +10,7 @@ import sys
 from typing import Protocol, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from skitter.model import (
     Counts,
@@ -22,11 +23,13 @@ from skitter.model import (
     RobotsCopy,
     Settlement,
     State,
+    UrlRecord,
     Visit,
 )
 from skitter.ports import Mark
 
 K = TypeVar("K")
+LEVELS = tuple(Level)
 _SERIAL = re.compile(r"(\d+)(?:\.warc\.gz)?\Z")
 
 # ------------------------------------------------------------------------------------------------ levels
@@ -51,6 +54,17 @@ DRAW = tuple(tuple(_next(turn, mask) for turn in range(len(RULER))) for mask in 
 
 CRASHES = 3  # a visit found open this often is handed out alone from then on
 CRASHES_IN_HAND = 3  # a visit in hand this often is given up
+
+
+class Suspicion(Struct, array_like=True, gc=False):
+    """How often the process died while a visit was open, and how often while it was in hand."""
+
+    crashes: int = 0
+    in_hand: int = 0
+
+    def once_more(self, *, in_hand: bool) -> "Suspicion":
+        """After the next death."""
+        return Suspicion(self.crashes + 1, self.in_hand + in_hand)
 
 
 def suspected(crashes: int, in_hand: int) -> bool:
@@ -188,6 +202,52 @@ def _bump(counts: dict[K, int], name: K, by: int) -> None:
         counts[name] = value
     else:
         counts.pop(name, None)
+
+
+# ------------------------------------------------------------------------------------------------ what can be read back
+
+
+class Known(Protocol):
+    """A URL as a store keeps it; its state and level are told apart, because stores number them."""
+
+    url: str
+    key: str  # empty where it is the URL
+    reason: Reason | None
+    depth: int
+    parent: str
+    level: int
+    score: float
+    attempts: int
+    crashes: int
+    crawl_count: int
+    status: int
+    first_seen: float
+    last_crawl: float | None
+    due: float | None
+
+
+def url_record(known: Known, state: State, aside: Reason | None) -> UrlRecord:
+    """What is told of a URL. What waits on a host that was set aside is refused, for the same reason."""
+    reason = known.reason
+    if state is State.QUEUED and aside is not None:
+        state, reason = State.REFUSED, aside
+    return UrlRecord(
+        url=known.url,
+        key=known.key or known.url,
+        state=state,
+        reason=reason,
+        depth=known.depth,
+        parent=known.parent,
+        level=LEVELS[known.level],
+        score=known.score,
+        attempts=known.attempts,
+        crashes=known.crashes,
+        crawl_count=known.crawl_count,
+        status=known.status,
+        first_seen=known.first_seen,
+        last_crawl=known.last_crawl,
+        next_crawl=None if state is State.REFUSED else known.due,
+    )
 
 
 # ------------------------------------------------------------------------------------------------ small questions

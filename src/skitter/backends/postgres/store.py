@@ -21,11 +21,11 @@ from skitter.backends.remote.rows import (
     Meta,
     Opening,
     PageRow,
-    Suspicion,
     Times,
     UrlRow,
     Wanted,
 )
+from skitter.backends.rules import Suspicion
 from skitter.model import Link
 from skitter.ports import EngineError, Fenced
 

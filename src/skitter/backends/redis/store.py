@@ -44,11 +44,11 @@ from skitter.backends.remote.rows import (
     PageRow,
     Spot,
     Standing,
-    Suspicion,
     UrlRow,
     Wanted,
     standing,
 )
+from skitter.backends.rules import Suspicion
 from skitter.model import Link, RobotsCopy, Visit
 from skitter.ports import Fenced
 

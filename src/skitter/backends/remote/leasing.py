@@ -12,8 +12,9 @@ from skitter.backends.remote.adding import need_heads, need_host
 from skitter.backends.remote.agenda import drawn, is_ready
 from skitter.backends.remote.held import IDLE, Lease, Rules
 from skitter.backends.remote.loading import lacking
-from skitter.backends.remote.rows import QUEUED, RECRAWL, RETRY, HostRow, Suspicion, UrlRow, Wanted, link_of
+from skitter.backends.remote.rows import QUEUED, RECRAWL, RETRY, HostRow, UrlRow, Wanted, link_of
 from skitter.backends.remote.shard import Shard
+from skitter.backends.rules import Suspicion
 from skitter.model import Purpose, Visit
 
 # Hosts and URLs that become due are moved when visits are leased. After a long stop there may be very many; what is left

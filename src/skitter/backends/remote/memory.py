@@ -20,11 +20,11 @@ from skitter.backends.remote.rows import (
     Opening,
     PageRow,
     Span,
-    Suspicion,
     UrlRow,
     Wanted,
     standing,
 )
+from skitter.backends.rules import Suspicion
 from skitter.model import Link, RobotsCopy, Visit
 from skitter.ports import Fenced
 

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Sequence
 from msgspec.structs import replace
 
 from skitter import urls
+from skitter.backends import rules
 from skitter.backends.remote.names import key_id
 from skitter.backends.remote.nearby import PER_DOMAIN, Nearby
 from skitter.backends.remote.patience import patiently
 from skitter.backends.remote.rows import (
     FOREIGN,
     LEASED,
-    LEVELS,
     STATES,
     Compared,
     Found,
@@ -151,28 +151,10 @@ class RemoteReader:
         return row.state == LEASED
 
     def _url_record(self, row: UrlRow, host: HostRow | None) -> UrlRecord:
-        state, reason = State.QUEUED if row.state == LEASED else STATES[row.state], row.reason
+        state = State.QUEUED if row.state == LEASED else STATES[row.state]
         if self._is_leased(row):
             state = State.LEASED
-        elif state is State.QUEUED and host is not None and host.aside is not None:
-            state, reason = State.REFUSED, host.aside  # its host was set aside while it waited
-        return UrlRecord(
-            url=row.url,
-            key=row.key,
-            state=state,
-            reason=reason,
-            depth=row.depth,
-            parent=row.parent,
-            level=LEVELS[row.level],
-            score=row.score,
-            attempts=row.attempts,
-            crashes=row.crashes,
-            crawl_count=row.crawl_count,
-            status=row.status,
-            first_seen=row.first_seen,
-            last_crawl=row.last_crawl,
-            next_crawl=None if state is State.REFUSED else row.due,
-        )
+        return rules.url_record(row, state, None if host is None else host.aside)
 
     def _out(self, name: str) -> tuple[int, int]:  # noqa: ARG002  the owner knows
         """Visits of a host that are handed out, and links that are taken out ahead."""

@@ -6,8 +6,9 @@ from skitter.backends import rules
 from skitter.backends.remote.adding import need_host, need_robots
 from skitter.backends.remote.held import Lease
 from skitter.backends.remote.pages import drop_page
-from skitter.backends.remote.rows import FAILED, QUEUED, PageRow, Suspicion, UrlRow, Wanted
+from skitter.backends.remote.rows import FAILED, QUEUED, PageRow, UrlRow, Wanted
 from skitter.backends.remote.shard import Shard
+from skitter.backends.rules import Suspicion
 from skitter.model import Purpose, Visit
 from skitter.ports import Opened
 
@@ -45,8 +46,7 @@ def recover(shard: Shard, leases: dict[bytes, Visit], hand: bytes, free_after: f
 def _recover(
     shard: Shard, id16: bytes, visit: Visit, row: UrlRow | None, *, in_hand: bool, now: float
 ) -> bool:
-    before = shard.suspects.get(id16, Suspicion())
-    after = Suspicion(before.crashes + 1, before.in_hand + in_hand)
+    after = shard.suspects.get(id16, Suspicion()).once_more(in_hand=in_hand)
     shard.suspect(id16, after)
     given_up = after.in_hand >= rules.CRASHES_IN_HAND
     reason = rules.crash_reason(after.in_hand)

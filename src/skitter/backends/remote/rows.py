@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
+from skitter.backends.rules import LEVELS, Suspicion
 from skitter.model import Counts, Level, Link, Page, Purpose, Reason, RobotsCopy, State, Visit
 from skitter.ports import Mark
 
@@ -19,7 +20,6 @@ Spot = tuple[float, int]
 QUEUED, CRAWLED, FAILED, REFUSED, FOREIGN, LEASED = range(6)
 STATES = (State.QUEUED, State.CRAWLED, State.FAILED, State.REFUSED)
 CODES = {state: code for code, state in enumerate(STATES)}
-LEVELS = tuple(Level)
 
 
 class UrlRow(Struct, array_like=True, gc=False):
@@ -100,13 +100,6 @@ class PageRow(Struct, array_like=True, gc=False):
 
 Compared = dict[tuple[str, str], PageRow | None]
 """By domain and digest, the page that stands for it; None for none."""
-
-
-class Suspicion(Struct, array_like=True, gc=False):
-    """How often the process died while a visit was open, and how often while it was in hand."""
-
-    crashes: int = 0
-    in_hand: int = 0
 
 
 class Meta(Struct, array_like=True):

@@ -30,11 +30,11 @@ from skitter.backends.remote.rows import (
     PageRow,
     Spot,
     Standing,
-    Suspicion,
     UrlRow,
     standing,
 )
 from skitter.backends.remote.window import Window
+from skitter.backends.rules import Suspicion
 from skitter.model import Level, Link, Purpose, Reason, RobotsCopy
 from skitter.settings import Settings
 

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 from skitter import urls
+from skitter.backends import rules
 from skitter.backends.rocksdb import twins
 from skitter.backends.rocksdb.layout import WAITS, fp8, row_of
 from skitter.backends.rocksdb.nearby import Nearby
 from skitter.backends.rocksdb.records import (
     FOREIGN,
-    LEVELS,
     STATES,
     Entry,
     HostState,
@@ -53,7 +53,7 @@ class RocksReader:
         entry, leased = self._entry(self._id(key, host))
         if entry is None or entry.state == FOREIGN:
             return None
-        return _url_record(entry, self._aside(entry.host), leased=leased)
+        return rules.url_record(entry, _state(entry, leased=leased), self._aside(entry.host))
 
     async def page(self, key: str, host: str) -> Page | None:
         """The stored page."""
@@ -93,7 +93,7 @@ class RocksReader:
                 if len(asides) > 10_000:  # URLs of one host are neighbours: a few would do
                     asides.clear()
                 asides[entry.host] = self._aside(entry.host)
-            yield _url_record(entry, asides[entry.host], leased=leased)
+            yield rules.url_record(entry, _state(entry, leased=leased), asides[entry.host])
 
     async def pages(self) -> AsyncIterator[Page]:
         """Every page, domain by domain."""
@@ -169,29 +169,8 @@ def open_reader(path: Path) -> RocksReader:
     return RocksReader(Store(path, _READER_CACHE, read_only=True))
 
 
-def _url_record(entry: Entry, aside: Reason | None, *, leased: bool) -> UrlRecord:
-    state, reason = STATES[entry.state], entry.reason
-    if leased:
-        state = State.LEASED
-    elif state is State.QUEUED and aside is not None:  # its host was set aside while it waited
-        state, reason = State.REFUSED, aside
-    return UrlRecord(
-        url=entry.url,
-        key=entry.key or entry.url,
-        state=state,
-        reason=reason,
-        depth=entry.depth,
-        parent=entry.parent,
-        level=LEVELS[entry.level],
-        score=entry.score,
-        attempts=entry.attempts,
-        crashes=entry.crashes,
-        crawl_count=entry.crawl_count,
-        status=entry.status,
-        first_seen=entry.first_seen,
-        last_crawl=entry.last_crawl,
-        next_crawl=None if state is State.REFUSED else entry.due,
-    )
+def _state(entry: Entry, *, leased: bool) -> State:
+    return State.LEASED if leased else STATES[entry.state]
 
 
 def _host_record(state: HostState, in_flight: int) -> HostRecord:

@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import Raw, Struct
 from msgspec.msgpack import Decoder, Encoder
 
+from skitter.backends.rules import LEVELS, Suspicion
 from skitter.model import (
     Counts,
     Level,
@@ -124,13 +125,6 @@ class Ledger(Struct, array_like=True):
     counts: Counts
 
 
-class Suspicion(Struct, array_like=True, gc=False):
-    """How often the process died while a visit was open, and how often while it was in hand."""
-
-    crashes: int = 0
-    in_hand: int = 0
-
-
 encode = Encoder().encode
 decode_entry = Decoder(Entry).decode
 decode_host = Decoder(HostState).decode
@@ -187,6 +181,3 @@ def link_of(entry: Entry) -> Link:
         seed=entry.seed,
         meta=entry.meta,
     )
-
-
-LEVELS = tuple(Level)

@@ -3,8 +3,9 @@
 from msgspec.structs import replace
 
 from skitter.backends import rules
-from skitter.backends.rocksdb.records import FAILED, QUEUED, Entry, Suspicion, decode_lease
+from skitter.backends.rocksdb.records import FAILED, QUEUED, Entry, decode_lease
 from skitter.backends.rocksdb.shard import Shard
+from skitter.backends.rules import Suspicion
 from skitter.model import Purpose, Visit
 from skitter.ports import Mark, Opened
 
@@ -31,8 +32,7 @@ def recover(shard: Shard, hand: bytes, now: float) -> Opened:
 def _recover(
     shard: Shard, id16: bytes, visit: Visit, entry: Entry | None, *, in_hand: bool, now: float
 ) -> bool:
-    before = shard.suspects.get(id16, Suspicion())
-    after = Suspicion(before.crashes + 1, before.in_hand + in_hand)
+    after = shard.suspects.get(id16, Suspicion()).once_more(in_hand=in_hand)
     shard.suspect(id16, after)
     given_up = after.in_hand >= rules.CRASHES_IN_HAND
     reason = rules.crash_reason(after.in_hand)

@@ -37,7 +37,6 @@ from skitter.backends.rocksdb.records import (
     Entry,
     HostState,
     Ledger,
-    Suspicion,
     decode_entry,
     decode_ledger,
     decode_robots,
@@ -48,6 +47,7 @@ from skitter.backends.rocksdb.records import (
 from skitter.backends.rocksdb.seen import RANKS, Seen
 from skitter.backends.rocksdb.store import Batch, Store
 from skitter.backends.rocksdb.window import Window
+from skitter.backends.rules import Suspicion
 from skitter.model import Counts, Link, Page, Purpose, Reason, RobotsCopy, Visit
 from skitter.ports import Mark, StateError
 from skitter.settings import Settings

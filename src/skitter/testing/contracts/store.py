@@ -23,13 +23,13 @@ from skitter.backends.remote.rows import (
     PageRow,
     Span,
     Standing,
-    Suspicion,
     Times,
     UrlRow,
     Wanted,
     standing,
 )
 from skitter.backends.remote.store import Store
+from skitter.backends.rules import Suspicion
 from skitter.model import Counts, Page, Place, Reason, Visit
 from skitter.ports import Fenced, Mark
 from skitter.testing.contracts.owner import allowed, asynchronous, link
