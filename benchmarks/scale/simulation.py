@@ -31,6 +31,7 @@ from skitter.model import (
     Failed,
     Fault,
     Fetched,
+    Level,
     Link,
     Outcome,
     Purpose,
@@ -170,8 +171,7 @@ class ModelLinks(LinkJudge):
     def link(self, host: int, page: int, depth: int = 0, parent: str = "") -> Link:
         name = self._population.name(host)
         url = f"https://{name}{self._population.path(page)}"
-        found = Link(url=url, key=url, host=name, depth=depth, parent=parent, seed=not parent)
-        level, score = self._score(found, 0.0, 0)
+        score, level = self._score(url, depth, 0.0, 0), Level.NORMAL if parent else Level.CRITICAL
         return Link(
             url=url, key=url, host=name, depth=depth, parent=parent, level=level, score=score, seed=not parent
         )

@@ -39,22 +39,21 @@ class LinkJudge:
         self._scope = scope
         self._strategy = strategy(settings.schedule)
         self._memo: dict[str, Known] = {}  # by the part of the base that matters
-        self._remembered = 0  # judgements in all of them
+        self._before: dict[str, Known] = {}  # parts that were not asked for lately, and are forgotten next
+        self._remembered = 0  # judgements made, or recalled, since something was forgotten
         self._in_links: dict[str, int] | None = {} if settings.schedule.strategy in COUNTS_IN_LINKS else None
         self.hits = self.misses = 0
 
     def found(self, page: Link, document: Document) -> tuple[list[Link], list[tuple[Link, Reason]]]:
         """The links of a page: (wanted, refused)."""
-        wanted: list[Link] = []
-        refused: list[tuple[Link, Reason]] = []
-        follow = document.directives.follow
-        for link, reason in self._judge(document.links, document.base, page):
-            if reason is None and follow:
-                wanted.append(link)
-            else:
-                refused.append((link, reason or _NOFOLLOW_PAGE))
-        for link, reason in self._judge(document.nofollow, document.base, page) if document.nofollow else ():
-            refused.append((link, reason or _NOFOLLOW))
+        wanted, refused = self._judge(document.links, document.base, page)
+        if not document.directives.follow:
+            refused += [(link, _NOFOLLOW_PAGE) for link in wanted]
+            wanted = []
+        if document.nofollow:
+            unwanted, refused_anyway = self._judge(document.nofollow, document.base, page)
+            refused += [(link, _NOFOLLOW) for link in unwanted]
+            refused += refused_anyway
         return wanted, refused
 
     def redirected(self, link: Link, target: str) -> Judged | None:
@@ -62,11 +61,11 @@ class LinkJudge:
         forms = urls.link(target, link.url, self._settings.urls)
         if forms is None:
             return None
-        url, key = forms
+        url, key, host = forms
         hop = Link(
             url=url,
             key=key,
-            host=urls.host(url),
+            host=host,
             depth=link.depth,
             parent=link.url,
             level=link.level,
@@ -82,8 +81,7 @@ class LinkJudge:
     def seed(self, seed: Link) -> Judged:
         """What a person asked for. Its file may have scored it already."""
         if not seed.score:
-            _, score = self._strategy(seed, 0.0, 0)
-            seed = replace(seed, score=score)
+            seed = replace(seed, score=self._strategy(seed.url, seed.depth, 0.0, 0))
         return seed, self._scope.seed_refusal(seed.url)
 
     def widen(self, root: str) -> bool:
@@ -91,8 +89,7 @@ class LinkJudge:
         outside = self._scope.refusal(root, 0) is not None
         self._scope.widen(root)
         if outside:
-            self._memo.clear()
-            self._remembered = 0
+            self._memo, self._before, self._remembered = {}, {}, 0
         return outside
 
     def visited(self, link: Link) -> None:
@@ -103,7 +100,7 @@ class LinkJudge:
     def statistics(self) -> dict[str, float]:
         """The memo in numbers."""
         return {
-            "entries": self._remembered,
+            "entries": sum(len(known) for memo in (self._memo, self._before) for known in memo.values()),
             "capacity": _REMEMBERED,
             "hits": self.hits,
             "misses": self.misses,
@@ -111,10 +108,13 @@ class LinkJudge:
 
     # -- the hrefs of a page ---------------------------------------------------------------------------------
 
-    def _judge(self, hrefs: Sequence[str], base: str, page: Link) -> list[Judged]:
-        """Every href that is a link, in order."""
+    def _judge(
+        self, hrefs: Sequence[str], base: str, page: Link
+    ) -> tuple[list[Link], list[tuple[Link, Reason]]]:
+        """Every href that is a link: (wanted, refused)."""
         everywhere, site, folder = self._known(base, page)
-        judgements: list[Judged] = []
+        wanted: list[Link] = []
+        refused: list[tuple[Link, Reason]] = []
         new = 0
         for written in hrefs:
             href = _without_fragment(written) if "#" in written else written
@@ -125,23 +125,41 @@ class LinkJudge:
                 judged = self._judge_anew(href, base, page)
                 if self._is_worth_remembering(href):
                     known[href] = judged
-                    self._remembered += 1
-            if judged is not None:
-                judgements.append(judged)
+            if judged is None:
+                continue
+            link, reason = judged
+            if reason is None:
+                wanted.append(link)
+            else:
+                refused.append((link, reason))
+        self._remembered += new
         self.misses += new
         self.hits += len(hrefs) - new
-        return judgements
+        return wanted, refused
 
     def _known(self, base: str, page: Link) -> tuple[Known, Known, Known]:
         """What is known of absolute hrefs, of those that begin with a slash, and of those relative to a directory."""
-        memo = self._memo
-        if self._remembered + len(memo) > _REMEMBERED:
-            self._forget()
+        if self._remembered + len(self._memo) > _REMEMBERED // 2:
+            self._before, self._memo, self._remembered = self._memo, {}, 0
         depth = "" if self._settings.scope.max_depth is None else f"{page.depth + 1} "
         site = depth + urls.origin(base)
         path_end = base.find("?")
         folder = depth + base[: base.rfind("/", 0, path_end if path_end >= 0 else len(base)) + 1]
-        return memo.setdefault(depth, {}), memo.setdefault(site, {}), memo.setdefault(folder, {})
+        memo, recall = self._memo, self._recall
+        return (
+            memo.get(depth) or recall(depth),
+            memo.get(site) or recall(site),
+            memo.get(folder) or recall(folder),
+        )
+
+    def _recall(self, part: str) -> Known:
+        """A part that was not asked for since something was forgotten; of a large one the newer half, for the sake of room."""
+        known = self._before.pop(part, {})
+        if len(known) > _REMEMBERED // 4:
+            known = dict(islice(known.items(), len(known) // 2, None))
+        self._remembered += len(known)
+        self._memo[part] = known
+        return known
 
     def _is_worth_remembering(self, href: str) -> bool:
         """Not if its score changes with every link, if it is relative to this one page, or too long."""
@@ -149,28 +167,16 @@ class LinkJudge:
             self._in_links is None and href[:1] > " " and href[0] not in "?#" and len(href) <= _LONGEST_HREF
         )
 
-    def _forget(self) -> None:
-        """Forget the older half of every part. What is in use is judged once more and is then among the newest."""
-        for part, known in list(self._memo.items()):
-            kept = dict(islice(known.items(), (len(known) + 1) // 2, None))
-            if kept:
-                self._memo[part] = kept
-            else:
-                del self._memo[part]
-        self._remembered = sum(map(len, self._memo.values()))
-
     def _judge_anew(self, href: str, base: str, page: Link) -> Judged | None:
         forms = urls.link(href, base, self._settings.urls) if len(href) <= _LONGEST_HREF else None
         if forms is None:
             return None
-        url, key = forms
-        host, depth = urls.host(url), page.depth + 1
-        link = Link(url=url, key=key, host=host, depth=depth, parent=page.url)
-        if reason := self._scope.refusal(url, depth):
-            return link, reason
-        level, score = self._strategy(link, page.score, self._count(key))
-        # Made anew, not by `replace`, which takes three times as long.
-        return Link(url=url, key=key, host=host, depth=depth, parent=page.url, level=level, score=score), None
+        url, key, host = forms
+        depth = page.depth + 1
+        if reason := self._scope.refusal(url, depth, host):
+            return Link(url=url, key=key, host=host, depth=depth, parent=page.url), reason
+        score = self._strategy(url, depth, page.score, 0 if self._in_links is None else self._count(key))
+        return Link(url=url, key=key, host=host, depth=depth, parent=page.url, score=score), None
 
     def _count(self, key: str) -> int:
         counts = self._in_links

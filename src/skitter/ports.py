@@ -6,7 +6,7 @@ when a host is free and when a URL is due again is decided above, in pure code.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -24,7 +24,9 @@ from skitter.model import (
     UrlRecord,
     Visit,
 )
-from skitter.words import Query, Results
+
+if TYPE_CHECKING:
+    from skitter.words import Query, Results  # a crawl does not search
 
 T = TypeVar("T")
 
@@ -377,7 +379,7 @@ class SearchIndex(Protocol):
         """When the pages of these keys that are in the index were fetched, without waiting for a refresh."""
         ...
 
-    async def search(self, query: Query, limit: int = 10, offset: int = 0) -> Results:
+    async def search(self, query: "Query", limit: int = 10, offset: int = 0) -> "Results":
         """Find pages. Without terms nothing is found."""
         ...
 

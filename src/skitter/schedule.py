@@ -1,6 +1,6 @@
 """In which order, when again, and when to give up. Pure: no clock is read and no dice are thrown in here.
 
-A scoring strategy turns a link into (level, score). `verdict` turns an outcome into what it means for the URL (done, due
+A scoring strategy turns a link into a score. `verdict` turns an outcome into what it means for the URL (done, due
 again, given up) and for its host (free from when, set aside). Jitter is an argument, a number between -1 and 1.
 """
 
@@ -14,8 +14,6 @@ from skitter.model import (
     Failed,
     Fault,
     Fetched,
-    Level,
-    Link,
     NotModified,
     Outcome,
     Reason,
@@ -29,40 +27,35 @@ from skitter.settings import ScheduleSettings, Settings
 
 # ------------------------------------------------------------------------------------------------ order
 
-Strategy = Callable[[Link, float, int], tuple[Level, float]]
-"""(link, score of its parent, in-links counted so far) -> where it goes in the queue."""
+Strategy = Callable[[str, int, float, int], float]
+"""(URL, depth, score of its parent, in-links counted so far) -> score: within its level, the higher the sooner."""
 
 
-def _level(link: Link) -> Level:
-    return Level.CRITICAL if link.seed else link.level
-
-
-def bfs(link: Link, _parent_score: float, _in_links: int) -> tuple[Level, float]:
+def bfs(_url: str, depth: int, _parent_score: float, _in_links: int) -> float:
     """Breadth first: the fewer links from a seed, the sooner."""
-    return _level(link), -float(link.depth)
+    return -float(depth)
 
 
-def dfs(link: Link, _parent_score: float, _in_links: int) -> tuple[Level, float]:
+def dfs(_url: str, depth: int, _parent_score: float, _in_links: int) -> float:
     """Depth first: the more links from a seed, the sooner."""
-    return _level(link), float(link.depth)
+    return float(depth)
 
 
-def depth(link: Link, parent_score: float, in_links: int) -> tuple[Level, float]:
+def depth(_url: str, depth: int, parent_score: float, in_links: int) -> float:
     """Near the seeds, below well-scored pages, often linked, and fresh (1 at discovery) first."""
     freshness = 1.0
-    score = 100 * 0.8**link.depth + parent_score / 2 + 10 * math.log1p(in_links) + 20 * freshness
-    return _level(link), score
+    return 100 * 0.8**depth + parent_score / 2 + 10 * math.log1p(in_links) + 20 * freshness
 
 
 def number(pattern: str) -> Strategy:
     """Pages with larger numbers in their URL first; the pattern's first group captures the number."""
     search = re.compile(pattern).search
 
-    def by_number(link: Link, _parent_score: float, _in_links: int) -> tuple[Level, float]:
-        match = search(link.url)
+    def by_number(url: str, _depth: int, _parent_score: float, _in_links: int) -> float:
+        match = search(url)
         digits = match[1] if match else ""
         # Longer digit strings than a float can tell apart are all simply large.
-        return _level(link), float(digits[:300]) if digits.isascii() and digits.isdigit() else -1.0
+        return float(digits[:300]) if digits.isascii() and digits.isdigit() else -1.0
 
     return by_number
 

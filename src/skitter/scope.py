@@ -31,13 +31,15 @@ class Scope:
 
     def __init__(self, settings: ScopeSettings, roots: Iterable[str] = (), year: int | None = None) -> None:
         self._settings = settings
-        self._year = year or datetime.now(UTC).year
+        year = year or datetime.now(UTC).year
+        self._first_year, self._last_year = year - _PAST_YEARS, year + settings.calendar_years
         self._hosts: set[str] = set()
         self._domains: set[str] = set()
         self._prefixes: tuple[str, ...] = ()
         self._include = _any_of(settings.include)
         self._exclude = _any_of(settings.exclude)
         self._host_patterns = re.compile("|".join(map(translate, settings.hosts))) if settings.hosts else None
+        self._limits_depth = settings.max_depth is not None
         self._has_patterns = bool(settings.include or settings.exclude or settings.hosts)
         self._skipped = frozenset(ending.lower().lstrip(".") for ending in settings.skip_extensions)
         self._inside = self._inside_rule(settings.kind)
@@ -59,15 +61,20 @@ class Scope:
             self._settings.kind != "prefix" or _directory(root) in self._prefixes
         )
 
-    def refusal(self, url: str, depth: int) -> Reason | None:
-        """Why a link found on a page is not wanted; None when it is."""
-        path = _path(url)
+    def refusal(self, url: str, depth: int, host: str = "") -> Reason | None:
+        """Why a link found on a page is not wanted; None when it is. Who knows its host may say so."""
+        target = url[
+            url.find("/", 8) :
+        ]  # behind "https://", or the first letter of the host behind "http://"
+        path, _, query = target.partition("?")
         return (
-            self._too_deep(depth)
-            or self._inside(url)
+            (self._too_deep(depth) if self._limits_depth else None)
+            or self._inside(url, host or urls.host(url))
             or (self._unmatched(url) if self._has_patterns else None)
             or self._file_type(path)
-            or _trap(url, path, self._settings, self._year)
+            or self._trap(url, path)
+            or (_query_trap(query, self._settings) if query else None)
+            or self._calendar_trap(target)
         )
 
     def seed_refusal(self, url: str) -> Reason | None:
@@ -91,26 +98,25 @@ class Scope:
             return None
         return Reason("scope.depth", f"depth {depth} is beyond scope.max_depth ({limit})")
 
-    def _inside_rule(self, kind: str) -> Callable[[str], Reason | None]:
+    def _inside_rule(self, kind: str) -> Callable[[str, str], Reason | None]:
         rules = {"page": self._page, "prefix": self._prefix, "host": self._host, "domain": self._domain}
-        return rules.get(kind, lambda _url: None)
+        return rules.get(kind, lambda _url, _host: None)
 
-    def _page(self, _url: str) -> Reason | None:
+    def _page(self, _url: str, _host: str) -> Reason | None:
         return Reason("scope.page", "only the seeds themselves are wanted (scope.kind = page)")
 
-    def _prefix(self, url: str) -> Reason | None:
+    def _prefix(self, url: str, _host: str) -> Reason | None:
         if url.startswith(self._prefixes):
             return None
         return Reason("scope.prefix", "outside the directories of the seeds (scope.kind = prefix)")
 
-    def _host(self, url: str) -> Reason | None:
-        host = urls.host(url)
+    def _host(self, _url: str, host: str) -> Reason | None:
         if host in self._hosts or self._host_patterns is not None:
             return None
         return Reason("scope.host", f"{host} is not the host of a seed (scope.kind = host)")
 
-    def _domain(self, url: str) -> Reason | None:
-        domain = urls.registrable_domain(urls.host(url))
+    def _domain(self, _url: str, host: str) -> Reason | None:
+        domain = urls.registrable_domain(host)
         if domain in self._domains:
             return None
         return Reason("scope.domain", f"{domain} is not the domain of a seed (scope.kind = domain)")
@@ -131,37 +137,36 @@ class Scope:
         return None
 
     def _file_type(self, path: str) -> Reason | None:
-        dot = path.rfind(".")
-        if dot > path.rfind("/") and (ending := path[dot + 1 :].lower()) in self._skipped:
+        ending = path.rpartition(".")[2].lower()  # with a slash in it, if there is none
+        if ending in self._skipped:
             return Reason("scope.extension", f".{ending} is one of scope.skip_extensions")
         return None
 
+    # -- what looks as if it were generated without end ----------------------------------------------------------
 
-# ------------------------------------------------------------------------------------------------ traps
+    def _trap(self, url: str, path: str) -> Reason | None:
+        settings = self._settings
+        if len(url) > settings.max_url_length:
+            return Reason("trap.length", f"{len(url)} characters, more than scope.max_url_length")
+        segments = path.count("/")
+        if segments > settings.max_path_segments:
+            return Reason("trap.depth", f"{segments} path segments, more than scope.max_path_segments")
+        times = settings.max_segment_repeats
+        if segments >= times and repeats(path.split("/")[1:], times):
+            return Reason("trap.repeat", f"path segments stand {times} times in a row or more")
+        if settings.session_in_path and ("(" in path or "id" in path.lower()) and _SESSION.search(path):
+            return Reason("trap.session", "a session id is part of the path")
+        return None
 
-
-def trap(url: str, settings: ScopeSettings, year: int) -> Reason | None:
-    """Why a URL looks as if it were generated without end; None when it does not."""
-    return _trap(url, _path(url), settings, year)
-
-
-def _trap(url: str, path: str, settings: ScopeSettings, year: int) -> Reason | None:
-    if len(url) > settings.max_url_length:
-        return Reason("trap.length", f"{len(url)} characters, more than scope.max_url_length")
-    segments = path.count("/")
-    if segments > settings.max_path_segments:
-        return Reason("trap.depth", f"{segments} path segments, more than scope.max_path_segments")
-    if segments >= settings.max_segment_repeats and repeats(
-        path.split("/")[1:], settings.max_segment_repeats
-    ):
-        return Reason(
-            "trap.repeat", f"path segments stand {settings.max_segment_repeats} times in a row or more"
-        )
-    if "?" in url and (reason := _query_trap(url.partition("?")[2], settings)):
-        return reason
-    if settings.session_in_path and ("(" in path or "id" in path.lower()) and _SESSION.search(path):
-        return Reason("trap.session", "a session id is part of the path")
-    return _calendar_trap(url[url.find("/", 8) :], settings, year)
+    def _calendar_trap(self, target: str) -> Reason | None:
+        """Path and query alone: an address such as 127.0.10.1:2031/1 is no date."""
+        date = _DATE.search(target)
+        year = _YEAR.search(target) if "=" in target else None
+        for match in (date, year) if date or year else ():
+            if match and not self._first_year <= int(match[1][:5]) <= self._last_year:
+                text = f"the year {match[1][:5]} is too far away (scope.calendar_years)"
+                return Reason("trap.calendar", text)
+        return None
 
 
 def repeats(segments: list[str], times: int) -> bool:
@@ -177,8 +182,6 @@ def repeats(segments: list[str], times: int) -> bool:
 
 
 def _query_trap(query: str, settings: ScopeSettings) -> Reason | None:
-    if not query:
-        return None
     if len(query) > settings.max_query_length:
         return Reason("trap.query", f"a query of {len(query)} characters, more than scope.max_query_length")
     params = query.count("&") + query.count(";") + 1
@@ -187,27 +190,10 @@ def _query_trap(query: str, settings: ScopeSettings) -> Reason | None:
     return None
 
 
-def _calendar_trap(target: str, settings: ScopeSettings, year: int) -> Reason | None:
-    """Path and query alone: an address such as 127.0.10.1:2031/1 is no date."""
-    for match in (_DATE.search(target), _YEAR.search(target) if "=" in target else None):
-        if match and not year - _PAST_YEARS <= int(match[1][:5]) <= year + settings.calendar_years:
-            return Reason("trap.calendar", f"the year {match[1][:5]} is too far away (scope.calendar_years)")
-    return None
-
-
 def _directory(url: str) -> str:
     """A URL up to the last slash of its path."""
     path_end = url.find("?") if "?" in url else len(url)
     return url[: url.rfind("/", 0, path_end) + 1]
-
-
-def _path(url: str) -> str:
-    """The path of a serialised URL, from the first slash behind the host to the query."""
-    start = url.find("/", 8)  # behind "https://", or the first letter of the host behind "http://"
-    end = url.find("?")
-    if start < 0:
-        return "/"
-    return url[start:end] if end >= 0 else url[start:]
 
 
 def _any_of(patterns: Iterable[str]) -> Callable[[str], re.Match[str] | None] | None:

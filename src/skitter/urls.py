@@ -43,9 +43,10 @@ _Pieces: TypeAlias = tuple[str, str, str | None]
 
 
 class _Page(NamedTuple):
-    """What links lean on: the pieces of the page's URL, its directory, and whether its key is spelt alike."""
+    """What links lean on: the pieces of the page's URL, its host and directory, and whether its key is spelt alike."""
 
     site: str
+    host: str
     path: str
     query: str | None
     folder: str
@@ -110,32 +111,33 @@ def canonical(url: str, rules: UrlRules = DEFAULT_RULES) -> str | None:
     return key(url.strip(), rules)
 
 
-def link(href: str, base: str, rules: UrlRules = DEFAULT_RULES) -> tuple[str, str] | None:
-    """The fetched form and the key of a link on the page base: `resolve` and both forms, in one pass."""
+def link(href: str, base: str, rules: UrlRules = DEFAULT_RULES) -> tuple[str, str, str] | None:
+    """The fetched form, the key and the host of a link on the page base: `resolve` and the rest in one pass."""
     plain = _PLAIN.fullmatch(href)
     page = _page(base)
     if plain is None or page is None:
         return None if _FOREIGN_SCHEME.match(href) else _parsed_link(href, base, rules)
     site, path, query = plain.groups()
     if site is None:
-        site = page.site
+        site, name = page.site, page.host
         if not path:
-            return _forms(site, page.path, page.query if query is None else query, rules)
+            return *_forms(site, page.path, page.query if query is None else query, rules), name
         if path[0] != "/":
             path = page.folder + path
-    elif not path:
-        path = "/"
-    if "/." in path:
-        if "%" in path:  # "%2e" may be a dot
-            return _parsed_link(href, base, rules)
+    else:
+        name = host(site)
+        path = path or "/"
+    if "/." in path and "%" not in path:  # "%2e" may be a dot
         path = _without_dots(path)
     if "%" in path or "xn--" in site or not page.tidy or _folds(rules):
-        return _forms(site, path, query, rules) if _is_plain(site, path) else _parsed_link(href, base, rules)
+        if "/." in path or not _is_plain(site, path):
+            return _parsed_link(href, base, rules)
+        return *_forms(site, path, query, rules), name
     stem = site + path
     if query is None:
-        return stem, stem
+        return stem, stem, name
     kept, known = keys.queries(query, rules)
-    return stem + kept, stem + known
+    return stem + kept, stem + known, name
 
 
 def _without_dots(path: str) -> str:
@@ -152,9 +154,9 @@ def _without_dots(path: str) -> str:
     return "/" + "/".join(kept)
 
 
-def _parsed_link(href: str, base: str, rules: UrlRules) -> tuple[str, str] | None:
+def _parsed_link(href: str, base: str, rules: UrlRules) -> tuple[str, str, str] | None:
     url = resolve(href, base)
-    return None if url is None else _forms(*_cut(url), rules)
+    return None if url is None else (*_forms(*_cut(url), rules), host(url))
 
 
 def seed(text: str, rules: UrlRules = DEFAULT_RULES) -> str | None:
@@ -204,7 +206,8 @@ def origin(url: str) -> str:
 def _head(url: str) -> tuple[str, str] | None:
     """Origin and host of a plain URL: 0.2 µs where taking it apart costs 0.5, and every visit asks several times."""
     slash = url.find("/", 8)  # behind "https://", or the first letter of the host behind "http://"
-    return _cached_head(url[:slash]) if 0 < slash < 300 else None
+    site = url[:slash] if slash > 0 else url
+    return _cached_head(site) if len(site) < 300 else None
 
 
 @lru_cache(maxsize=4096)
@@ -253,7 +256,7 @@ def _page(base: str) -> _Page | None:
     site, path, query = pieces
     folder = path[: path.rindex("/") + 1]
     tidy = keys.CLEAN_PATH.fullmatch(folder) is not None and keys.known_site(site, DEFAULT_RULES) == site
-    return _Page(site, path, query, folder, tidy)
+    return _Page(site, host(base), path, query, folder, tidy)
 
 
 def _forms(site: str, path: str, query: str | None, rules: UrlRules) -> tuple[str, str]:

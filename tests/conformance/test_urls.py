@@ -222,7 +222,8 @@ def test_every_string_of_every_file_means_the_same_with_and_without_the_parser()
         if resolved is None:
             assert urls.link(text, BASE) is None, text
         else:
-            assert urls.link(text, BASE) == (urls.fetched_form(resolved), urls.key(resolved)), text
+            expected = urls.fetched_form(resolved), urls.key(resolved), urls.host(resolved)
+            assert urls.link(text, BASE) == expected, text
         assert urls.split(text) == (urls.split(alone) if (alone := urls.resolve(text, NO_BASE)) else None), (
             text
         )

@@ -11,7 +11,6 @@ from skitter.model import (
     Failed,
     Fault,
     Fetched,
-    Level,
     Link,
     NotModified,
     Reason,
@@ -27,7 +26,10 @@ SETTINGS = Settings()
 EXCHANGE = Exchange("http://a.test/", "192.0.2.1", NOW - 1, NOW - 0.5, b"", b"", b"")
 
 
-def link(url="http://a.test/", **fields):
+URL = "http://a.test/"
+
+
+def link(url=URL, **fields):
     return Link(url=url, key=url, host="a.test", **fields)
 
 
@@ -47,19 +49,12 @@ def verdict(outcome, attempt=1, owed=2.0, settings=SETTINGS, jitter=0.0):
 
 
 def test_breadth_first_prefers_shallow_and_depth_first_deep_links():
-    shallow, deep = link(depth=1), link(depth=9)
-    assert schedule.bfs(shallow, 0, 0) > schedule.bfs(deep, 0, 0)
-    assert schedule.dfs(shallow, 0, 0) < schedule.dfs(deep, 0, 0)
-
-
-def test_seeds_are_critical_and_the_rest_normal():
-    assert schedule.bfs(link(seed=True), 0, 0)[0] is Level.CRITICAL
-    assert schedule.bfs(link(), 0, 0)[0] is Level.NORMAL
+    assert schedule.bfs(URL, 1, 0, 0) > schedule.bfs(URL, 9, 0, 0)
+    assert schedule.dfs(URL, 1, 0, 0) < schedule.dfs(URL, 9, 0, 0)
 
 
 def test_depth_adds_up_depth_parent_in_links_and_freshness():
-    level, score = schedule.depth(link(depth=2), parent_score=50, in_links=3)
-    assert level is Level.NORMAL
+    score = schedule.depth(URL, 2, parent_score=50, in_links=3)
     assert score == pytest.approx(100 * 0.8**2 + 25 + 10 * math.log(4) + 20)
 
 
@@ -69,19 +64,17 @@ def test_depth_adds_up_depth_parent_in_links_and_freshness():
 )
 def test_number_scores_by_the_number_in_the_url(url, score):
     by_number = schedule.strategy(ScheduleSettings(strategy="number"))
-    assert by_number(link(url), 0, 0)[1] == score
+    assert by_number(url, 0, 0, 0) == score
 
 
 def test_number_takes_digits_without_end():
     by_number = schedule.strategy(ScheduleSettings(strategy="number"))
-    assert by_number(link("http://a.test/" + "9" * 5000), 0, 0)[1] > 1e299
+    assert by_number("http://a.test/" + "9" * 5000, 0, 0, 0) > 1e299
 
 
 @pytest.mark.parametrize("name", schedule.STRATEGIES)
 def test_every_named_strategy_exists(name):
-    level, score = schedule.strategy(ScheduleSettings(strategy=name))(link(), 0, 0)
-    assert level is Level.NORMAL
-    assert math.isfinite(score)
+    assert math.isfinite(schedule.strategy(ScheduleSettings(strategy=name))(URL, 0, 0, 0))
 
 
 # ------------------------------------------------------------------------------------------------ again

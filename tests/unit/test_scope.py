@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skitter.scope import Scope, repeats, trap
+from skitter.scope import Scope, repeats
 from skitter.settings import ScopeSettings
 
 ROOT = "http://docs.example.org/guide/start.html"
@@ -117,7 +117,8 @@ def test_widening_takes_another_host_in():
     ],
 )
 def test_trap_rules(path, expected):
-    reason = trap(f"http://docs.example.org{path}", ScopeSettings(), 2026)
+    scope = Scope(ScopeSettings(kind="any"), year=2026)
+    reason = scope.refusal(f"http://docs.example.org{path}", 0)
     assert (reason.code if reason else None) == expected
 
 

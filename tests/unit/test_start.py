@@ -111,3 +111,15 @@ sys.exit(code)
     done = python(program)
     assert done.returncode == 0
     assert done.stdout.splitlines()[1:] == [""]
+
+
+def test_a_worker_loads_nothing_that_a_crawl_on_one_machine_does_not_need():
+    program = """
+import sys
+import skitter.worker
+needless = ("skitter.backends.opensearch", "skitter.backends.sqlite_fts", "skitter.cluster", "skitter.words", "sqlite3", "http.client")
+print(*sorted(name for name in sys.modules if name.startswith(needless)))
+"""
+    done = python(program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == ""

@@ -207,15 +207,14 @@ def test_what_may_be_two_pages_has_two_keys(one: str, other: str):
 )
 def test_rules_decide_what_is_folded_and_dropped(rules: UrlRules, url: str, expected: str):
     assert urls.key(url, rules) == expected
-    both = urls.link(url, BASE, rules)
-    assert both is not None
-    assert both == (urls.fetched_form(url, rules), expected)
+    assert urls.link(url, BASE, rules) == (urls.fetched_form(url, rules), expected, urls.host(url))
 
 
 def test_folds_never_touch_what_is_fetched():
     assert urls.link("http://www.example.org/a/", BASE, BOLD) == (
         "http://www.example.org/a/",
         "https://example.org/a",
+        "www.example.org",
     )
 
 
@@ -514,7 +513,8 @@ def test_a_link_is_what_the_parser_says_in_both_forms(href: str, base: str, rule
     if resolved is None:
         assert urls.link(href, base, rules) is None
     else:
-        assert urls.link(href, base, rules) == (urls.fetched_form(resolved, rules), urls.key(resolved, rules))
+        forms = urls.fetched_form(resolved, rules), urls.key(resolved, rules)
+        assert urls.link(href, base, rules) == (*forms, urls.host(resolved))
         assert urls.resolve(resolved, base) == resolved
 
 

@@ -66,7 +66,7 @@ def _follow(arguments: argparse.Namespace) -> Exit:
 
 async def _index(arguments: argparse.Namespace, source: Source) -> Exit:
     from skitter.cli.indexing import fill  # noqa: PLC0415  parsers are not needed for `index --help`
-    from skitter.compose import shared_index  # noqa: PLC0415
+    from skitter.compose.searching import shared_index  # noqa: PLC0415
 
     index = shared_index(load(arguments.config or source.directory.settings_file, os.environ, {}))
     try:

@@ -63,8 +63,8 @@ async def fill(source: Source, index: SearchIndex, *, quiet: bool) -> tuple[Fed,
 
 async def follow(settings: Settings, *, once: bool, quiet: bool) -> Exit:
     """Index what a cluster stores, as it comes, until interrupted or, with `once`, until no more comes."""
-    from skitter.compose import shared_index  # noqa: PLC0415  parsers are not needed for `index --help`
     from skitter.compose.full import DocumentSource  # noqa: PLC0415  engines' libraries are an extra
+    from skitter.compose.searching import shared_index  # noqa: PLC0415  parsers are not needed for `index --help`
 
     index, said = shared_index(settings), _Said(quiet=quiet)
     try:

@@ -88,7 +88,7 @@ def _local(arguments: argparse.Namespace, words: list[str]) -> Exit:
 
     async def answer(source: Source) -> Exit:
         from skitter.cli.indexing import brought_up_to_date  # noqa: PLC0415  parsers are not needed for --help
-        from skitter.compose import local_index  # noqa: PLC0415
+        from skitter.compose.searching import local_index  # noqa: PLC0415
 
         index = local_index(source.directory)
         await index.open()
@@ -104,7 +104,7 @@ def _local(arguments: argparse.Namespace, words: list[str]) -> Exit:
 def _shared(arguments: argparse.Namespace, words: list[str]) -> Exit:
     import asyncio  # noqa: PLC0415
 
-    from skitter.compose import shared_index  # noqa: PLC0415
+    from skitter.compose.searching import shared_index  # noqa: PLC0415
     from skitter.settings.file import load  # noqa: PLC0415
 
     query = _query(arguments, words)

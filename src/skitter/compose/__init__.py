@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 
 from skitter import __version__
 from skitter.backends.memory import MemoryCache
-from skitter.backends.opensearch import OpenSearchIndex
 from skitter.backends.rocksdb import RocksFrontier
 from skitter.backends.rocksdb import open_reader as open_state
-from skitter.backends.sqlite_fts import FtsIndex
 from skitter.backends.warc import Reader as ArchiveReader
 from skitter.backends.warc import WarcArchive
 from skitter.clock import SystemClock
@@ -34,8 +32,7 @@ from skitter.report import TOP_HOSTS, WARNINGS, Report, Run
 from skitter.robots import product_token
 from skitter.scope import Scope
 from skitter.seeds import BadSeed
-from skitter.settings import Settings, SettingsError
-from skitter.settings.secrets import secret
+from skitter.settings import Settings
 from skitter.shard import Shard
 from skitter.sharded import ShardedRecords
 from skitter.team import Team
@@ -239,20 +236,3 @@ async def open_source(path: Path) -> "Reader | ClusterReader":
     from skitter.compose.reading import read_cluster  # noqa: PLC0415  engines' libraries are large, and extras
 
     return await read_cluster(CrawlDirectory(path), settings)
-
-
-# ------------------------------------------------------------------------------------------------ searching
-
-
-def local_index(directory: CrawlDirectory) -> FtsIndex:
-    """The index of a crawl on this machine, not yet open."""
-    return FtsIndex(directory.search_file)
-
-
-def shared_index(settings: Settings) -> OpenSearchIndex:
-    """The index of a crawl on many machines, not yet open."""
-    if not settings.search.addresses:
-        raise SettingsError(
-            'search.addresses names no server; write for example addresses = ["http://127.0.0.1:9200"] under [search]'
-        )
-    return OpenSearchIndex(settings.search, secret("search.password_file", settings.search.password_file))

@@ -216,6 +216,7 @@ class Names:
         )
 
 
+@lru_cache(maxsize=4096)
 def is_literal(host: str) -> bool:
     """Whether a serialised host is an IP address and not a name."""
     if ":" in host:

@@ -19,6 +19,7 @@ UNSEEN = markup.names("iframe noembed noframes noscript script style template te
 _BLANKS = tuple(chr(code) for code in range(128) if chr(code).isspace() and chr(code) != " ")
 _DROPPED = str.maketrans("", "", "\t\n\r")  # WHATWG URL 4.4: the parser removes them anyway
 _NOT_WEB = re.compile(r"(?!https?:)[a-z][a-z0-9+.\-]*+:", re.IGNORECASE | re.ASCII)
+_WEB = ("http://", "https://")
 _LINK_KINDS = frozenset(("next", "alternate"))
 _TOLD = frozenset(("author", "description", "keywords"))  # meta names that are fields of the document
 _ROBOTS = frozenset(("robots", directives.AGENT))
@@ -86,12 +87,13 @@ class Findings:
                 if tidy := _tidy(href):
                     tidied[tidy] = follow or tidied.get(tidy, False)
             return tidied
-        if ":" in together or "#" in together:
-            return {
-                href: follow
-                for href, follow in written.items()
-                if href[0] != "#" and (":" not in href or not _NOT_WEB.match(href))
-            }
+        gone = {
+            href for href in written if ":" in href and not href.startswith(_WEB) and _NOT_WEB.match(href)
+        }
+        if "#" in together:
+            gone |= {href for href in written if href[0] == "#"}
+        if gone:
+            return {href: follow for href, follow in written.items() if href not in gone}
         return written
 
     def on_anchor(self, attributes: Attributes) -> None:
