@@ -7,6 +7,7 @@ through a loss of power. Who dies in between, sender, owner or both, costs a rep
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 from skitter import urls
 from skitter.model import Link
@@ -30,11 +31,16 @@ def owner_of(host: str, shards: int) -> int:
 class Post:
     """Empties the outbox of one shard."""
 
-    def __init__(self, frontier: Frontier, shards: int, deliver: Deliver) -> None:
+    def __init__(
+        self, frontier: Frontier, shards: int, deliver: Deliver, arrived: Callable[[], None] = lambda: None
+    ) -> None:
+        """`arrived` is called whenever links are with their owner and out of the outbox."""
         self._frontier = frontier
         self._shards = shards
         self._deliver = deliver
+        self._arrived = arrived
         self._something = asyncio.Event()
+        self._hurried = asyncio.Event()
         self._free = asyncio.Semaphore(_UNDERWAY)
         self._something.set()  # an earlier run may have left something
 
@@ -42,19 +48,29 @@ class Post:
         """There may be links in the outbox."""
         self._something.set()
 
+    def hurry(self) -> None:
+        """Nothing more is found: what is in the outbox need not wait for company."""
+        self._hurried.set()
+
     async def run(self) -> None:
         """Deliver what is found, for as long as it is found."""
         last = 0
         async with asyncio.TaskGroup() as tasks:
             while True:
                 await self._something.wait()
-                await asyncio.sleep(_COLLECT)
+                await self._collect()
                 self._something.clear()
                 while found := await self._frontier.outbox(_BATCH, after=last):
                     last = found[-1][0]
                     for owner, sent in self._by_owner(found).items():
                         await self._free.acquire()
                         tasks.create_task(self._forward(owner, sent))
+
+    async def _collect(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_COLLECT):
+                await self._hurried.wait()
+        self._hurried.clear()
 
     def _by_owner(self, found: Sequence[tuple[int, Link]]) -> dict[int, list[tuple[int, Link]]]:
         owners: dict[int, list[tuple[int, Link]]] = defaultdict(list)
@@ -66,5 +82,6 @@ class Post:
         try:
             await self._deliver(owner, [link for _, link in sent])
             await self._frontier.forwarded([number for number, _ in sent])
+            self._arrived()
         finally:
             self._free.release()

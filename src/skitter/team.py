@@ -48,7 +48,7 @@ class Team:
         self._starved = False  # a shard would have taken more visits than there was room for
         self._look = asyncio.Event()
         self._posts = {
-            number: Post(shard.frontier, self._total, self.deliver)
+            number: Post(shard.frontier, self._total, self.deliver, self._arrived)
             for number, shard in self.shards.items()
             if self._total > 1
         }
@@ -209,6 +209,14 @@ class Team:
     def idle(self) -> None:
         """A shard has nothing to do: perhaps all of them."""
         self._look.set()
+        if not self.in_flight:
+            for post in self._posts.values():
+                post.hurry()
+
+    def _arrived(self) -> None:
+        """Links are with their owners, which may have been all that was left to do."""
+        if not self.in_flight:
+            self._look.set()
 
     def committed(self, shard: Shard) -> None:
         """Wake those that had no room, and the post."""

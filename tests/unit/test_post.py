@@ -45,12 +45,13 @@ class Owners:
         self.waiting = []
 
 
-async def posted(links):
+async def posted(links, arrived=None):
     frontier = MemoryFrontier(shard=0, shards=SHARDS)
     await frontier.open(0.0)
     await frontier.add(links, (), 0.0)
     owners = Owners()
-    post = Post(frontier, SHARDS, owners.deliver)
+    told = [] if arrived is None else arrived
+    post = Post(frontier, SHARDS, owners.deliver, lambda: told.append(True))
     return frontier, owners, post, asyncio.ensure_future(post.run())
 
 
@@ -110,6 +111,24 @@ def test_what_was_not_acknowledged_is_sent_again_by_the_next_run():
         return {link.url for _, batch in again.came for link in batch}
 
     assert asyncio.run(main()) == {link.url for link in foreign(5)}
+
+
+def test_in_a_hurry_links_wait_for_no_company_and_their_arrival_is_told(monkeypatch):
+    monkeypatch.setattr("skitter.post._COLLECT", 1e6)
+
+    async def main():
+        frontier, owners, post, task = await posted(foreign(5), arrived := [])
+        await asyncio.sleep(0.1)
+        assert not owners.came
+        post.hurry()
+        await until(lambda: owners.came)
+        assert not arrived
+        owners.acknowledge()
+        await until(lambda: arrived)
+        task.cancel()
+        return (await frontier.counts()).outbox
+
+    assert asyncio.run(main()) == 0
 
 
 def test_a_slow_owner_does_not_fill_the_memory(monkeypatch):
