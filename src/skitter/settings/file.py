@@ -102,14 +102,13 @@ def _from_file(path: Path) -> dict[str, object]:
         raise SettingsError(_syntax(path, text, str(problem))) from None
     values: dict[str, object] = {}
     for dotted, value in _flat(path, text, document):
-        where = f"{path}:{_line(text, dotted)}"
         key = KEYS.get(dotted)
         if key is None:
-            raise SettingsError(f"{where}: {_unknown(dotted)}")
+            raise SettingsError(f"{path}:{_line(text, dotted)}: {_unknown(dotted)}")
         try:
             values[dotted] = convert(key, value)
         except SettingsError as problem:
-            raise SettingsError(f"{where}: {dotted}: {problem}") from None
+            raise SettingsError(f"{path}:{_line(text, dotted)}: {dotted}: {problem}") from None
     return values
 
 
