@@ -57,7 +57,8 @@ class _Page(NamedTuple):
 # default port, path segments that are not empty, and only characters outside every percent-encode set. A relative
 # reference must not have a colon in its first segment. Plain paths may hold "%": `_is_plain` looks at those again.
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-_HOST = rf"(?:(?:[a-z0-9-]{{1,63}}\.){{,8}}[a-z]{{2,63}}|(?:{_BYTE}\.){{3}}{_BYTE})"
+IPV4 = rf"(?:{_BYTE}\.){{3}}{_BYTE}"  # the one spelling that parsing leaves as it is
+_HOST = rf"(?:(?:[a-z0-9-]{{1,63}}\.){{,8}}[a-z]{{2,63}}|{IPV4})"
 _PORT = r"(?::(?!80\b|443\b)(?:[1-5][0-9]{4}|[1-9][0-9]{0,3}))?"
 _SEGMENT = r"[\w\-~!$&'()*+,=@%:.]+"
 _PLAIN = re.compile(
@@ -283,8 +284,8 @@ def address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 def registrable(name: str) -> str | None:
     """The part of a host name that somebody registered; None for addresses and public suffixes."""
-    # Nobody registers names under .local, RFC 6762 section 3.
-    if address(name) is not None or name.endswith((".local", ".local.")):
+    # Nobody registers names under .local, RFC 6762 section 3, and the list takes 17 ms to read.
+    if "." not in name or address(name) is not None or name.endswith((".local", ".local.")):
         return None
     return suffixes().registrable(name.removesuffix(".").lower())
 

@@ -13,12 +13,12 @@ from msgspec import Struct
 import skitter
 from skitter.model import Reason
 from skitter.settings import FetchSettings, SettingsError
-from skitter.urls import resolve
+from skitter.urls import IPV4, resolve
 
-# What the WHATWG parser would leave as it is: a lower-case domain whose last label is no number, then a target of
-# visible ASCII. All other URLs go through the parser first, so that every odd spelling of an address is put right.
+# What the WHATWG parser would leave as it is: a lower-case domain whose last label is no number, or four of them, then a
+# target of visible ASCII. All other URLs go through the parser first, so that every odd spelling of an address is put right.
 _PLAIN = re.compile(
-    r"(https?)://((?:[a-z0-9_-]+\.)*[a-z][a-z0-9_-]*)(?::([0-9]{1,5}))?(/[\x21\x22\x24-\x7e]*)"
+    rf"(https?)://((?:[a-z0-9_-]+\.)*[a-z][a-z0-9_-]*|{IPV4})(?::([0-9]{{1,5}}))?(/[\x21\x22\x24-\x7e]*)"
 )
 # A serialised http URL whose host can be in DNS (RFC 1123 2.1, and the underscore that is in use): the standard lets
 # more pass, libcurl does not. Credentials are skipped here: they are never sent.

@@ -98,10 +98,11 @@ class Findings:
 
     def on_anchor(self, attributes: Attributes) -> None:
         """<a>, <area>."""
-        href, rel = attributes.get("href"), attributes.get("rel")
-        if href and not rel and len(self.written) < self.unchecked:
+        href = attributes.get("href")
+        if href and "rel" not in attributes and len(self.written) < self.unchecked:
             self.written[href] = True  # as `link` would do it, in half the time
         else:
+            rel = attributes.get("rel")
             self.link(href, follow=not rel or "nofollow" not in rel.lower().split())
 
     def on_frame(self, attributes: Attributes) -> None:

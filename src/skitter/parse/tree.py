@@ -32,18 +32,19 @@ def read(source: bytes, findings: Findings) -> None:
     root = LexborHTMLParser(source, options=_OPTIONS, scripting=True).root
     if root is None:
         return
-    inline, unseen = [], []
+    inline: list[LexborNode] = []
+    unseen: list[LexborNode] = []
     heading: LexborNode | None = None
-    on_anchor, anchor = findings.on_anchor, _ANCHOR
+    on_anchor, anchor, add_inline = findings.on_anchor, _ANCHOR, inline.append
     for node in root.traverse():
         tag = node.tag_id
         if tag == anchor:
             on_anchor(node.attributes)
-            inline.append(node)
+            add_inline(node)
         elif tag not in _OF_INTEREST:
             continue
         elif tag in _INLINE:
-            inline.append(node)
+            add_inline(node)
         elif tag == _H1:
             heading = heading or node
         else:
