@@ -41,6 +41,8 @@ test: $(READY)  ## run the test suite, on real engines where `make services` sta
 soak: $(READY)  ## the long versions: hundreds of kills, a hundred thousand pages, ten million URLs, ten polite minutes
 	$(BIN)/pytest -q -s -m soak
 	$(BIN)/python -m benchmarks.frontier --urls 1000000 10000000
+	$(BIN)/python -m benchmarks.frontier --urls 5000000 --shape one-host
+	$(BIN)/python -m benchmarks.frontier --urls 1000000 --shape many-hosts
 
 bench: $(READY) $(PEERS)  ## measure whole crawls beside Scrapy, Crawlee and wget, and the blocks they are made of
 	$(BIN)/python -m benchmarks $(ARGS)
