@@ -1,93 +1,23 @@
 """When are two pages one? Identical payloads by digest, near-duplicates by SimHash.
 
-SimHash (Charikar 2002; Manku, Jain and Das Sarma 2007 for the web) maps a text to 64 bits such that similar texts differ
-in few of them. Features are shingles of three words. Pages are compared inside one registrable domain: mirrors of a whole
-site are the archive's business, the print view and the session-id copy are ours.
+SimHash maps a text to 64 bits such that similar texts differ in few of them. Pages are compared inside one registrable
+domain: mirrors of a whole site are the archive's business, the print view and the session-id copy are ours.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
+from msgspec.structs import replace
 
 from skitter.digest import sha1
 from skitter.model import Page
 from skitter.ports import Frontier, Likeness, Twin
 from skitter.settings import DedupSettings
 
-Numbers = NDArray[np.unsignedinteger[Any]]
-
-SHINGLE = 3  # words
-_MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd: spreads hashes before they are combined
-_BLOCK = 32 * 1024  # bytes of a text that are hashed at once; bounds the memory for long ones
-# The hash of a word is the value of its bytes as digits in base `_BASE`, modulo 2^64. The sums up to every byte of the text
-# give the hashes of all words at once; a difference of two sums is scaled back by the inverse power of where it begins.
-_BASE = 0xD1342543DE82EF95  # odd, so that it has an inverse; a multiplier that spreads well (Steele and Vigna 2021)
-_POWERS = np.multiply.accumulate(np.full(_BLOCK + 2, _BASE, np.uint64))
-_INVERSES = np.multiply.accumulate(np.full(_BLOCK + 2, pow(_BASE, -1, 2**64), np.uint64))
-_NO_WORDS = np.zeros(0, np.uint64)
-_ROW = 16  # shingles whose bits are counted side by side
-
 
 def payload_digest(payload: bytes) -> str:
     """The digest by which archives name a payload."""
     return sha1(payload).decode()
-
-
-def simhash(text: str, min_words: int) -> int | None:
-    """64 bits that are alike for texts that are alike; None for a text too short to tell.
-
-    No object is made for a word: 42 µs for 780 words, where hashing them one by one costs 100.
-    """
-    octets = text.encode("utf-8", "surrogatepass")
-    votes, shingles, words = np.zeros(64, np.uint32), 0, _NO_WORDS
-    for block in _blocks(octets):
-        words = np.concatenate((words[1 - SHINGLE :], _words(block)))
-        if len(words) >= SHINGLE:
-            votes += _votes(words)
-            shingles += len(words) - SHINGLE + 1
-    if not shingles or shingles + SHINGLE - 1 < min_words:
-        return None
-    return int.from_bytes(np.packbits(votes > shingles // 2, bitorder="little").tobytes(), "little")
-
-
-def _blocks(octets: bytes) -> Iterator[bytes]:
-    """The text in pieces that end at a blank, if a piece has one."""
-    at = 0
-    while len(octets) - at > _BLOCK:
-        end = octets.rfind(b" ", at, at + _BLOCK) + 1 or at + _BLOCK
-        yield octets[at:end]
-        at = end
-    yield octets[at:] if at else octets
-
-
-def _words(block: bytes) -> Numbers:
-    """The hash of each word."""
-    octets = np.frombuffer(b" %b " % block, np.uint8)
-    blank = octets <= ord(" ")
-    edges = np.flatnonzero(blank[1:] != blank[:-1])  # the last of a gap, the last of a word, and so on
-    starts, ends = edges[::2], edges[1::2]
-    sums = np.cumsum(octets * _POWERS[: len(octets)])
-    return (sums[ends] - sums[starts]) * _INVERSES[starts]
-
-
-def _votes(words: Numbers) -> Numbers:
-    """How many shingles have each of the 64 bits."""
-    first, second, third = words[:-2], words[1:-1], words[2:]
-    mixed = (first * _MIX ^ second) * _MIX ^ third
-    mixed ^= mixed >> np.uint64(29)
-    mixed *= _MIX
-    mixed ^= mixed >> np.uint64(32)
-    rows = -(-len(mixed) // _ROW)
-    shingles = np.zeros(rows * _ROW, "<u8")  # what is missing in the last row has no bits
-    shingles[: len(mixed)] = mixed
-    bits = np.unpackbits(shingles.view(np.uint8), bitorder="little")
-    # Long rows of bytes are added fast, and up to 255 of them without carry: 8 µs instead of 24 for 780 shingles.
-    counts = np.add.reduce(bits.reshape(rows, -1), axis=0, dtype=np.uint8 if rows < 256 else np.uint32)
-    votes: Numbers = np.add.reduce(counts.reshape(_ROW, 64), axis=0, dtype=np.uint32)
-    return votes
 
 
 def distance(one: int, other: int) -> int:
@@ -102,6 +32,15 @@ class Duplicates:
         self._frontier = frontier
         self._settings = settings
         self._uncommitted: defaultdict[str, dict[str, Twin]] = defaultdict(dict)  # domain -> URL -> page
+
+    def hashed(self, pages: Sequence[Page | None]) -> Sequence[Page | None]:
+        """With their SimHash, if near-duplicates are looked for."""
+        if not self._settings.near:
+            return pages
+        from skitter.simhash import simhash  # noqa: PLC0415  it loads numpy
+
+        min_words = self._settings.min_words
+        return [page and replace(page, simhash=simhash(page.text, min_words)) for page in pages]
 
     async def claim(self, pages: Sequence[Page]) -> list[Twin | None]:
         """The pages that these repeat, one after the other. One that repeats none is there for all that follow.

@@ -220,11 +220,7 @@ async def _all_opened(group: Sequence[Finished], at: Stations) -> list[Finished]
 
 async def _compared(pages: Sequence[Page | None], at: Stations) -> list[tuple[Page | None, Twin | None]]:
     """Every page with what it repeats, and its twin if that is the very same payload."""
-    near, min_words = at.settings.dedup.near, at.settings.dedup.min_words
-    hashed = [
-        replace(page, simhash=dedup.simhash(page.text, min_words)) if near and page else page
-        for page in pages
-    ]
+    hashed = at.duplicates.hashed(pages)
     good = [page for page in hashed if page is not None and 200 <= page.status < 300]
     twins = dict(zip(map(id, good), await at.duplicates.claim(good), strict=True))
     return [_repeating(page, twins.get(id(page))) for page in hashed]

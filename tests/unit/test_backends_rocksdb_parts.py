@@ -2,8 +2,8 @@
 
 import asyncio
 import random
+from array import array
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -167,7 +167,7 @@ def test_a_table_knows_what_it_was_given_one_by_one_or_at_once(given_ranks, part
         table.put(fingerprint, rank)
     if crowded[split:]:
         names, ranks = zip(*crowded[split:], strict=True)
-        table.put_all(np.array(names, dtype=np.uint64), np.array(ranks, dtype=np.uint16))
+        table.put_all(array("Q", names).tobytes(), array("H", ranks).tobytes())
     for fingerprint, rank in crowded:
         truth[fingerprint >> 16 or 1] = rank
     for fingerprint, _ in crowded:
@@ -186,6 +186,20 @@ def test_a_table_that_grows_forgets_nothing_and_never_takes_a_stranger_for_known
     assert all(table.find(fingerprint) == rank for fingerprint, rank in truth.items())
     assert all(table.find(dice.getrandbits(64)) == ABSENT for _ in range(60_000))
     assert len(table) <= table.capacity < table.slots < 4 * len(table)
+
+
+def test_a_table_goes_on_beyond_what_is_laid_out_one_by_one_and_comes_back_from_the_disk():
+    dice = random.Random(8)
+    table, again = Table(), Table()
+    crowd = {dice.getrandbits(56) << 8 | 7: dice.randrange(1 << 16) for _ in range(20_000)}  # all in one part
+    for fingerprint, rank in crowd.items():
+        table.put(fingerprint, rank)
+    for part, words in enumerate(table.dump()):
+        again.restore(part, words)
+    for each in (table, again):
+        assert len(each) == len(crowd)
+        assert all(each.find(fingerprint) == rank for fingerprint, rank in crowd.items())
+        assert all(each.find(dice.getrandbits(56) << 8 | 7) == ABSENT for _ in range(20_000))
 
 
 def test_a_table_whose_fingerprints_all_belong_at_its_end_grows_instead_of_running_over():

@@ -6,11 +6,11 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skitter import dedup
 from skitter.backends.memory import MemoryFrontier
-from skitter.dedup import Duplicates, distance, payload_digest, simhash
+from skitter.dedup import Duplicates, distance, payload_digest
 from skitter.model import Page
 from skitter.settings import DedupSettings
+from skitter.simhash import simhash
 
 WORDS = [f"word{n}" for n in range(2000)]
 
@@ -65,7 +65,7 @@ def test_a_text_of_many_blocks_is_near_one_that_differs_in_a_word_at_any_place(m
         words = one.split()
         words[place] = "changed"
         assert distance(whole, simhash(" ".join(words), 32)) <= 3
-    monkeypatch.setattr(dedup, "_BLOCK", 1024)  # where it is cut does not matter
+    monkeypatch.setattr("skitter.simhash._BLOCK", 1024)  # where it is cut does not matter
     assert simhash(one, 32) == whole
 
 

@@ -12,7 +12,7 @@ LAYERS = (
     ("model", "breaker", "words"),
     ("ports", "claims"),
     ("settings", "events", "display", "clock"),
-    ("surt", "digest", "suffixes", "keys"),
+    ("surt", "digest", "simhash", "suffixes", "keys"),
     ("urls",),
     ("robots", "seeds", "directory", "log", "process"),
     ("politeness", "scope", "permission"),

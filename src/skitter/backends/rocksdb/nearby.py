@@ -5,10 +5,13 @@ domains have few pages, and all their SimHashes can be compared with one in a fe
 """
 
 from itertools import islice
+from typing import TYPE_CHECKING
 
-from skitter.backends.held import Held
 from skitter.backends.rocksdb.layout import after
 from skitter.backends.rocksdb.store import Store
+
+if TYPE_CHECKING:
+    from skitter.backends.held import Held
 
 _PER_DOMAIN = 16_384  # SimHashes that are held for one domain; of more, the index on disk is asked
 _IN_ALL = 1_000_000  # … for all together: 8 MB. Then everything is forgotten and read again as it is needed
@@ -22,7 +25,7 @@ class Nearby:
         self._domains: dict[bytes, Held | None] = {}  # None: there are too many
         self._total = 0
 
-    def of(self, dom8: bytes, prefix: bytes) -> Held | None:
+    def of(self, dom8: bytes, prefix: bytes) -> "Held | None":
         """The SimHashes of a domain, read once from its part of the index; None when there are too many to hold."""
         try:
             return self._domains[dom8]
@@ -31,7 +34,9 @@ class Nearby:
             found = [int.from_bytes(key[-8:], "big") for key in islice(keys, _PER_DOMAIN)]
             return self._hold(dom8, found)
 
-    def _hold(self, dom8: bytes, found: list[int]) -> Held | None:
+    def _hold(self, dom8: bytes, found: list[int]) -> "Held | None":
+        from skitter.backends.held import Held  # noqa: PLC0415  numpy, which not every crawl needs
+
         self._total += len(found) + 8
         if self._total > _IN_ALL:
             self._domains.clear()

@@ -15,7 +15,6 @@ import math
 from array import array
 from pathlib import Path
 
-import numpy as np
 import xxhash
 from msgspec import Struct
 from msgspec.msgpack import decode
@@ -23,7 +22,7 @@ from msgspec.msgpack import decode
 from skitter.backends.order import number8, number_of
 from skitter.backends.rocksdb.records import encode
 from skitter.backends.rocksdb.store import Batch, Store
-from skitter.backends.rocksdb.table import FINGERPRINT_BITS, PARTS, Table
+from skitter.backends.rocksdb.table import FINGERPRINT_BITS, Table
 from skitter.model import Level, Link
 
 NEVER = 0  # nothing would move this one forward
@@ -171,9 +170,9 @@ class Seen:
         try:
             with (self._store.path / name).open("wb") as file:
                 for words in self._table.dump():
-                    counts.append(len(words))
-                    digest.update(words.data)
-                    file.write(words.data)
+                    counts.append(len(words) // 8)
+                    digest.update(words)
+                    file.write(words)
         except OSError:  # the disk is full: the log is longer then, and the store itself will say so
             return
         self._snapshot_file = name
@@ -191,9 +190,9 @@ class Seen:
             fingerprints.append(row[: len(row) // 10 * 8])
             ranks.append(row[len(row) // 10 * 8 :])
         if fingerprints:
-            new = np.frombuffer(b"".join(fingerprints), dtype=np.uint64)
-            self._behind = len(new)
-            self._table.put_all(new, np.frombuffer(b"".join(ranks), dtype=np.uint16))
+            new = b"".join(fingerprints)
+            self._behind = len(new) // 8
+            self._table.put_all(new, b"".join(ranks))
 
     def statistics(self) -> dict[str, dict[str, float]]:
         """The table, which is a filter with one hash and very few false alarms, and the memo before it."""
@@ -216,15 +215,16 @@ class Seen:
 def _restored(saved: Snapshot, path: Path, table: Table) -> int:
     """Read a snapshot; the first row of the log that it does not hold, which is 0 if it cannot be used."""
     try:
-        words = np.fromfile(path / saved.file, dtype=np.uint64)
+        words = (path / saved.file).read_bytes()
     except OSError:
         return 0
-    if len(words) != sum(saved.counts) or xxhash.xxh3_64_intdigest(words.data) != saved.digest:
+    if len(words) != 8 * sum(saved.counts) or xxhash.xxh3_64_intdigest(words) != saved.digest:
         return 0
     start = 0
-    for part in range(PARTS):
-        table.restore(part, words[start : start + saved.counts[part]])
-        start += saved.counts[part]
+    for part, count in enumerate(saved.counts):
+        end = start + 8 * count
+        table.restore(part, words[start:end])
+        start = end
     return saved.row
 
 

@@ -2,8 +2,9 @@
 
 256 tables with open addressing, chosen by the last byte of a 64-bit fingerprint. A slot holds the first 48 bits of it and a
 16-bit rank, so two URLs are mistaken for one when 56 bits agree: 0.0007 expected cases among ten million URLs. Where a
-fingerprint belongs grows with the fingerprint, so a table is nearly sorted and is made of sorted fingerprints in a few
-numpy operations; each table grows by itself, so there is no moment in which everything is held twice.
+fingerprint belongs grows with the fingerprint, so a table is nearly sorted, and a larger one is made by laying sorted words
+out again. Each table grows by itself, so there is no moment in which everything is held twice. Small ones are laid out in
+plain Python, large ones with numpy (see `bulk`), which a crawl of a few hundred thousand URLs need not load for this.
 
 One look-up in plain Python costs 0.5 to 0.8 µs, as part of a look-up of many with numpy it would be 0.2 to 0.4. Links are
 looked up one by one all the same: what is new in a group must be known to the links behind it.
@@ -12,40 +13,26 @@ looked up one by one all the same: what is new in a group must be known to the l
 import mmap
 from collections.abc import Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
-Words = NDArray[np.uint64]
-
 ABSENT = -1
 PARTS = 256
 FINGERPRINT_BITS = 56
+SLACK = 32  # slots behind the last one at which a fingerprint may belong, for those that are pushed on
 _FULL = 0.75  # of the slots: linear probing looks at 8.5 slots for what is new, 2.5 for what is known
 _GROWTH = 1.25  # for the sake of memory; small tables double, for the sake of time
 _SMALL = 4096  # fingerprints
 _SMALLEST = 32  # slots
-_SLACK = 32  # slots behind the last one at which a fingerprint may belong, for those that are pushed on
-_PART = np.uint64(PARTS - 1)
-_RANK_BITS = np.uint64(16)
-_HALF = np.uint64(32)
 
 
 class Table:
     """Fingerprints and ranks."""
 
     def __init__(self) -> None:
-        self._slots: list[Words] = []
-        self._views: list[memoryview[int]] = []  # of the same: an item of these is a plain number at once
-        self._homes: list[int] = []  # slots at which a fingerprint may belong
-        self._room: list[int] = []  # how many more go in before it grows
-        nothing = np.empty(0, dtype=np.uint64)
-        for _ in range(PARTS):
-            self._slots.append(nothing)
-            self._views.append(nothing.data)
-            self._homes.append(0)
-            self._room.append(0)
+        nothing = zeros(1)
+        self._views = [nothing] * PARTS
+        self._homes = [0] * PARTS  # slots at which a fingerprint may belong
+        self._room = [0] * PARTS  # how many more go in before it grows
         for part in range(PARTS):
-            self._fill(part, nothing)
+            self._lay_out(part, [])
 
     def find(self, fingerprint: int) -> int:
         """The rank, or ABSENT."""
@@ -70,7 +57,7 @@ class Table:
         view[slot] = word << 16 | rank
         self._room[part] -= 1
         if self._room[part] <= 0 or slot + 2 >= len(view):
-            self._fill(part, self._words(part))
+            self._grow(part)
         return ABSENT
 
     def put(self, fingerprint: int, rank: int) -> None:
@@ -95,56 +82,61 @@ class Table:
     @property
     def slots(self) -> int:
         """How many there are, taken or not."""
-        return sum(map(len, self._slots))
+        return sum(map(len, self._views))
+
+    # -- making tables -----------------------------------------------------------------------------------------
+
+    def _grow(self, part: int) -> None:
+        if len(self._views[part]) < _SMALL:
+            self._lay_out(part, sorted(filter(None, self._views[part])))
+        else:
+            self._replace(part, self._views[part])
+
+    def _lay_out(self, part: int, words: list[int]) -> None:
+        """Sorted words: each goes where it belongs or, if that is taken, right behind the one before it."""
+        homes, places, at = homes_for(len(words)), [], -1
+        for word in words:
+            at = max(at + 1, (word >> 32) * homes >> 32)
+            places.append(at)
+        slots = zeros(max(homes, at + 1) + SLACK)
+        for place, word in zip(places, words, strict=True):
+            slots[place] = word
+        self._set(part, slots, homes, len(words))
+
+    def _replace(self, part: int, words: memoryview | bytes) -> None:
+        from skitter.backends.rocksdb import bulk  # noqa: PLC0415  numpy takes 60 ms
+
+        self._set(part, *bulk.laid_out(bulk.words_in(words)))
+
+    def _set(self, part: int, slots: memoryview, homes: int, words: int) -> None:
+        self._views[part], self._homes[part] = slots, homes
+        self._room[part] = int(homes * _FULL) - words
 
     # -- many at once ------------------------------------------------------------------------------------------
 
-    def dump(self) -> Iterator[Words]:
+    def dump(self) -> Iterator[bytes]:
         """What `restore` needs, table by table."""
-        return map(self._words, range(PARTS))
+        from skitter.backends.rocksdb import bulk  # noqa: PLC0415  the same
 
-    def restore(self, part: int, words: Words) -> None:
+        return (bulk.words_in(view).tobytes() for view in self._views)
+
+    def restore(self, part: int, words: bytes) -> None:
         """Take a table as it was dumped."""
-        self._fill(part, words)
+        self._replace(part, words)
 
-    def put_all(self, fingerprints: Words, ranks: NDArray[np.uint16]) -> None:
-        """Like `put` for each in turn: of two that agree, the later counts."""
-        words = np.maximum(fingerprints >> _RANK_BITS, np.uint64(1)) << _RANK_BITS | ranks
-        parts = (fingerprints & _PART).astype(np.uint8)  # numbers this small are sorted in linear time
-        words = words[np.argsort(parts, kind="stable")]
-        ends = np.cumsum(np.bincount(parts, minlength=PARTS))
-        for part, new in enumerate(np.split(words, ends[:-1])):
-            if len(new):
-                self._fill(part, _latest(np.concatenate((self._words(part), new))))
+    def put_all(self, fingerprints: bytes, ranks: bytes) -> None:
+        """Like `put` for each in turn: of two that agree, the later counts. Both are arrays of the machine's own numbers."""
+        from skitter.backends.rocksdb import bulk  # noqa: PLC0415  the same
 
-    def _words(self, part: int) -> Words:
-        slots = self._slots[part]
-        words: Words = slots[slots != 0]
-        return words
-
-    def _fill(self, part: int, words: Words) -> None:
-        """Make a table of these words and room for more."""
-        words = np.sort(words)
-        homes = max(_SMALLEST, int(len(words) / _FULL * (2 if len(words) < _SMALL else _GROWTH)))
-        belongs = (words >> _HALF) * np.uint64(homes) >> _HALF
-        # Each goes where it belongs or, if that is taken, right behind the one before it.
-        turn = np.arange(len(words), dtype=np.int64)
-        places = np.maximum.accumulate(belongs.astype(np.int64) - turn) + turn
-        last = int(places[-1]) if len(words) else 0
-        slots = _zeros(max(homes, last + 1) + _SLACK)
-        slots[places] = words
-        self._slots[part], self._views[part], self._homes[part] = slots, slots.data, homes
-        self._room[part] = int(homes * _FULL) - len(words)
+        for part, new in bulk.by_part(fingerprints, ranks):
+            self._set(part, *bulk.laid_out(bulk.merged(bulk.words_in(self._views[part]), new)))
 
 
-def _zeros(count: int) -> Words:
+def homes_for(words: int) -> int:
+    """The slots of a table for so many words, and room for more."""
+    return max(_SMALLEST, int(words / _FULL * (2 if words < _SMALL else _GROWTH)))
+
+
+def zeros(count: int) -> memoryview:
     """Memory of its own from the kernel: what is given back would stay in the allocator's heap as holes."""
-    return np.frombuffer(mmap.mmap(-1, 8 * count), dtype=np.uint64)
-
-
-def _latest(words: Words) -> Words:
-    """One word per fingerprint, the last of them."""
-    words = words[np.argsort(words >> _RANK_BITS, kind="stable")]
-    names = words >> _RANK_BITS
-    last: Words = words[np.append(names[1:] != names[:-1], [True])]
-    return last
+    return memoryview(mmap.mmap(-1, 8 * count)).cast("Q")
