@@ -303,12 +303,12 @@ def _cached_domain(name: str) -> str:
 
 def fingerprint(text: str, secret: int) -> int:
     """64 bits for the seen set. The secret is the crawl's own, so that nobody can publish colliding URLs."""
-    return int(xxhash.xxh3_64_intdigest(text.encode(), secret))
+    return xxhash.xxh3_64_intdigest(text.encode(), secret)
 
 
 def shard(domain: str, shards: int) -> int:
     """The shard that owns a registrable domain: the same in every process and on every machine."""
-    return int(xxhash.xxh3_64_intdigest(domain.encode())) % shards
+    return xxhash.xxh3_64_intdigest(domain.encode()) % shards
 
 
 def surt(url: str) -> str:
