@@ -19,12 +19,17 @@ _PASSING = {
 
 
 def messages_of(consumer: Consumer, limit: int, wait: float) -> list[Found]:
-    """At most so many messages, those that are there or come within so many seconds. Blocks."""
-    messages = []
+    """At most so many messages, those that are there or come within so many seconds. Blocks.
+
+    Trouble that comes together with messages is not told: they would be passed over, and it comes again if it lasts.
+    """
+    messages, trouble = [], None
     for message in consumer.consume(limit, timeout=wait) if limit > 0 else ():
         error = message.error()
         if error is None:
             messages.append(found(message))
         elif error.code() not in _PASSING and not error.retriable() and not moving(error):
-            raise KafkaException(error)
+            trouble = error
+    if trouble is not None and not messages:
+        raise KafkaException(trouble)
     return messages
