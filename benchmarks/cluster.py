@@ -206,7 +206,7 @@ async def _clustered(served: Served, folder: Path) -> dict[str, Any]:
         await engines.mail.send(by_shard)
         with workers(settings, folder):
             began = time.perf_counter()
-            counts = await until_finished(engines)
+            counts = (await until_finished(engines, settings)).counts
             elapsed = time.perf_counter() - began
             trips: defaultdict[str, float] = defaultdict(float)
             for worker in await engines.claims.workers():

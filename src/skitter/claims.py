@@ -104,6 +104,13 @@ class Claims(Protocol):
         """Widen the scope of everybody."""
         ...
 
+    async def swap(self, seen: str, new: str) -> str:
+        """Replace the crawl's ledger if it is still the one that was seen; says which one is there afterwards.
+
+        There is one for all workers, at first an empty one: swap("", "") only looks.
+        """
+        ...
+
     async def standing(self) -> list[Standing]:
         """Every shard."""
         ...

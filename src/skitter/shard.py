@@ -37,8 +37,8 @@ _SHORTEST_NAP = 0.001  # seconds: whatever the frontier says is due, never spin
 class Company(Protocol):
     """The shards that work together, as one of them sees the whole."""
 
-    def room(self) -> int:
-        """How many visits may be taken out now."""
+    def room(self, shard: "Shard") -> int:
+        """How many visits a shard may take out now."""
         ...
 
     def idle(self) -> None:
@@ -74,12 +74,13 @@ class Shard:
         self._open: dict[int, Visit] = {}
         self._finished: deque[Finished] = deque()
         self._stopping = False
-        self._due: float | None = None  # when the next visit may be taken out, as far as was known last
+        self.due: float | None = None  # when the next visit may be taken out, as far as was known last
         self._lease_again = asyncio.Event()
         self._commit_now = asyncio.Event()
         self._sync_now = asyncio.Event()
         self._unsynced: list[asyncio.Future[None]] = []  # those who wait for the next sync
         self.counts = Counts()
+        self.taking = 0  # visits that may be in flight in a moment: the frontier was asked for so many
         self.paused = False  # a slow reader of pages sets this; nothing new is leased meanwhile
 
     # -- the life of a shard ---------------------------------------------------------------------------------
@@ -167,10 +168,12 @@ class Shard:
         while True:
             self._lease_again.clear()
             room = self._room(company)
+            self.taking = max(room, 0)
             for visit in await frontier.lease(room, clock.now()) if room > 0 else []:
                 self._open[id(visit)] = visit
                 tasks.create_task(self._visit(visit))
-            due = self._due = None if self._stopping else await frontier.next_due(clock.now())
+            self.taking = 0
+            due = self.due = None if self._stopping else await frontier.next_due(clock.now())
             if due is None and not self.in_flight:
                 if self._stopping:
                     return
@@ -180,7 +183,7 @@ class Shard:
             await self._sleep_until(due, company)
 
     def _room(self, company: Company) -> int:
-        return 0 if self._stopping or self.paused else company.room()
+        return 0 if self._stopping or self.paused else company.room(self)
 
     async def _sleep_until(self, due: float | None, company: Company) -> None:
         """Until something was committed, somebody calls, or the time has come."""
@@ -221,7 +224,7 @@ class Shard:
         """Whether more visits may finish until then: they are under way, or their hosts are about to be free."""
         if len(self._finished) < self.in_flight:
             return True
-        return self._due is not None and self._due < until and self._room(company) > 0
+        return self.due is not None and self.due < until and self._room(company) > 0
 
     async def _commit_what_has_finished(self, company: Company) -> None:
         while self._finished:

@@ -185,8 +185,8 @@ class Team:
 
     # -- what the shards ask and tell ------------------------------------------------------------------------
 
-    def room(self) -> int:
-        """How many visits may be taken out now. Each may become a page, so a page limit counts them as one."""
+    def room(self, _shard: Shard) -> int:
+        """How many visits any shard may take out now. Each may become a page, so a page limit counts them as one."""
         in_flight, limits = self.in_flight, self._limits
         room = limits.concurrency - in_flight
         if self.max_pages is not None:

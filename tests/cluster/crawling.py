@@ -155,8 +155,11 @@ class Cluster:
         self.workers.append(worker)
         return worker
 
-    def wait(self) -> None:
-        """Until `cluster wait` says that nothing is left to do. No worker may end before, but those that were told to."""
+    def wait(self, code: int = 0) -> str:
+        """Until `cluster wait` says that nothing is left to do, or what its exit code says.
+
+        No worker may end before, but those that are expected to.
+        """
         words = _words("cluster", "wait", "--config", self.config, "--timeout", f"{PATIENCE:.0f}s")
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as waiting:
             try:
@@ -164,8 +167,9 @@ class Cluster:
                     self.check_workers()
                     time.sleep(0.1)
                 said = waiting.communicate()[0]
-                assert waiting.returncode == 0, f"{said}\n{self.story()}"
+                assert waiting.returncode == code, f"{said}\n{self.story()}"
                 self.finished = True
+                return said
             finally:
                 waiting.kill()
 

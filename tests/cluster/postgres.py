@@ -41,6 +41,7 @@ def empty(settings: Settings) -> None:
             tables = ("urls", "pages", "hosts", "robots", "leases", "suspects", "outbox", "workers")
             text = "".join(f'DELETE FROM "{pool.schema}".{table};' for table in tables)
             keep = "owner = '', lease_until = 0, seq = 0, mark_file = '', mark_end = 0, counts = '{}', mail = '{}'"
+            text += f"UPDATE \"{pool.schema}\".ledger SET words = '';"
             await pool._pool.execute(f'{text} UPDATE "{pool.schema}".shards SET {keep}')
 
     asyncio.run(clean())

@@ -210,10 +210,3 @@ def test_a_small_cluster_has_no_bucket(tmp_path, capsys):
     file = config(tmp_path, cluster__size='"redis"', s3__bucket='"archive"')
     assert "s3.bucket" in complaint(capsys, "cluster", "init", "--config", file)
     assert "s3.bucket" in complaint(capsys, "work", "--config", file, "-o", tmp_path / "worker")
-
-
-def test_limits_that_nobody_would_keep_are_refused(tmp_path, capsys):
-    file = config(tmp_path)
-    said = complaint(capsys, "work", "--config", file, "-o", tmp_path / "worker", "--max-pages", "10")
-    assert "crawl.max_pages" in said
-    assert not (tmp_path / "worker").exists()

@@ -13,6 +13,7 @@ from skitter.claims import Claim
 from skitter.ports import Fenced
 from skitter.settings import Seconds, Settings
 from skitter.testing.contracts.store import full_url
+from tests.cluster.ledgers import assert_swaps
 from tests.cluster.postgres import SHARDS, empty, pool_of, schema, settings_for
 from tests.engines import engine
 
@@ -114,6 +115,14 @@ def test_roots_that_one_names_are_everybodys_each_once(settings):
             seen = await second.renew({}, {})
             assert sorted(seen.roots) == ["https://a.example/", "https://b.example/", "https://c.example/"]
             assert seen.owners == ["", ""]
+
+    asyncio.run(scenario())
+
+
+def test_a_ledger_is_replaced_only_by_who_has_seen_the_last_one(settings):
+    async def scenario():
+        async with pool_of(settings) as pool:
+            await assert_swaps([Claims(pool, f"w{number}") for number in range(8)])
 
     asyncio.run(scenario())
 

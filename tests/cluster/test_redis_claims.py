@@ -17,6 +17,7 @@ from skitter.model import Counts
 from skitter.ports import EngineError, Fenced
 from skitter.settings import Seconds, Settings
 from skitter.testing.contracts.owner import asynchronous, link
+from tests.cluster.ledgers import assert_swaps
 from tests.cluster.redis import cleaned, settings_for
 from tests.engines import engine
 
@@ -205,3 +206,9 @@ async def test_what_nobody_can_read_is_set_aside_and_the_rest_arrives(settings):
         assert found == ["https://a.example/1"]
         (dead,) = await client.send(lambda: [("XLEN", tag(client.name, 0) + b"dead")])
         assert dead == 1
+
+
+@asynchronous
+async def test_a_ledger_is_replaced_only_by_who_has_seen_the_last_one(settings):
+    async with client_of(settings) as client:
+        await assert_swaps([RedisClaims(client, f"w{number}", 1) for number in range(8)])

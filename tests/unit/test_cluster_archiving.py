@@ -1,6 +1,7 @@
 """What a worker does when its disk is full, and when its uploads fail for good."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ class Watched:
 def test_a_crawl_is_not_finished_while_pages_of_lost_segments_are_not_pending(monkeypatch):
     monkeypatch.setattr(status, "_BETWEEN_LOOKS", 0.0)
     watched = Watched()
-    asyncio.run(status.until_finished(watched))
+    asyncio.run(status.until_finished(watched, Settings()))
     assert watched.looks == 5
 
 
@@ -53,21 +54,22 @@ class Awoken:
 
 def test_a_crew_takes_nothing_out_while_the_disk_is_full_and_wakes_when_it_is_not():
     async def use() -> None:
-        crew, shard, room = Crew(10), Awoken(), asyncio.Event()
-        crew.shards = {0: shard}  # type: ignore[dict-item]
+        shard: Any = Awoken()
+        crew, room = Crew(10), asyncio.Event()
+        crew.shards = {0: shard}
         crew.full = lambda: not room.is_set()
 
         async def ready() -> None:
             await room.wait()
 
         waking = asyncio.create_task(crew.wake_when(ready))
-        assert crew.room() == 0
+        assert crew.room(shard) == 0
         await asyncio.sleep(0)
         assert shard.times == 0
         room.set()
         while not shard.times:
             await asyncio.sleep(0)
-        assert crew.room() == 10
+        assert crew.room(shard) == 10
         waking.cancel()
 
     asyncio.run(use())

@@ -163,11 +163,11 @@ def test_mail_on_its_way_into_a_shard_arrives_before_it_is_closed():
 def test_what_a_lost_shard_had_in_flight_is_room_for_the_others():
     async def scene(member, office, outfit, watch):
         await until(lambda: len(member.crew.shards) == SHARDS)
-        outfit.opened[0].in_flight = member.crew.room()
-        assert member.crew.room() == 0  # the other one asks, and waits from now on
+        outfit.opened[0].in_flight = member.crew.room(outfit.opened[1])
+        assert member.crew.room(outfit.opened[1]) == 0  # the other one asks, and waits from now on
         office.owners[0], office.others = "other", ["other"]
         await until(lambda: 0 not in member.crew.shards)
-        assert member.crew.room() > 0
+        assert member.crew.room(outfit.opened[1]) > 0
         assert outfit.opened[1].woken
 
     played(scene)

@@ -322,6 +322,26 @@ def test_too_little_room_on_the_disk_stops_the_crawl_with_a_warning(ground, monk
     assert "crawl.min_free_disk" in warning.text
 
 
+def test_visits_that_a_frontier_is_about_to_hand_out_are_told_of(ground):
+    """Whoever shares out pages between shards must not give away what becomes a visit a moment later."""
+    crawl = ground.crawl(crawl__concurrency=7)
+    lease, seen = crawl.shard.frontier.lease, []
+
+    async def slow(limit, now):
+        seen.append((limit, crawl.shard.taking))
+        visits = await lease(limit, now)
+        await asyncio.sleep(0.5)
+        seen.append((limit, crawl.shard.taking))
+        return visits
+
+    crawl.shard.frontier.lease = slow
+    result = ground.run(crawl.run(seeds.named([f"{A}/"])))
+    assert result.counts.pages
+    assert seen
+    assert all(limit == taking > 0 for limit, taking in seen)
+    assert crawl.shard.taking == 0
+
+
 def test_a_crawl_without_work_is_done_at_once(ground):
     crawl = ground.crawl()
     result = ground.run(crawl.run([]))

@@ -32,9 +32,9 @@ def parser() -> Parser:
         "cluster",
         "A crawl on many machines. `init` makes what the engines need (schema, topics) and may be repeated; `add` brings "
         "seeds; `status` shows shards, owners, mail, workers and segments of the archive that are in no bucket yet; `wait` "
-        "returns when nothing is left to do; `abandon` gives up the segments of a worker that was lost with its disk, so that "
+        "returns when nothing is left to do, or when all workers have stopped at a limit; `abandon` gives up the segments of a worker that was lost with its disk, so that "
         "their pages are fetched again. Workers join with `skitter work`. Exit codes: 0 done, 1 not finished in time (wait) or "
-        "still alive (abandon), 2 wrong settings or an engine that cannot be used.",
+        "still alive (abandon), 2 wrong settings or an engine that cannot be used, 3 stopped at a limit (wait).",
         [
             "skitter cluster init --config cluster.toml",
             "skitter cluster add --config cluster.toml https://example.org",
@@ -146,7 +146,8 @@ async def _status(arguments: argparse.Namespace, settings: Settings) -> int:
 
     async with opened(settings, "") as engines:
         status = await seen(engines)
-    print(json.dumps(as_fields(status)) if arguments.json else "\n".join(as_lines(status)))
+    shown = as_lines(status, settings.crawl)
+    print(json.dumps(as_fields(status, settings.crawl)) if arguments.json else "\n".join(shown))
     return Exit.DONE
 
 
@@ -158,11 +159,16 @@ async def _wait(arguments: argparse.Namespace, settings: Settings) -> int:
     async with opened(settings, "") as engines:
         try:
             async with asyncio.timeout(patience):
-                counts = await until_finished(engines)
+                end = await until_finished(engines, settings)
         except TimeoutError:
             print("skitter: the crawl is not finished", file=sys.stderr)
             return Exit.NO
-    print(f"finished: {counts.pages} pages, {counts.requests} requests, {counts.failed} failed")
+    counts = end.counts
+    numbers = f"{counts.pages} pages, {counts.requests} requests, {counts.failed} failed"
+    if end.limit:
+        print(f"stopped at a limit: {end.limit}; {numbers}, {counts.queued} URLs are left")
+        return Exit.LIMIT
+    print(f"finished: {numbers}")
     return Exit.DONE
 
 

@@ -17,6 +17,7 @@ from skitter.cli.usage import Exit, Parser
 from skitter.directory import CrawlDirectory
 from skitter.display import printable
 from skitter.events import Events
+from skitter.model import Stop
 
 if TYPE_CHECKING:
     from skitter.compose.cluster import Worker
@@ -28,10 +29,10 @@ def parser() -> Parser:
     """The flags of `skitter work`."""
     made = Parser(
         "work",
-        "Join a cluster: take a share of its shards and work on them until interrupted. Workers may come and go at any time; "
-        "each has a directory of its own for what it writes before anything is settled. The first interrupt hands "
-        "every shard over and goes. Exit codes: 0 left as told, 2 wrong settings or an engine that cannot be used, 4 disk full "
-        "or directory unusable, 130 stopped at once.",
+        "Join a cluster: take a share of its shards and work on them until interrupted, or until the whole crawl has reached a "
+        "limit. Workers may come and go at any time; each has a directory of its own for what it writes before anything is "
+        "settled. The first interrupt hands every shard over and goes. Exit codes: 0 left as told, 2 wrong settings or an "
+        "engine that cannot be used, 3 stopped at a limit, 4 disk full or directory unusable, 130 stopped at once.",
         [
             "skitter work --config cluster.toml",
             "skitter work --config cluster.toml -o /data/worker-1",
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     events = Events()
     events.subscribe(say, *SAID)
 
-    async def work() -> None:
+    async def work() -> Stop:
         async with joined(directory, settings, events) as worker:
             shown.say(
                 f"{worker.member.name} has joined {settings.cluster.name}, in {printable(str(directory.path))}"
@@ -71,17 +72,17 @@ def run(arguments: argparse.Namespace) -> int:
             with _stoppable(worker, shown):
                 watching = asyncio.create_task(_watch(worker, shown))
                 try:
-                    await worker.run()
+                    return await worker.run()
                 finally:
                     watching.cancel()
 
     try:
-        run_loop(work())
+        stop = run_loop(work())
     except asyncio.CancelledError:
         raise KeyboardInterrupt("stopped at once; the state is safe, and others take the shards") from None
     finally:
         shown.end()
-    return Exit.DONE
+    return Exit.LIMIT if stop is Stop.LIMIT else Exit.DONE
 
 
 @contextmanager

@@ -17,16 +17,25 @@ class Crew:
         self._starved = False
         self.closed = False  # nothing new is begun
         self.full: Callable[[], bool] = lambda: False  # whether the disk has no room for more
+        self.allowed: dict[Shard, int] | None = (
+            None  # pages that each may have in all; None: there is no limit
+        )
+        self.short = asyncio.Event()  # a shard could go on if it were allowed more
         self._held_back = asyncio.Event()
 
-    def room(self) -> int:
-        """How many visits may be taken out now."""
+    def room(self, shard: Shard) -> int:
+        """How many visits a shard may take out now. Each may become a page, so a page limit counts them as one."""
         if self.full():
             self._held_back.set()
             return 0
         room = 0 if self.closed else self._concurrency - self.in_flight
         self._starved = self._starved or room <= 0
-        return room
+        if self.allowed is None or room <= 0:
+            return room
+        allowed = self.allowed.get(shard, 0) - shard.counts.pages - shard.in_flight
+        if allowed <= 0 and shard.due is not None:
+            self.short.set()
+        return min(room, allowed)
 
     def idle(self) -> None:
         """Whether all is done is not for one worker to say."""

@@ -107,6 +107,11 @@ class Member:
             for task in (receiving, renewing):
                 task.cancel()
 
+    def held(self) -> list[tuple[Shard, int]]:
+        """The shards at work, each with the epoch under which it is ours."""
+        shards = self.crew.shards.items()
+        return [(shard, self._epochs[number]) for number, shard in shards if number in self._epochs]
+
     # -- claims ------------------------------------------------------------------------------------------------
 
     async def _turn(self, tasks: asyncio.TaskGroup, outfit: Outfit) -> None:

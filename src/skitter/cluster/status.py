@@ -8,11 +8,13 @@ import msgspec
 from msgspec import Struct
 
 from skitter.claims import Claims, Colleague, Disk, Disks, Standing
-from skitter.cluster.looks import Look, finished
-from skitter.display import duration, table
+from skitter.cluster.limits import began, reached
+from skitter.cluster.looks import Look, finished, stopped
+from skitter.display import amount, count, duration, table
 from skitter.model import Counts
 from skitter.ports import EngineAway
 from skitter.report import total
+from skitter.settings import CrawlSettings, Settings
 
 _BETWEEN_LOOKS = 1.0
 
@@ -43,6 +45,7 @@ class Status(Struct, frozen=True):
     unread: dict[int, int]
     hot: Sequence[int]  # shards with far more mail than the others
     disks: Sequence[Disk] = ()  # those with segments that are in no bucket yet
+    elapsed: float = 0.0  # since the first worker joined
 
     @property
     def counts(self) -> Counts:
@@ -55,7 +58,13 @@ async def seen(engines: Watched) -> Status:
     shards, workers = await engines.claims.standing(), await engines.claims.workers()
     unread = await engines.unread()
     disks = await engines.segments.disks() if engines.segments else []
-    return Status(shards, workers, unread, hot(unread), disks)
+    elapsed = await _elapsed(engines.claims, shards)
+    return Status(shards, workers, unread, hot(unread), disks, elapsed)
+
+
+async def _elapsed(claims: Claims, shards: Sequence[Standing]) -> float:
+    since = await began(claims)
+    return 0.0 if since is None or not shards else shards[0].now - since
 
 
 def hot(unread: dict[int, int]) -> list[int]:
@@ -68,32 +77,64 @@ def hot(unread: dict[int, int]) -> list[int]:
     return found
 
 
-async def until_finished(engines: Watched) -> Counts:
-    """Return when two looks have found nothing left to do. While an engine is away, nobody can say."""
+class End(Struct, frozen=True):
+    """A crawl that is over."""
+
+    counts: Counts
+    limit: str  # the one at which it was stopped; empty: nothing is left to do
+
+
+async def until_finished(engines: Watched, settings: Settings) -> End:
+    """Return when two looks have found nothing left to do, or when all workers have stopped at a limit of the settings.
+
+    While an engine is away, nobody can say.
+    """
     before: Look | None = None
     while True:
         try:
-            now = await _look(engines)
+            now = await _look(engines, settings)
         except EngineAway:
             before = None
         else:
+            counts = total(list(now.counts.values()))
             if finished(before, now):
-                return total(list(now.counts.values()))
+                return End(counts, "")
+            if stopped(now) and not now.quiet():
+                return End(counts, now.limit)
             before = now
         await asyncio.sleep(_BETWEEN_LOOKS)
 
 
-async def _look(engines: Watched) -> Look:
+async def _look(engines: Watched, settings: Settings) -> Look:
     # The mail first: what is sent after this look is sent by a visit that the counts still show, or will show.
     unread = sum((await engines.unread()).values())
     lost = len(await engines.segments.lost()) if engines.segments else 0  # their pages will be pending
-    return Look({shard.shard: shard.counts for shard in await engines.claims.standing()}, unread + lost)
+    shards = await engines.claims.standing()
+    limit, alive = "", 0
+    if limited(settings.crawl):
+        counts = total([shard.counts for shard in shards])
+        limit = reached(settings.crawl, counts, await _elapsed(engines.claims, shards))
+        workers = await engines.claims.workers()
+        alive = sum(worker.now - worker.seen_at < settings.cluster.lease for worker in workers)
+    return Look({shard.shard: shard.counts for shard in shards}, unread + lost, limit, alive)
 
 
-def as_fields(status: Status) -> dict[str, Any]:
+def limited(limits: CrawlSettings) -> bool:
+    """Whether a crawl has a limit."""
+    return any(limit is not None for limit in (limits.max_pages, limits.max_bytes, limits.max_time))
+
+
+def as_fields(status: Status, limits: CrawlSettings) -> dict[str, Any]:
     """The status as one object."""
     return {
         "counts": msgspec.to_builtins(status.counts, str_keys=True),
+        "limits": {
+            "max_pages": limits.max_pages,
+            "max_bytes": limits.max_bytes,
+            "max_time": limits.max_time,
+            "elapsed": status.elapsed,
+            "reached": reached(limits, status.counts, status.elapsed) or None,
+        },
         "shards": [
             {
                 "shard": shard.shard,
@@ -121,11 +162,11 @@ def as_fields(status: Status) -> dict[str, Any]:
     }
 
 
-def as_lines(status: Status) -> list[str]:
+def as_lines(status: Status, limits: CrawlSettings) -> list[str]:
     """The status for a terminal."""
     counts, mail = status.counts, sum(status.unread.values())
     whole = f"{counts.pages:,} pages, {counts.queued:,} queued, {counts.leased:,} in flight"
-    lines = [f"{whole}, {mail:,} messages in the mail", ""]
+    lines = [f"{whole}, {mail:,} messages in the mail", *_limits(status, limits), ""]
     rows = [
         (
             shard.owner or "nobody",
@@ -147,6 +188,21 @@ def as_lines(status: Status) -> list[str]:
         ]
         lines += ["", *table(("not uploaded", "segments", "oldest", "disk"), waiting)]
     return lines
+
+
+def _limits(status: Status, limits: CrawlSettings) -> list[str]:
+    """How far the crawl is from its limits, in a line, where it has any."""
+    counts, parts = status.counts, []
+    if limits.max_pages is not None:
+        parts.append(f"{count(counts.pages)} of {count(limits.max_pages)} pages")
+    if limits.max_bytes is not None:
+        parts.append(f"{amount(counts.bytes)} of {amount(limits.max_bytes)}")
+    if limits.max_time is not None:
+        parts.append(f"{duration(status.elapsed)} of {duration(limits.max_time)}")
+    if not parts:
+        return []
+    stop = "; reached" if reached(limits, counts, status.elapsed) else ""
+    return [f"limits: {', '.join(parts)}{stop}"]
 
 
 def _workers(status: Status) -> list[str]:

@@ -16,6 +16,8 @@ from skitter.backends.remote.patience import patiently
 from skitter.claims import Claim, Delivery, Inbox
 from skitter.clock import SystemClock
 from skitter.cluster.clock import EngineClock
+from skitter.cluster.limits import Limits
+from skitter.cluster.looks import Look
 from skitter.cluster.member import Member, worker_name
 from skitter.compose import archive_of, fitted_to_machine, shared, stations
 from skitter.compose.engines import Engines, opened
@@ -25,11 +27,14 @@ from skitter.display import counted
 from skitter.events import Event, Events, Requested, RootsAdded, Warned
 from skitter.fetch.address import Answer
 from skitter.log import RequestLog
-from skitter.model import Outcome, Settlement, Visit
+from skitter.model import Counts, Outcome, Settlement, Stop, Visit
 from skitter.ports import EngineAway, Fenced, Fetcher, Mark, Opened
-from skitter.settings import Settings, SettingsError
+from skitter.process import unwrapped
+from skitter.settings import Settings
 from skitter.shard import Shard
 from skitter.visit import Shared
+
+_LAST_LOOKS = 20  # at mail that nobody takes in, before it is left where it is
 
 
 class _Announcing(RemoteFrontier):
@@ -173,7 +178,6 @@ class _Roots:
 @asynccontextmanager
 async def joined(directory: CrawlDirectory, settings: Settings, events: Events) -> AsyncIterator["Worker"]:
     """A worker that has all it needs, in a directory of its own."""
-    _check_limits(settings)
     name = worker_name()
     async with opened(settings, name) as engines:
         directory.prepare(state_elsewhere=True)
@@ -188,27 +192,20 @@ async def joined(directory: CrawlDirectory, settings: Settings, events: Events) 
             async with storing(directory, settings, clock, events, engines.segments) as storage:
                 outfit = ClusterOutfit(engines, directory, events, at, member, storage)
                 try:
-                    yield Worker(member, outfit, events)
+                    limits = Limits(member, engines.claims, clock, settings)
+                    yield Worker(member, outfit, limits, events)
                 finally:
                     await at.fetcher.close()
-
-
-def _check_limits(settings: Settings) -> None:
-    """A limit that nobody keeps must not pass for one that is kept."""
-    for limit in ("max_pages", "max_time", "max_bytes"):
-        if getattr(settings.crawl, limit) is not None:
-            raise SettingsError(
-                f"crawl.{limit} is a limit of a crawl on one machine, and no worker of a cluster can keep it for all; "
-                "leave it out"
-            )
 
 
 class Worker:
     """A member at work, and what can be told of it."""
 
-    def __init__(self, member: Member, outfit: ClusterOutfit, events: Events) -> None:
+    def __init__(self, member: Member, outfit: ClusterOutfit, limits: Limits, events: Events) -> None:
         self.member = member
         self._outfit = outfit
+        self._limits = limits
+        self._stop: Stop | None = None  # why it leaves; the first reason counts
         self._events = events
         self.requests = 0  # made here, whichever shards they were for
         self._told = (outfit.at.clock.monotonic(), 0)  # when something was said last, and requests by then
@@ -217,18 +214,56 @@ class Worker:
         member.crew.full = lambda: outfit.storage.full
         member.widen = self._widen
 
-    async def run(self) -> None:
-        """Work until told to leave."""
+    async def run(self) -> Stop:
+        """Work until told to leave, or until a limit is reached; says which. Done is also a limit that kept nothing back."""
+        if why := await self._limits.reached():  # by others, before we came
+            self._leave_because(why, Stop.LIMIT)
+        else:
+            await unwrapped(self._run())
+        if self._stop is Stop.LIMIT and (await self._look()).quiet():
+            return Stop.DONE
+        return self._stop or Stop.DONE
+
+    async def _run(self) -> None:
         roots = _Roots(self._outfit.engines)
         self._events.subscribe(roots, RootsAdded)
         storage, crew = self._outfit.storage, self.member.crew
-        tasks = (roots.tell(), crew.wake_when(storage.ready), self._mind_the_lost())
-        beside = [asyncio.create_task(task) for task in tasks]
-        try:
+        async with asyncio.TaskGroup() as tasks:
+            works = (
+                roots.tell(),
+                crew.wake_when(storage.ready),
+                self._mind_the_lost(),
+                self._mind_the_limits(),
+            )
+            beside = [tasks.create_task(work) for work in works]
             await self.member.run(self._outfit)
-        finally:
             for task in beside:
                 task.cancel()
+
+    async def _mind_the_limits(self) -> None:
+        """At a limit nothing is begun any more. Where only mail is left, it says whether the limit kept anything back."""
+        why = await self._limits.watch()
+        self.member.crew.closed = True
+        for _ in range(_LAST_LOOKS):
+            if not (await self._look()).only_mail():
+                break
+            await asyncio.sleep(self._outfit.at.settings.cluster.renew)
+        self._leave_because(why, Stop.LIMIT)
+
+    def _leave_because(self, why: str, stop: Stop) -> None:
+        if self._stop is None:
+            self._stop = stop
+            self._events.emit(Warned(f"stopping: {why}"))
+        self.member.leave()
+
+    async def _look(self) -> Look:
+        """What is left to do. While an engine is away nobody can say, and something may be."""
+        engines = self._outfit.engines
+        try:
+            unread = sum((await engines.unread()).values())
+            return Look({shard.shard: shard.counts for shard in await engines.claims.standing()}, unread)
+        except EngineAway:
+            return Look({0: Counts(queued=1)}, 0)
 
     async def _mind_the_lost(self) -> None:
         """A shard with pages in lost segments is closed: whoever opens it next, we perhaps, makes them pending first.
@@ -245,6 +280,7 @@ class Worker:
 
     def leave(self) -> None:
         """Finish what is in flight, hand every shard over, and let `run` return."""
+        self._stop = self._stop or Stop.DONE
         self.member.leave()
 
     def about(self) -> dict[str, Any]:

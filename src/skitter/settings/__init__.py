@@ -226,8 +226,13 @@ class CrawlSettings:
     """The run as a whole."""
 
     max_pages: int | None = setting(None, "stop after this many stored pages (2xx)")
-    max_time: Seconds | None = setting(None, "stop after this time")
-    max_bytes: Bytes | None = setting(None, "stop after this much was received")
+    max_time: Seconds | None = setting(
+        None, "stop after this time; in a cluster, since its first worker joined"
+    )
+    max_bytes: Bytes | None = setting(
+        None,
+        "stop after this much was received; what is in flight comes on top, in a cluster also what came since the last sign of life",
+    )
     concurrency: int = setting(100, "requests in flight in all")
     workers: int = setting(0, "processes that share the work; 0 for one per core")
     shards: int = setting(

@@ -51,6 +51,11 @@ class Claims:
         """Widen the scope of everybody, with their next sign of life."""
         await self._pool.rows(self._texts.one("claims", "add_roots"), {"roots": list(roots)})
 
+    async def swap(self, seen: str, new: str) -> str:
+        """Replace the ledger if it is still the one that was seen; says which one is there afterwards."""
+        row = await self._pool.row(self._texts.one("claims", "swap"), {"seen": seen, "new": new})
+        return str(row["words"])
+
     async def standing(self) -> list[Standing]:
         """Every shard."""
         rows = await self._pool.rows(self._texts.one("claims", "standing"), {})

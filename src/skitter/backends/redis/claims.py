@@ -28,6 +28,7 @@ class RedisClaims:
         self._hold = client.script("hold")
         self._beat = client.script("beat")
         self._roots = client.script("roots")
+        self._swap = client.script("swap")
 
     async def renew(self, epochs: Mapping[int, int], about: Mapping[str, Any]) -> Renewal:
         """Extend the leases of shards, held under these epochs. `about` is for whoever asks how the cluster does."""
@@ -93,6 +94,11 @@ class RedisClaims:
         """Widen the scope of everybody, with their next sign of life."""
         if roots:
             await self._client.run(self._roots, [self._key("roots"), self._key("rooted")], roots)
+
+    async def swap(self, seen: str, new: str) -> str:
+        """Replace the ledger if it is still the one that was seen; says which one is there afterwards."""
+        words: bytes = await self._client.run(self._swap, [self._key("ledger")], [seen, new])
+        return words.decode()
 
     async def standing(self) -> list[Standing]:
         """Every shard."""

@@ -45,6 +45,11 @@ RETURNING s.shard
 -- name: leave
 DELETE FROM {schema}.workers WHERE worker = :worker
 
+-- name: swap
+-- Who waited for another's swap finds the row changed and does nothing; it is told of that one with its next try.
+WITH swapped AS (UPDATE {schema}.ledger SET words = :new WHERE words = :seen RETURNING words)
+SELECT coalesce((SELECT words FROM swapped), (SELECT words FROM {schema}.ledger)) AS words
+
 -- name: standing
 SELECT s.shard, s.owner, s.epoch, s.lease_until, s.counts::text AS counts, s.mail::text AS mail,
     extract(epoch FROM clock_timestamp())::float8 AS now

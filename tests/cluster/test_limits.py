@@ -1,0 +1,151 @@
+"""The limits of a crawl, kept by many workers together: never more pages than were asked for, and not fewer either."""
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from skitter.cluster.ledger import read
+from skitter.compose.engines import opened
+from skitter.testing.web import Features, Server, SyntheticWeb, serve_process
+from tests.cluster.crawling import QUICK, SIZES, Cluster, cluster, until
+
+ENOUGH = 83  # pages; no multiple of anything, and fewer than half of what there is
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """About 200 pages on 16 hosts, and some errors between them."""
+    features = Features(robots=True, redirects=True, statuses=True, foreign_share=0.3)
+    with serve_process(SyntheticWeb(seed=31, hosts=16, pages_per_host=14, features=features)) as running:
+        yield running
+
+
+@contextmanager
+def begun(path, server: Server, size: str, workers: int, **limits: object) -> Iterator[Cluster]:
+    """A crawl with limits, and workers that stop at them."""
+    with cluster(path, server, size, crawl__shards=8, **QUICK, **limits) as crew:
+        crew.add(server.seeds())
+        for _ in range(workers):
+            crew.work().expected = 3
+        yield crew
+
+
+def stopped(crew: Cluster) -> str:
+    """What `wait` says; then all that live have left, and said why."""
+    said = crew.wait(code=3)
+    for worker in crew.workers:
+        assert worker.process.wait(60) == worker.expected, worker.said
+        if worker.expected == 3:
+            assert "stopping: " in worker.said
+    return said
+
+
+def stored(crew: Cluster) -> int:
+    counts = crew.status()["counts"]
+    assert counts["pages"] == len(crew.judged().pages)
+    assert counts["leased"] == 0
+    return int(counts["pages"])
+
+
+def in_hand(crew: Cluster, shards: set[int]) -> int:
+    """Pages that these shards may store and have not."""
+
+    async def ask() -> int:
+        async with opened(crew.settings, "") as engines:
+            ledger = read(await engines.claims.swap("", ""))
+            assert ledger is not None
+            stored = {shard.shard: shard.counts.pages for shard in await engines.claims.standing()}
+            return sum(
+                ledger.allowed[shard].pages - stored[shard] for shard in shards & ledger.allowed.keys()
+            )
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_pages_are_counted_over_all_workers_and_exact(tmp_path, server, size, workers):
+    with begun(tmp_path, server, size, workers, crawl__max_pages=ENOUGH) as crew:
+        assert f"stopped at a limit: {ENOUGH} pages of {ENOUGH} are stored (crawl.max_pages)" in stopped(crew)
+        assert stored(crew) == ENOUGH
+        shown = crew.command("cluster", "status", "--config", crew.config)
+        assert f"limits: {ENOUGH} of {ENOUGH} pages; reached" in shown
+
+        # A worker that joins now has nothing to do; with a higher limit the crawl goes on, and ends as exactly.
+        late = crew.work()
+        late.expected = 3
+        assert late.process.wait(60) == 3
+        again = crew.work(crawl__max_pages=ENOUGH + 10)
+        again.expected = 3
+        assert again.process.wait(600) == 3
+        assert stored(crew) == ENOUGH + 10
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_pages_are_exact_also_when_a_worker_is_killed_with_some_in_hand(tmp_path, server, size):
+    with begun(tmp_path, server, size, 2, crawl__max_pages=ENOUGH, politeness__delay="400ms") as crew:
+        victim = crew.workers[0]
+        crew.until_shared(*crew.workers)
+        until(lambda: crew.status()["counts"]["pages"] >= ENOUGH // 4, "pages are stored")
+        had = crew.shards_of(victim)
+        victim.kill()
+        assert in_hand(crew, had) > 0
+        stopped(crew)
+        assert stored(crew) == ENOUGH
+
+
+def test_a_worker_that_was_frozen_for_longer_than_its_lease_stores_nothing_beyond(tmp_path, server):
+    with begun(tmp_path, server, "redis", 2, crawl__max_pages=ENOUGH) as crew:
+        victim = crew.workers[0]
+        crew.until_shared(*crew.workers)
+        until(lambda: crew.status()["counts"]["pages"] >= ENOUGH // 4, "pages are stored")
+        victim.send(signal.SIGSTOP)
+        until(lambda: victim.name not in crew.owners(), "its shards are taken")
+        victim.send(signal.SIGCONT)
+        stopped(crew)
+        assert stored(crew) == ENOUGH
+
+
+def test_a_limit_that_keeps_nothing_back_is_none(tmp_path):
+    with serve_process(SyntheticWeb(seed=32, hosts=6, pages_per_host=4)) as small:
+        everything = len(small.truth("any").pages)
+        with begun(tmp_path, small, "redis", 2, crawl__max_pages=everything) as crew:
+            for worker in crew.workers:
+                worker.expected = 0  # as if they had been told to leave when all was done
+            assert crew.wait().startswith(f"finished: {everything} pages, ")
+            for worker in crew.workers:
+                assert worker.process.wait(60) == 0, worker.said
+            assert stored(crew) == everything
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_time_counts_from_the_first_worker_on(tmp_path, server, size):
+    with begun(tmp_path, server, size, 1, crawl__max_time="5s", politeness__delay="1s") as crew:
+        first = crew.workers[0]
+        until(lambda: crew.status()["limits"]["elapsed"] > 0, "it has begun")
+        crew.work().expected = 3
+        assert "have passed (crawl.max_time)" in stopped(crew)
+        limits = crew.status()["limits"]
+        assert limits["max_time"] == 5
+        assert limits["elapsed"] > 5
+        # One that comes later does not begin anew: it does not take a single shard.
+        requests = len(server.log())
+        late = crew.work()
+        late.expected = 3
+        assert late.process.wait(60) == 3
+        assert len(server.log()) == requests
+        assert first.process.returncode == 3
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_bytes_are_counted_over_all_workers(tmp_path, server, size):
+    """What is in flight comes on top, and what was settled since the last look: much less than the whole."""
+    with begun(tmp_path, server, size, 2, crawl__max_bytes="100kB") as crew:
+        assert "are received (crawl.max_bytes)" in stopped(crew)
+        status = crew.status()
+        assert status["counts"]["bytes"] >= 100_000
+        assert status["counts"]["queued"] > 0
+        assert status["limits"]["reached"]
