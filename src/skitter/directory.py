@@ -8,6 +8,7 @@ Only `crawl` and `resume` take the lock; everything that reads works while a cra
 import dataclasses
 import fcntl
 import os
+import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -108,6 +109,13 @@ class CrawlDirectory:
                 f"{self.path} holds no crawl (there is no crawl.toml in it); start one with: skitter crawl URL -o {self.path}"
             )
         return load(self.settings_file, {}, {})
+
+    def shortage(self, least: int) -> str:
+        """In words, if less than that many bytes are free on its disk (`crawl.min_free_disk`); else empty."""
+        free = shutil.disk_usage(self.path).free
+        if free >= least:
+            return ""
+        return f"only {free >> 20} MiB are free on the disk of {self.path} (crawl.min_free_disk)"
 
     def write_settings(self, settings: Settings) -> None:
         """Keep the settings, whole or not at all."""

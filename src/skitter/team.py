@@ -5,7 +5,6 @@ to `elsewhere`, and whether all is done is decided by the parent, who sees every
 """
 
 import asyncio
-import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, suppress
@@ -264,10 +263,9 @@ class Team:
         limits = self._limits
         if limits.max_time is not None and self._at.clock.monotonic() - self._began >= limits.max_time:
             self.stop(Stop.LIMIT)
-        free = shutil.disk_usage(self._directory.path).free
-        if free < limits.min_free_disk and self._stop is None:
-            text = f"only {free >> 20} MiB are free on the disk of {self._directory.path} (crawl.min_free_disk); stopping, all is safe"
-            self._events.emit(Warned(text))
+        short = self._directory.shortage(limits.min_free_disk)
+        if short and self._stop is None:
+            self._events.emit(Warned(f"{short}; stopping, all is safe"))
             self.stop(Stop.DISK)
 
 

@@ -1,14 +1,23 @@
-"""The limits of a crawl, kept by many workers together: never more pages than were asked for, and not fewer either."""
+"""The limits of a crawl, kept by many workers together: never more pages than were asked for, and not fewer either.
+
+And what a worker does that is short of disk.
+"""
 
 import asyncio
+import shutil
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from skitter.cluster.ledger import read
+from skitter.compose.cluster import joined
 from skitter.compose.engines import opened
+from skitter.directory import CrawlDirectory
+from skitter.events import Events
+from skitter.model import Stop
 from skitter.testing.web import Features, Server, SyntheticWeb, serve_process
 from tests.cluster.crawling import QUICK, SIZES, Cluster, Worker, cluster, until
 
@@ -20,6 +29,13 @@ def server() -> Iterator[Server]:
     """About 200 pages on 16 hosts, and some errors between them."""
     features = Features(robots=True, redirects=True, statuses=True, foreign_share=0.3)
     with serve_process(SyntheticWeb(seed=31, hosts=16, pages_per_host=14, features=features)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[Server]:
+    """24 pages on 6 hosts, nothing else."""
+    with serve_process(SyntheticWeb(seed=32, hosts=6, pages_per_host=4)) as running:
         yield running
 
 
@@ -118,16 +134,15 @@ def test_a_worker_that_was_frozen_for_longer_than_its_lease_stores_nothing_beyon
         assert stored(crew) == ENOUGH
 
 
-def test_a_limit_that_keeps_nothing_back_is_none(tmp_path):
-    with serve_process(SyntheticWeb(seed=32, hosts=6, pages_per_host=4)) as small:
-        everything = len(small.truth("any").pages)
-        with begun(tmp_path, small, "redis", 2, crawl__max_pages=everything) as crew:
-            for worker in crew.workers:
-                worker.expected = 0  # as if they had been told to leave when all was done
-            assert crew.wait().startswith(f"finished: {everything} pages, ")
-            for worker in crew.workers:
-                assert worker.process.wait(60) == 0, worker.said
-            assert stored(crew) == everything
+def test_a_limit_that_keeps_nothing_back_is_none(tmp_path, small):
+    everything = len(small.truth("any").pages)
+    with begun(tmp_path, small, "redis", 2, crawl__max_pages=everything) as crew:
+        for worker in crew.workers:
+            worker.expected = 0  # as if they had been told to leave when all was done
+        assert crew.wait().startswith(f"finished: {everything} pages, ")
+        for worker in crew.workers:
+            assert worker.process.wait(60) == 0, worker.said
+        assert stored(crew) == everything
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -158,3 +173,45 @@ def test_bytes_are_counted_over_all_workers(tmp_path, server, size):
         assert status["counts"]["bytes"] >= 100_000
         assert status["counts"]["queued"] > 0
         assert status["limits"]["reached"]
+
+
+# ------------------------------------------------------------------------------------------------ the disk
+
+
+def test_a_worker_whose_disk_is_short_hands_its_shards_over_and_others_finish(tmp_path, small, monkeypatch):
+    usage, short = shutil.disk_usage(tmp_path), threading.Event()
+    room = {True: 2**19, False: 2**40}
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=room[short.is_set()]))
+    with cluster(tmp_path, small, "redis", crawl__shards=8, politeness__delay="1s", **QUICK) as crew:
+        crew.add(small.seeds())
+
+        async def work() -> tuple[Stop, str]:
+            async with joined(CrawlDirectory(tmp_path / "poor"), crew.settings, Events()) as worker:
+                working = asyncio.create_task(worker.run())
+                while not worker.member.crew.counts.pages:
+                    await asyncio.sleep(0.05)
+                short.set()
+                return await working, worker.why
+
+        stop, why = asyncio.run(work())
+        assert stop is Stop.DISK
+        assert why.startswith("only 0 MiB are free on the disk of ")
+        assert crew.owners() == [""] * 8
+        status = crew.status()
+        assert (status["workers"], status["counts"]["leased"]) == ([], 0)
+        assert status["counts"]["queued"] > 0
+
+        crew.work()
+        crew.wait()
+        crew.leave()
+        assert crew.status()["counts"]["pages"] == len(small.truth("any").pages)
+
+
+def test_a_worker_whose_disk_is_short_does_not_begin(tmp_path, server):
+    with cluster(tmp_path, server, "redis", **QUICK) as crew:
+        free = shutil.disk_usage(tmp_path).free
+        poor = crew.work(crawl__min_free_disk=2 * free)
+        poor.expected = 4
+        assert poor.process.wait(60) == 4
+        assert "(crawl.min_free_disk); make room" in poor.said
+        assert "Traceback" not in poor.said

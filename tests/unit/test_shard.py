@@ -313,7 +313,7 @@ def test_too_little_room_on_the_disk_stops_the_crawl_with_a_warning(ground, monk
     crawl = ground.crawl(crawl__sync_interval="1s", crawl__min_free_disk="1GiB")
     free = count(3 * 2**30, -(2**30))
     usage = shutil.disk_usage(ground.path)
-    monkeypatch.setattr(team.shutil, "disk_usage", lambda _path: usage._replace(free=next(free)))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=next(free)))
     result = ground.run(crawl.run(seeds.named([f"{A}/"])))
     assert result.stop is Stop.DISK
     assert result.took == pytest.approx(4.0, abs=0.5)

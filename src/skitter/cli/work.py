@@ -18,6 +18,7 @@ from skitter.directory import CrawlDirectory
 from skitter.display import printable
 from skitter.events import Events
 from skitter.model import Stop
+from skitter.ports import StateError
 
 if TYPE_CHECKING:
     from skitter.compose.cluster import Worker
@@ -64,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     events = Events()
     events.subscribe(say, *SAID)
 
-    async def work() -> Stop:
+    async def work() -> tuple[Stop, str]:
         async with joined(directory, settings, events) as worker:
             shown.say(
                 f"{worker.member.name} has joined {settings.cluster.name}, in {printable(str(directory.path))}"
@@ -72,16 +73,18 @@ def run(arguments: argparse.Namespace) -> int:
             with _stoppable(worker, shown):
                 watching = asyncio.create_task(_watch(worker, shown))
                 try:
-                    return await worker.run()
+                    return await worker.run(), worker.why
                 finally:
                     watching.cancel()
 
     try:
-        stop = run_loop(work())
+        stop, why = run_loop(work())
     except asyncio.CancelledError:
         raise KeyboardInterrupt("stopped at once; the state is safe, and others take the shards") from None
     finally:
         shown.end()
+    if stop is Stop.DISK:
+        raise StateError(f"{why}; make room, and start it again in its directory; others take the shards")
     return Exit.LIMIT if stop is Stop.LIMIT else Exit.DONE
 
 

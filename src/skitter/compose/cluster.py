@@ -206,6 +206,7 @@ class Worker:
         self._outfit = outfit
         self._limits = limits
         self._stop: Stop | None = None  # why it leaves; the first reason counts
+        self.why = ""  # the same in words, unless it was told to
         self._events = events
         self.requests = 0  # made here, whichever shards they were for
         self._told = (outfit.at.clock.monotonic(), 0)  # when something was said last, and requests by then
@@ -215,8 +216,13 @@ class Worker:
         member.widen = self._widen
 
     async def run(self) -> Stop:
-        """Work until told to leave, or until a limit is reached; says which. Done is also a limit that kept nothing back."""
-        if why := await self._limits.reached():  # by others, before we came
+        """Work until told to leave, until a limit is reached or the disk is short; says which, and `why` says more.
+
+        Done is also a limit that kept nothing back.
+        """
+        if why := self._short_of_disk():
+            self._leave_because(why, Stop.DISK)
+        elif why := await self._limits.reached():  # by others, before we came
             self._leave_because(why, Stop.LIMIT)
         else:
             await unwrapped(self._run())
@@ -234,6 +240,7 @@ class Worker:
                 crew.wake_when(storage.ready),
                 self._mind_the_lost(),
                 self._mind_the_limits(),
+                self._mind_the_disk(),
             )
             beside = [tasks.create_task(work) for work in works]
             await self.member.run(self._outfit)
@@ -250,9 +257,19 @@ class Worker:
             await asyncio.sleep(self._outfit.at.settings.cluster.renew)
         self._leave_because(why, Stop.LIMIT)
 
+    async def _mind_the_disk(self) -> None:
+        while True:
+            await asyncio.sleep(self._outfit.at.settings.crawl.sync_interval)
+            if why := self._short_of_disk():
+                self._leave_because(why, Stop.DISK)
+                return
+
+    def _short_of_disk(self) -> str:
+        return self._outfit.directory.shortage(self._outfit.at.settings.crawl.min_free_disk)
+
     def _leave_because(self, why: str, stop: Stop) -> None:
         if self._stop is None:
-            self._stop = stop
+            self._stop, self.why = stop, why
             self._events.emit(Warned(f"stopping: {why}"))
         self.member.leave()
 
