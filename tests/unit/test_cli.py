@@ -8,13 +8,11 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from msgspec.structs import replace
 
 import skitter
-from skitter.backends.sqlite_fts import FtsIndex
 from skitter.cli import COMMANDS, main
 from skitter.cli.pages import _line
 from skitter.cli.usage import Exit, Parser
@@ -269,14 +267,11 @@ def skitter_example_org(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     folder = tmp_path / "skitter-example.org"
     folder.mkdir()
     source = crawled(folder)
-    compose = ModuleType("skitter.compose")
 
     async def open_source(path: Path) -> Opened:
         return Opened(source.frontier, source.archive, source.directory)
 
-    compose.open_source = open_source  # type: ignore[attr-defined]
-    compose.local_index = lambda directory: FtsIndex(directory.search_file)  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "skitter.compose", compose)
+    monkeypatch.setattr("skitter.compose.open_source", open_source)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

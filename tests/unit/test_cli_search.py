@@ -2,9 +2,7 @@
 
 import json
 import signal
-import sys
 from collections.abc import AsyncIterator
-from types import ModuleType
 
 import pytest
 
@@ -25,14 +23,11 @@ ROOT = "https://example.org/"
 def shelf(tmp_path, monkeypatch):
     """A crawl directory `c` that the reading commands find."""
     made = Shelf(tmp_path / "c")
-    compose = ModuleType("skitter.compose")
 
     async def open_source(path):
         return made
 
-    compose.open_source = open_source
-    compose.local_index = lambda directory: FtsIndex(directory.search_file)
-    monkeypatch.setitem(sys.modules, "skitter.compose", compose)
+    monkeypatch.setattr("skitter.compose.open_source", open_source)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_COLOR", "1")
     return made
@@ -183,9 +178,9 @@ class Shared(FtsIndex):
 
 
 @pytest.fixture
-def shared(shelf, tmp_path):
+def shared(shelf, tmp_path, monkeypatch):
     made = Shared(tmp_path / "shared.sqlite")
-    sys.modules["skitter.compose"].shared_index = lambda settings: made
+    monkeypatch.setattr("skitter.compose.searching.shared_index", lambda settings: made)
     (tmp_path / "cluster.toml").write_text('[search]\naddresses = ["http://127.0.0.1:9200"]\n')
     return made
 
