@@ -15,6 +15,7 @@ from obstore.store import MemoryStore, ObjectStore, S3Store
 from skitter.backends.s3 import Bucket, LocalSegments, S3Archive, Segments, Uploader, open_bucket
 from skitter.backends.warc import WarcArchive
 from skitter.clock import SystemClock
+from skitter.compose.watching import EngineWatch, working
 from skitter.ports import Clock
 from skitter.settings import ArchiveSettings
 from skitter.settings.engines import S3Settings
@@ -109,6 +110,7 @@ class Worker:
             worker=name,
             warn=self.warnings.append,
         )
+        EngineWatch([self.uploads.guard], working("full"), self.clock, self.warnings.append)
 
     def archive(self, shard: int = 0, epoch: int = 1) -> S3Archive:
         """The archive of a shard that was taken under an epoch."""

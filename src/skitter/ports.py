@@ -40,7 +40,9 @@ class EngineError(Exception):
 
 
 class EngineAway(EngineError):  # noqa: N818  it is the engine that is away
-    """An engine does not answer now. What was asked may be asked again."""
+    """An engine does not answer now. What was asked may be asked again (`skitter.breaker.until_again` says when)."""
+
+    again: Callable[[], Awaitable[None]] | None = None  # its breaker's word for it
 
 
 class Fenced(Exception):  # noqa: N818  it is the worker that is fenced off; nothing has failed
@@ -155,10 +157,9 @@ class Frontier(Records, Protocol):
     """The queue, the seen set, host clocks, leases and the records of one shard.
 
     1. A URL is accepted once, however often it is added, also after it was settled. Adding a waiting URL again with a
-       better level or score moves it forward, never back.
-       A seed that is named again gets another chance: refused or failed, it waits again as if it were new, and a host
-       that was set aside because it could not or would not answer for a while (no robots.txt, Retry-After,
-       Crawl-delay) is taken back with all that waits there. Its clock still holds.
+       better level or score moves it forward, never back. A seed that is named again gets another chance: refused or
+       failed, it waits again as if it were new, and a host that was set aside because it could not or would not answer
+       for a while (no robots.txt, Retry-After, Crawl-delay) is taken back with what waits there. Its clock still holds.
     2. A host has at most `per_host` visits in flight, and none before the time its last verdict named (`host_free`).
        Where several may be in flight, they begin a delay apart (`host_delay`).
        The robots.txt of an origin comes before any page of it: while no copy is valid at `now`, the visit handed out is
@@ -170,8 +171,7 @@ class Frontier(Records, Protocol):
        hosts are free only after their delay counted from the opening, and the visits are pending with one more attempt.
     7. A visit found open in three crashes, or in hand in one (see `in_hand`), is handed out alone: nothing else is in
        flight. One that was in hand in three crashes is set aside with the reason.
-    8. Links whose host belongs to another shard are kept in the outbox, durable with the settlement that found them,
-       until `forwarded` names them.
+    8. Links for other shards are kept in the outbox, durable with the settlement that found them, until `forwarded`.
     9. Levels are drawn by weight among the hosts that are free and inside a host, so that no level starves; inside a
        level the better score comes first, then the older link.
     """
@@ -269,8 +269,7 @@ class Archive(Protocol):
     2. What was appended can be read back at its place once `append` has returned.
     3. `cut` removes everything behind a mark; a file that ends before its mark is reported, never padded.
     4. After `sync`, everything appended survives a loss of power.
-    5. What `settled` has spoken of may leave this machine. Nothing else does, so that what a crash left unsettled can
-       still be cut.
+    5. Only what `settled` has spoken of may leave this machine, so that what a crash left unsettled can still be cut.
     """
 
     def pack(self, exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:

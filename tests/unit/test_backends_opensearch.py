@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from skitter.backends.opensearch import OpenSearchIndex
 from skitter.backends.opensearch.documents import Line, document, portions
-from skitter.backends.opensearch.http import ROUNDS, Cluster, reason, wait_before
+from skitter.backends.opensearch.http import ROUNDS, Cluster, reason
+from skitter.breaker import BreakerRules, Phase
 from skitter.model import Place
 from skitter.ports import EngineAway, EngineError, Entry, Rejected
 from skitter.searching.feed import feed
@@ -91,6 +92,8 @@ def healthy(method: str, path: str, body: bytes) -> Reply:
     """A node with an index of ours that takes every document."""
     if path == "/":
         return 200, ROOT
+    if path == "/_cluster/health":
+        return 200, {"status": "green"}
     if path.endswith("/_mapping"):
         return 200, MAPPING
     lines = [json.loads(line) for line in body.splitlines()]
@@ -109,26 +112,25 @@ def but(**changes: Reply) -> Answers:
     return answers
 
 
-class Waits(list[float]):
-    async def __call__(self, seconds: float) -> None:
-        self.append(seconds)
+# A breaker that is as strict as in life, and rests for no time that a test would notice.
+HASTY = BreakerRules(window=120.0, minimum=3, tests=1, pause=0.01, longest=0.05)
 
 
 def use(
     *addresses: str, act: Callable[[OpenSearchIndex], Any] | None = None, password: str = "", **fields: Any
-) -> tuple[Any, Waits]:
-    """Open an index there and do something with it; the result, and how long it would have waited."""
-    waits = Waits()
+) -> tuple[Any, int]:
+    """Open an index there and do something with it; the result, and how many calls were of no use."""
 
     async def main() -> Any:
-        index = OpenSearchIndex(SearchSettings(addresses=addresses, **fields), password, waits)
+        index = OpenSearchIndex(SearchSettings(addresses=addresses, **fields), password, HASTY)
         try:
             await index.open()
-            return await act(index) if act else None
+            return await act(index) if act else None, int(index.guard.statistics()["failures"])
         finally:
             await index.close()
 
-    return asyncio.run(main()), waits
+    found: tuple[Any, int] = asyncio.run(main())
+    return found
 
 
 # ------------------------------------------------------------------------------------------------ cannot be used
@@ -171,18 +173,10 @@ def test_what_may_pass_is_told_apart_from_what_will_not():
 
 
 def test_a_wrong_address_is_found_within_bounds():
-    waits = Waits()
-
-    async def main() -> None:
-        index = OpenSearchIndex(SearchSettings(addresses=("http://127.0.0.1:1",)), "", waits)
-        with pytest.raises(
-            EngineError,
-            match=r"127\.0\.0\.1:1: it cannot be reached \(Connection refused\); start it, or mend",
-        ):
-            await index.open()
-
-    asyncio.run(main())
-    assert len(waits) == 2
+    with pytest.raises(
+        EngineError, match=r"127\.0\.0\.1:1: it cannot be reached \(Connection refused\); start it, or mend"
+    ):
+        use("http://127.0.0.1:1")
 
 
 def test_a_port_that_speaks_no_tls_is_told_at_once():
@@ -198,8 +192,7 @@ def test_tls_is_spoken_with_those_whose_certificate_is_trusted_and_named(tmp_pat
     pem = make(tmp_path, "localhost", "-days", "30")
     trusted = str(tmp_path / "certificate.crt")
     with node(healthy, pem) as made:
-        rejected, waits = use(made.address, act=lambda index: index.index(PAGES), ca_file=trusted)
-        assert (rejected, waits) == ([], [])
+        assert use(made.address, act=lambda index: index.index(PAGES), ca_file=trusted) == ([], 0)
         with pytest.raises(
             EngineError, match=r"its certificate is not trusted \(self-signed certificate\); name the file"
         ):
@@ -236,30 +229,58 @@ def test_name_and_password_are_sent_and_never_told():
 
 def test_another_node_is_asked_when_one_is_away_and_then_first():
     with node(healthy) as made:
-        _, waits = use("http://127.0.0.1:1", made.address)
-        assert waits == []
+        _, failures = use("http://127.0.0.1:1", made.address)
+        assert failures == 0
         assert made.connections == 1  # and one connection does for all of it
     assert len(made.asked) == 2
 
 
 def test_a_busy_node_is_asked_again_later():
-    replies: list[Reply] = [(200, ROOT), (503, {}), (429, {})]
+    replies: list[Reply] = [(200, ROOT), (429, {})]
     with node(lambda *asked: replies.pop(0) if replies else healthy(*asked)) as made:
-        _, waits = use(made.address)
-    assert len(waits) == 2
-    assert len(made.asked) == 4
+        _, failures = use(made.address)
+    assert failures == 1
+    assert [path for _, path, _ in made.asked] == ["/", "/web_pages/_mapping", "/web_pages/_mapping"]
+
+
+def test_a_node_that_is_too_busy_again_and_again_is_left_alone_and_then_asked_how_it_is():
+    replies: list[Reply] = [(200, ROOT), (503, {}), (503, {}), (503, {})]
+
+    async def look(index: OpenSearchIndex) -> Phase:
+        return index.guard.phase
+
+    with node(lambda *asked: replies.pop(0) if replies else healthy(*asked)) as made:
+        phase, _ = use(made.address, act=look)
+    mapping, health = "/web_pages/_mapping", "/_cluster/health"
+    assert [path for _, path, _ in made.asked] == ["/", mapping, mapping, health, health, mapping]
+    assert phase is Phase.CLOSED
+
+
+@pytest.mark.parametrize(
+    ("reply", "word"), [((200, {"status": "yellow"}), "yellow"), ((403, {}), ""), ((200, b"hello"), "")]
+)
+def test_who_answers_is_there_whatever_it_says_of_itself(reply, word):
+    """Who may index need not be allowed to ask how the cluster is."""
+
+    async def ask(address: str) -> str:
+        cluster = Cluster(SearchSettings(addresses=(address,)), "")
+        try:
+            await cluster.check()
+            return await cluster.health()
+        finally:
+            await cluster.close()
+
+    with node(but(health=reply)) as made:
+        assert asyncio.run(ask(made.address)) == word
+    with node(but(health=(503, {}))) as made, pytest.raises(EngineAway):
+        asyncio.run(ask(made.address))
 
 
 def test_a_connection_that_was_closed_while_idle_costs_nothing():
     with node(but(_mapping=(299, MAPPING))) as made:
-        _, waits = use(made.address, act=lambda index: index.index([entry("https://a.example/1")]))
-    assert waits == []
+        _, failures = use(made.address, act=lambda index: index.index([entry("https://a.example/1")]))
+    assert failures == 0
     assert made.connections == 2
-
-
-def test_waits_grow_and_are_spread():
-    assert [wait_before(attempt, 0.0) for attempt in range(1, 8)] == [0.5, 1, 2, 4, 8, 10, 10]
-    assert wait_before(3, 1.0) == 1
 
 
 # ------------------------------------------------------------------------------------------------ documents
@@ -295,12 +316,12 @@ def test_a_refused_document_is_named_and_the_others_are_in():
 
     answers, sizes = bulk(judge)
     with node(answers) as made:
-        rejected, waits = use(made.address, act=lambda index: index.index(PAGES))
+        rejected, failures = use(made.address, act=lambda index: index.index(PAGES))
     assert rejected == [
         Rejected("https://a.example/3", "mapper_parsing_exception: failed to parse (deep down)")
     ]
     assert sizes == [8]
-    assert waits == []
+    assert failures == 0
 
 
 def test_only_what_the_engine_was_too_busy_for_is_sent_again():
@@ -312,10 +333,10 @@ def test_only_what_the_engine_was_too_busy_for_is_sent_again():
 
     answers, sizes = bulk(judge)
     with node(answers) as made:
-        rejected, waits = use(made.address, act=lambda index: index.index(PAGES))
+        rejected, failures = use(made.address, act=lambda index: index.index(PAGES))
     assert rejected == []
     assert sizes == [8, 2]
-    assert waits == [0.5]
+    assert failures == 1
 
 
 def test_a_later_version_that_is_in_already_is_no_failure():
@@ -323,7 +344,7 @@ def test_a_later_version_that_is_in_already_is_no_failure():
         lambda urls: (200, {"items": [item(409, "version_conflict_engine_exception", "x") for _ in urls]})
     )
     with node(answers) as made:
-        assert use(made.address, act=lambda index: index.index(PAGES)) == ([], [])
+        assert use(made.address, act=lambda index: index.index(PAGES)) == ([], 0)
 
 
 def test_an_engine_that_takes_nothing_more_is_lost_within_bounds():

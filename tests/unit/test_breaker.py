@@ -8,10 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from skitter.breaker import Breaker, BreakerOpenError, BreakerRules, Guard, Phase
+from skitter.backends.remote.patience import patiently
+from skitter.breaker import Away, Breaker, BreakerOpenError, BreakerRules, Guard, Phase
+from skitter.ports import EngineAway
 from skitter.testing.clock import VirtualClock, run_virtual
 
-RULES = BreakerRules(window=10.0, minimum=4, share=0.5, tests=2, pause=1.0, longest=8.0)
+RULES = BreakerRules(
+    window=10.0, minimum=4, share=0.5, tests=2, pause=1.0, longest=8.0, silence=3.0, deadline=2.0
+)
 
 
 def ticket_of(breaker: Breaker, now: float) -> int:
@@ -222,11 +226,18 @@ TestBreakerMachine.settings = settings(max_examples=300, stateful_step_count=60,
 # ------------------------------------------------------------------------------------------------ the guard
 
 
-def guarded(use: Callable[[Guard, VirtualClock], object]):
+async def well() -> None:
+    pass
+
+
+def guarded(use: Callable[[Guard, VirtualClock], object], check: Callable[[], object] = well):
     clock = VirtualClock()
 
     async def whole():
-        return await use(Guard("engine", clock.monotonic, rules=RULES, dice=lambda: 0.0), clock)
+        guard = Guard(
+            "engine", check, failures=(OSError,), rules=RULES, monotonic=clock.monotonic, dice=lambda: 0.0
+        )
+        return await use(guard, clock)
 
     return run_virtual(whole(), clock)
 
@@ -250,7 +261,8 @@ def test_a_guard_makes_no_call_while_it_is_open_and_says_why():
         await break_it(guard)
         calls = []
         with pytest.raises(
-            BreakerOpenError, match=r"engine keeps failing and is left alone; .* again in 0\.5 s"
+            BreakerOpenError,
+            match=r"engine keeps failing and is left alone \(away\); it is tried again in 0\.5 s",
         ):
             await guard.call(lambda: calls.append(1))
         assert calls == []
@@ -318,3 +330,212 @@ def test_an_exception_that_is_not_about_the_engine_does_not_open_it():
         return guard.phase, guard.statistics()["failures"]
 
     assert guarded(use) == (Phase.CLOSED, 0)
+
+
+# ------------------------------------------------------------------------------------------------ the health check
+
+
+class Engine:
+    """One that is away, says nothing, or is well; and how often it was asked."""
+
+    def __init__(self) -> None:
+        self.checks = 0
+        self.calls = 0
+        self.trouble: str = ""
+
+    async def check(self) -> None:
+        self.checks += 1
+        await self._suffer()
+
+    async def call(self) -> str:
+        self.calls += 1
+        await self._suffer()
+        return "here"
+
+    async def _suffer(self) -> None:
+        if self.trouble == "slow":
+            await asyncio.sleep(0.5)
+        if self.trouble in ("away", "slow"):
+            raise EngineAway("engine: gone")
+        if self.trouble == "frozen":
+            await asyncio.sleep(100)
+            raise EngineAway("engine: no answer")
+
+
+def with_engine(use: Callable[[Guard, VirtualClock, Engine], object]):
+    engine = Engine()
+    return guarded(lambda guard, clock: use(guard, clock, engine), engine.check)
+
+
+async def lose(guard: Guard, engine: Engine) -> None:
+    engine.trouble = "away"
+    for _ in range(RULES.minimum):
+        with pytest.raises(EngineAway, match="gone"):
+            await guard.call(engine.call)
+
+
+def test_a_test_asks_first_how_the_engine_is_and_makes_no_call_if_it_is_not_well():
+    async def use(guard, _clock, engine):
+        await lose(guard, engine)
+        await guard.ready()
+        before = engine.calls
+        with pytest.raises(EngineAway, match="gone"):
+            await guard.call(engine.call)
+        assert (engine.checks, engine.calls) == (1, before)
+        assert guard.phase is Phase.OPEN
+        engine.trouble = ""
+        await guard.ready()
+        assert await guard.call(engine.call) == "here"
+        assert (engine.checks, engine.calls) == (2, before + 1)
+
+    with_engine(use)
+
+
+def test_a_call_that_fails_although_the_engine_says_it_is_well_opens_it_again():
+    """A full disk, say: it answers, and takes nothing."""
+
+    async def use(guard, clock):
+        await break_it(guard)
+        for _ in range(3):
+            await guard.ready()
+            with pytest.raises(OSError, match="away"):
+                await guard.call(fail)
+        return guard.phase, clock.monotonic()
+
+    assert guarded(use) == (Phase.OPEN, pytest.approx(0.5 + 1 + 2, abs=1e-2))
+
+
+def test_a_frozen_engine_is_asked_no_longer_than_the_deadline():
+    async def use(guard, clock, engine):
+        await lose(guard, engine)
+        engine.trouble = "frozen"
+        await guard.ready()
+        began = clock.monotonic()
+        with pytest.raises(EngineAway, match="engine does not say within 2 s how it is"):
+            await guard.call(engine.call)
+        return clock.monotonic() - began
+
+    assert with_engine(use) == pytest.approx(RULES.deadline, abs=1e-3)
+
+
+def test_an_engine_that_is_heard_of_is_not_asked_and_one_that_fell_silent_is():
+    async def use(guard, clock, engine):
+        watching = asyncio.ensure_future(guard.watch())
+        for _ in range(10):
+            await guard.call(engine.call)
+            await asyncio.sleep(RULES.silence - 1.5)
+        assert engine.checks == 0
+        await asyncio.sleep(60)
+        watching.cancel()
+        return engine.checks
+
+    assert 60 / (RULES.silence + 1.1) <= with_engine(use) <= 60 / RULES.silence
+
+
+def test_calls_that_hang_are_found_out_by_looks():
+    """A frozen engine says neither yes nor no; its callers may hang for a minute."""
+
+    async def use(guard, clock, engine):
+        for _ in range(50):
+            await guard.call(engine.call)
+        engine.trouble = "frozen"
+        began = clock.monotonic()
+        watching = asyncio.ensure_future(guard.watch())
+        hanging = asyncio.ensure_future(guard.call(engine.call))
+        while guard.phase is Phase.CLOSED:
+            await asyncio.sleep(0.1)
+        assert not hanging.done()
+        found_out = clock.monotonic() - began
+        engine.trouble = ""
+        while guard.away is not None:
+            await asyncio.sleep(0.1)
+        watching.cancel()
+        hanging.cancel()
+        return found_out
+
+    assert with_engine(use) <= RULES.window + RULES.silence + RULES.deadline
+
+
+def test_an_engine_that_nobody_needs_is_back_all_the_same():
+    async def use(guard, clock, engine):
+        await lose(guard, engine)
+        engine.trouble = ""
+        watching = asyncio.ensure_future(guard.watch())
+        await asyncio.sleep(3)
+        watching.cancel()
+        return guard.phase, engine.calls - RULES.minimum
+
+    assert with_engine(use) == (Phase.CLOSED, 0)
+
+
+def test_where_somebody_waits_to_call_that_call_is_the_test():
+    """Who looks just when the pause is over, and before the others have noticed, leaves it to them."""
+
+    async def use():
+        engine, now = Engine(), [0.0]
+        guard = Guard("engine", engine.check, rules=RULES, monotonic=lambda: now[0], dice=lambda: 0.0)
+        await lose(guard, engine)
+        waiting = asyncio.ensure_future(guard.ready())
+        await asyncio.sleep(0)
+        now[0] = 1.0
+        assert guard.phase is Phase.HALF_OPEN
+        await guard.look()
+        assert engine.checks == 0
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        engine.trouble = ""
+        await guard.look()
+        assert (engine.checks, guard.phase) == (RULES.tests, Phase.CLOSED)
+
+    asyncio.run(use())
+
+
+def test_that_an_engine_is_away_is_told_once_with_its_beginning_and_once_that_it_is_back():
+    async def use(guard, clock, engine):
+        told = []
+        guard.listen = lambda heard: told.append(heard.away)
+        await guard.call(engine.call)
+        await asyncio.sleep(5)
+        began = clock.monotonic()
+        engine.trouble = "slow"
+        for _ in range(RULES.minimum):
+            with pytest.raises(EngineAway, match="gone"):
+                await guard.call(engine.call)
+        assert clock.monotonic() > began
+        for _ in range(5):
+            await guard.again()
+            with pytest.raises(EngineAway):
+                await guard.call(engine.call)
+        assert told == [Away(began, "engine: gone")]
+        assert guard.away == told[0]
+        engine.trouble = ""
+        await patiently(lambda: guard.call(engine.call))
+        assert told[1:] == [], "one test of two has passed"
+        await patiently(lambda: guard.call(engine.call))
+        assert told[1:] == [None]
+
+    with_engine(use)
+
+
+def test_the_patient_wait_for_the_breaker_and_all_go_on_when_the_engine_is_back():
+    async def use(guard, clock, engine):
+        engine.trouble = "away"
+        tries = 0
+
+        async def attempt():
+            nonlocal tries
+            tries += 1
+            return await guard.call(engine.call)
+
+        waiting = [asyncio.ensure_future(patiently(attempt)) for _ in range(50)]
+        await asyncio.sleep(60)
+        assert tries < 50 * 60, "who waits sleeps until the breaker says that it is worth it"
+        asked = engine.checks + engine.calls
+        engine.trouble = ""
+        back = clock.monotonic()
+        assert await asyncio.gather(*waiting) == ["here"] * 50
+        return asked, clock.monotonic() - back
+
+    asked, took = with_engine(use)
+    assert asked < 50 + 60 * RULES.tests, "fifty at first, and then a few tests after every pause"
+    assert took <= RULES.longest

@@ -35,12 +35,16 @@ class Office:
         self.others = []
         self.epoch = 0
         self.away = False
+        self.opens = asyncio.Event()
+        self.opens.set()
         self.renewals = 0
 
     async def renew(self, epochs, about):
         self.renewals += 1
         if self.away:
-            raise EngineAway("the office is closed")
+            closed = EngineAway("the office is closed")
+            closed.again = self.opens.wait
+            raise closed
         held = frozenset(shard for shard in epochs if self.owners[shard] == "me")
         return Renewal(self.watch.time, held, list(self.owners), ["me", *self.others], [])
 
@@ -120,14 +124,14 @@ class Outfit:
         pass
 
 
-def played(scene):
+def played(scene, renew=RENEW):
     """Run a scene with a member that works, and let it leave."""
 
     async def run():
         watch = Watch()
         office, outfit = Office(watch), Outfit()
         settings = Settings()
-        cluster = replace(settings.cluster, lease=Seconds(LEASE), renew=Seconds(RENEW))
+        cluster = replace(settings.cluster, lease=Seconds(LEASE), renew=Seconds(renew))
         member = Member("me", office, EngineClock(watch), replace(settings, cluster=cluster), Events())
         working = asyncio.create_task(member.run(outfit))
         await scene(member, office, outfit, watch)
@@ -186,5 +190,34 @@ def test_when_the_engine_was_away_for_all_nobody_takes_what_the_others_work_on()
         assert office.owners[1] == ""
         watch.time += LEASE  # and now it is clear that it is dead
         await until(lambda: 1 in member.crew.shards)
+
+    played(scene)
+
+
+def test_the_next_sign_of_life_comes_as_soon_as_the_engine_may_be_asked_again():
+    """Not a whole interval later: a lease is running out."""
+
+    async def scene(member, office, outfit, watch):
+        office.away = True
+        office.opens.clear()
+        await until(lambda: office.renewals == 1)
+        for _ in range(10):
+            await asyncio.sleep(0.01)
+        assert office.renewals == 1, "it does not ask before it may"
+        office.away = False
+        office.opens.set()
+        await until(lambda: office.renewals == 2)
+        await until(lambda: len(member.crew.shards) == SHARDS)
+
+    played(scene, renew=3600.0)
+
+
+def test_an_engine_that_is_away_does_not_keep_a_worker_from_leaving():
+    async def scene(member, office, outfit, watch):
+        await until(lambda: len(member.crew.shards) == SHARDS)
+        office.away = True
+        office.opens.clear()
+        had = office.renewals
+        await until(lambda: office.renewals > had)
 
     played(scene)

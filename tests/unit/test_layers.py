@@ -9,9 +9,9 @@ ROOT = Path(skitter.__file__).parent
 
 # From the bottom to the top; modules on one line do not know each other's insides but may use what is below.
 LAYERS = (
-    ("model", "breaker", "words"),
+    ("model", "words"),
     ("ports", "claims"),
-    ("settings", "events", "display", "clock"),
+    ("breaker", "settings", "events", "display", "clock"),
     ("surt", "digest", "simhash", "suffixes", "keys"),
     ("urls",),
     ("robots", "seeds", "directory", "log", "process"),

@@ -6,10 +6,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import Protocol
 
 from skitter.cli.progress import LINES_EVERY
 from skitter.cli.usage import Exit
+from skitter.clock import SystemClock
 from skitter.display import counted, printable
 from skitter.export.source import Source
 from skitter.ports import Rejected, SearchIndex
@@ -65,11 +67,14 @@ async def follow(settings: Settings, *, once: bool, quiet: bool) -> Exit:
     """Index what a cluster stores, as it comes, until interrupted or, with `once`, until no more comes."""
     from skitter.compose.full import DocumentSource  # noqa: PLC0415  engines' libraries are an extra
     from skitter.compose.searching import shared_index  # noqa: PLC0415  parsers are not needed for `index --help`
+    from skitter.compose.watching import INDEXING, EngineWatch  # noqa: PLC0415  with the engines
 
     index, said = shared_index(settings), _Said(quiet=quiet)
     try:
         await index.open()
         source = DocumentSource(settings)
+        watch = EngineWatch([index.guard, source.guard], INDEXING, SystemClock(), said.say)
+        watching = asyncio.create_task(watch.run())
         try:
             with _interruptible():
                 fed = await feed(
@@ -77,13 +82,14 @@ async def follow(settings: Settings, *, once: bool, quiet: bool) -> Exit:
                     index,
                     poison=lambda rejected: said.remark(_rejection(rejected)),
                     progress=said.progress,
-                    retries=sys.maxsize,  # what waits, waits in Kafka
+                    patience=inf,  # what waits, waits in Kafka
                 )
             await index.refresh()
             said.end(fed)
         except asyncio.CancelledError:
             return Exit.DONE  # told to leave; what was not acknowledged comes again
         finally:
+            watching.cancel()
             await source.close()
     finally:
         await index.close()
@@ -118,20 +124,20 @@ class _Said:
     def remark(self, text: str) -> None:
         self.remarks += 1
         if self.remarks <= SHOWN_REMARKS:
-            self._say(text)
+            self.say(text)
 
     def progress(self, fed: Fed) -> None:
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + LINES_EVERY
-            self._say(f"{counted(fed.indexed, 'page')} indexed")
+            self.say(f"{counted(fed.indexed, 'page')} indexed")
 
     def end(self, fed: Fed) -> None:
         if self.remarks > SHOWN_REMARKS:
-            self._say(f"… and {counted(self.remarks - SHOWN_REMARKS, 'more page')} that could not be indexed")
+            self.say(f"… and {counted(self.remarks - SHOWN_REMARKS, 'more page')} that could not be indexed")
         gone = f", {counted(fed.removed, 'page')} taken out" if fed.removed else ""
         if fed.indexed or gone:
-            self._say(f"{counted(fed.indexed, 'page')} indexed{gone}")
+            self.say(f"{counted(fed.indexed, 'page')} indexed{gone}")
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
         if not self._quiet:
             print(f"skitter: {printable(text)}", file=sys.stderr)

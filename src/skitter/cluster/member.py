@@ -10,11 +10,12 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from math import inf
 from typing import Any, Protocol
 
+from skitter.breaker import until_again
 from skitter.claims import Claim, Claims, Delivery, Inbox, Renewal
 from skitter.cluster.clock import EngineClock
 from skitter.cluster.crew import Crew
@@ -73,7 +74,7 @@ class Member:
         self._holding: dict[int, asyncio.Task[None]] = {}
         self._leaving = asyncio.Event()
         self._delivering = asyncio.Lock()
-        self._away: set[str] = set()  # who of us finds an engine away
+        self._away: EngineAway | None = None  # why we last could not speak to the claims' engine
         self._lease = settings.cluster.lease
         self._renewed_at = inf  # by our own clock
         self._blind_until = -inf
@@ -85,7 +86,7 @@ class Member:
         try:
             await unwrapped(self._run(outfit))
         finally:
-            with self._patience():
+            with suppress(EngineAway):
                 await self._claims.release(self._epochs)
                 await self._claims.leave()
 
@@ -99,9 +100,7 @@ class Member:
             while not self._leaving.is_set():
                 with self._patience():
                     await self._turn(tasks, outfit)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(self._renew_every):
-                        await self._leaving.wait()
+                await self._rest(self._leaving.wait())
             renewing = tasks.create_task(self._keep_what_we_have())
             await self._hand_over(list(self._holding))
             for task in (receiving, renewing):
@@ -111,6 +110,18 @@ class Member:
         """The shards at work, each with the epoch under which it is ours."""
         shards = self.crew.shards.items()
         return [(shard, self._epochs[number]) for number, shard in shards if number in self._epochs]
+
+    async def _rest(self, *sooner: Awaitable[object]) -> None:
+        """Until the next sign of life; not as long if something comes sooner, or an engine that was away may be asked again."""
+        rests: list[Awaitable[object]] = [asyncio.sleep(self._renew_every), *sooner]
+        if self._away is not None:
+            rests.append(until_again(self._away))
+        waits = [asyncio.ensure_future(rest) for rest in rests]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
 
     # -- claims ------------------------------------------------------------------------------------------------
 
@@ -135,7 +146,7 @@ class Member:
         seen = await self._claims.renew(epochs, self.says())
         answered = self._clock.monotonic()
         self._clock.heard(seen.now, asked, answered)
-        away = "claims" in self._away or answered - asked > self._lease
+        away = self._away is not None or answered - asked > self._lease
         if away and answered - self._renewed_at > self._lease:
             # All leases have run out together, and their owners are about to renew them: whoever is first shall not take
             # what the others are working on.
@@ -152,7 +163,7 @@ class Member:
         while True:
             with self._patience():
                 await self._renew()
-            await asyncio.sleep(self._renew_every)
+            await self._rest()
 
     def _lose(self, shard: int) -> None:
         """Somebody else has it. What it does here ends now."""
@@ -186,7 +197,7 @@ class Member:
         else:
             self._epochs.pop(shard, None)
             self.tenure.ended(shard)
-            with self._patience():
+            with suppress(EngineAway):
                 await self._claims.release({shard: claim.epoch})
         finally:
             del self._holding[shard]
@@ -214,7 +225,7 @@ class Member:
         while True:
             before = dict(self.crew.shards)
             received: list[Delivery] = []
-            with self._patience("mail"):
+            with suppress(EngineAway):
                 received = await inbox.receive(_MAIL) if before else []
             for delivery in received:
                 shard = self.crew.shards.get(delivery.shard)
@@ -237,29 +248,20 @@ class Member:
             return
         shard.wake()
         # The links are safe. Were this to raise, the deliveries behind it would be passed over.
-        with self._patience("mail"):
+        with suppress(EngineAway):
             await inbox.stored(delivery.shard, delivery.positions, self._clock.now())
 
     # -- engines that are away ---------------------------------------------------------------------------------
 
     @contextmanager
-    def _patience(self, who: str = "claims") -> Iterator[None]:
-        """An engine that is away is tried again in the next turn."""
+    def _patience(self) -> Iterator[None]:
+        """An engine that is away is tried again in the next turn. That it is away is for its breaker to tell."""
         try:
             yield
         except EngineAway as away:
-            self._tell(who, away)
+            self._away = away
         else:
-            self._tell(who, None)
-
-    def _tell(self, who: str, away: EngineAway | None) -> None:
-        """Once when an engine goes, and once when all are back."""
-        before = bool(self._away)
-        (self._away.discard if away is None else self._away.add)(who)
-        if away is not None and not before:
-            self._events.emit(Warned(f"{away}; what is in flight is held, and nothing new is begun"))
-        elif before and not self._away:
-            self._events.emit(Warned("the engines are back"))
+            self._away = None
 
 
 def worker_name() -> str:

@@ -1,7 +1,8 @@
-"""How a cluster does: shards, owners, mail, workers; and when it is done."""
+"""How a cluster does: engines, shards, owners, mail, workers; and when it is done."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import msgspec
@@ -10,7 +11,7 @@ from msgspec import Struct
 from skitter.claims import Claims, Colleague, Disk, Disks, Standing
 from skitter.cluster.limits import began, reached
 from skitter.cluster.looks import Look, finished, stopped
-from skitter.display import amount, count, duration, table
+from skitter.display import amount, count, duration, moment, table
 from skitter.model import Counts
 from skitter.ports import EngineAway
 from skitter.report import total
@@ -37,13 +38,21 @@ class Watched(Protocol):
         ...
 
 
-class Status(Struct, frozen=True):
-    """A cluster in numbers."""
+class Health(Struct, frozen=True):
+    """An engine as whoever looks on finds it."""
 
-    shards: Sequence[Standing]
-    workers: Sequence[Colleague]
-    unread: dict[int, int]
-    hot: Sequence[int]  # shards with far more mail than the others
+    engine: str
+    up: bool
+    said: str  # what it says of itself, if anything, or what is wrong
+
+
+class Status(Struct, frozen=True):
+    """A cluster in numbers. Where the engine that knows of shards and workers is away, there are none."""
+
+    engines: Sequence[Health] = ()
+    shards: Sequence[Standing] = ()
+    workers: Sequence[Colleague] = ()
+    unread: dict[int, int] | None = None  # messages in the mail by shard; None when nobody can say
     disks: Sequence[Disk] = ()  # those with segments that are in no bucket yet
     elapsed: float = 0.0  # since the first worker joined
 
@@ -52,14 +61,27 @@ class Status(Struct, frozen=True):
         """The crawl in numbers."""
         return total([shard.counts for shard in self.shards])
 
+    @property
+    def hot(self) -> Sequence[int]:
+        """Shards with far more mail than the others."""
+        return hot(self.unread or {})
 
-async def seen(engines: Watched) -> Status:
-    """Look at it."""
+    def since(self, engine: str) -> float | None:
+        """When the first of the workers lost an engine that they still miss."""
+        told = [worker.about.get("engines", {}).get(engine, {}).get("since") for worker in self.workers]
+        return min((since for since in told if since is not None), default=None)
+
+
+async def seen(engines: Watched, health: Sequence[Health] = ()) -> Status:
+    """Look at it. An engine that only carries mail may be away."""
     shards, workers = await engines.claims.standing(), await engines.claims.workers()
-    unread = await engines.unread()
+    unread: dict[int, int] | None = None
+    if all(each.up for each in health if each.engine == "Kafka"):
+        with suppress(EngineAway):
+            unread = await engines.unread()
     disks = await engines.segments.disks() if engines.segments else []
     elapsed = await _elapsed(engines.claims, shards)
-    return Status(shards, workers, unread, hot(unread), disks, elapsed)
+    return Status(health, shards, workers, unread, disks, elapsed)
 
 
 async def _elapsed(claims: Claims, shards: Sequence[Standing]) -> float:
@@ -127,7 +149,15 @@ def limited(limits: CrawlSettings) -> bool:
 def as_fields(status: Status, limits: CrawlSettings) -> dict[str, Any]:
     """The status as one object."""
     return {
-        "counts": msgspec.to_builtins(status.counts, str_keys=True),
+        "engines": {
+            each.engine: {
+                "up": each.up,
+                "since": None if each.up else status.since(each.engine),
+                "said": each.said,
+            }
+            for each in status.engines
+        },
+        "counts": msgspec.to_builtins(status.counts, str_keys=True) if status.shards else None,
         "limits": {
             "max_pages": limits.max_pages,
             "max_bytes": limits.max_bytes,
@@ -144,7 +174,7 @@ def as_fields(status: Status, limits: CrawlSettings) -> dict[str, Any]:
                 "queued": shard.counts.queued,
                 "leased": shard.counts.leased,
                 "pages": shard.counts.pages,
-                "mail": status.unread.get(shard.shard, 0),
+                "mail": None if status.unread is None else status.unread.get(shard.shard, 0),
                 "hot": shard.shard in status.hot,
             }
             for shard in status.shards
@@ -164,9 +194,14 @@ def as_fields(status: Status, limits: CrawlSettings) -> dict[str, Any]:
 
 def as_lines(status: Status, limits: CrawlSettings) -> list[str]:
     """The status for a terminal."""
-    counts, mail = status.counts, sum(status.unread.values())
+    counts, unread = status.counts, status.unread
+    mail = (
+        "what is in the mail is not known"
+        if unread is None
+        else f"{sum(unread.values()):,} messages in the mail"
+    )
     whole = f"{counts.pages:,} pages, {counts.queued:,} queued, {counts.leased:,} in flight"
-    lines = [f"{whole}, {mail:,} messages in the mail", *_limits(status, limits), ""]
+    lines = [f"{whole}, {mail}", *_limits(status, limits), "", *engine_lines(status), ""]
     rows = [
         (
             shard.owner or "nobody",
@@ -175,7 +210,9 @@ def as_lines(status: Status, limits: CrawlSettings) -> list[str]:
             f"{shard.counts.pages:,}",
             f"{shard.counts.queued:,}",
             f"{shard.counts.leased:,}",
-            f"{status.unread.get(shard.shard, 0):,}" + (" hot" if shard.shard in status.hot else ""),
+            "?"
+            if unread is None
+            else f"{unread.get(shard.shard, 0):,}" + (" hot" if shard.shard in status.hot else ""),
         )
         for shard in status.shards
     ]
@@ -205,13 +242,37 @@ def _limits(status: Status, limits: CrawlSettings) -> list[str]:
     return [f"limits: {', '.join(parts)}{stop}"]
 
 
+def engine_lines(status: Status) -> list[str]:
+    """A line for each engine: that it is up, or away, since when, and why."""
+    width = max((len(each.engine) for each in status.engines), default=0)
+    return [f"  {each.engine:<{width}}  {_how(each, status)}" for each in status.engines]
+
+
+def _how(engine: Health, status: Status) -> str:
+    if engine.up:
+        return f"up ({engine.said})" if engine.said else "up"
+    since = status.since(engine.engine)
+    when = "" if since is None else f" since {moment(since)}"
+    return f"away{when}: {engine.said}"
+
+
+def _breakers(about: Mapping[str, Any], now: float) -> str:
+    """Those that are not closed, with how long the engine is away."""
+    engines: Mapping[str, Mapping[str, Any]] = about.get("engines", {})
+    troubled = [
+        f"{engine} {told['breaker']} ({duration(now - (told['since'] or now))})"
+        for engine, told in engines.items()
+        if told["breaker"] != "closed"
+    ]
+    return ", ".join(troubled) or ("all closed" if engines else "-")
+
+
 def _workers(status: Status) -> list[str]:
     if not status.workers:
         return ["no worker has joined; start one with: skitter work --config FILE"]
     rows = []
     for worker in status.workers:
         about = worker.about
-        engines = ", ".join(f"{name} {phase}" for name, phase in about.get("engines", {}).items())
         rows.append(
             (
                 worker.name,
@@ -220,7 +281,7 @@ def _workers(status: Status) -> list[str]:
                 f"{about.get('shards', 0)}",
                 f"{about.get('in_flight', 0)}",
                 f"{about.get('rate', 0.0):.1f}",
-                engines or "-",
+                _breakers(about, worker.now),
             )
         )
     return table(("worker", "up", "seen", "shards", "in flight", "requests/s", "breakers"), rows)

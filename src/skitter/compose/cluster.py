@@ -13,6 +13,7 @@ from typing import Any
 from skitter.backends.hand import Hand
 from skitter.backends.remote import RemoteFrontier
 from skitter.backends.remote.patience import patiently
+from skitter.breaker import until_again
 from skitter.claims import Claim, Delivery, Inbox
 from skitter.clock import SystemClock
 from skitter.cluster.clock import EngineClock
@@ -22,6 +23,7 @@ from skitter.cluster.member import Member, worker_name
 from skitter.compose import archive_of, fitted_to_machine, shared, stations
 from skitter.compose.engines import Engines, opened
 from skitter.compose.storing import Storage, storing
+from skitter.compose.watching import EngineWatch, working
 from skitter.directory import CrawlDirectory
 from skitter.display import counted
 from skitter.events import Event, Events, Requested, RootsAdded, Warned
@@ -55,9 +57,13 @@ class _Announcing(RemoteFrontier):
             lost = await patiently(register.lost)
             names = [segment.name for segment in lost if segment.shard == self.number]
             if names:
-                self.reopened = await self.reopen_files(set(names), now)
+                self.reopened = await patiently(lambda: self.reopen_files(set(names), now))
                 await patiently(lambda: register.reopened(names))
         return opened
+
+    async def reopen(self, mark: Mark, now: float) -> int:
+        """Pages that the archive has lost are pending again, however often the engine goes away meanwhile."""
+        return await patiently(lambda: RemoteFrontier.reopen(self, mark, now))
 
     async def settle(self, settlements: Sequence[Settlement], mark: Mark, now: float) -> list[bool]:
         """Close visits with all that came of them."""
@@ -170,8 +176,8 @@ class _Roots:
             try:
                 await self._engines.claims.add_roots(roots)
                 self._new.difference_update(roots)
-            except EngineAway:
-                await asyncio.sleep(1)
+            except EngineAway as away:
+                await until_again(away)
                 self._waiting.set()
 
 
@@ -210,6 +216,12 @@ class Worker:
         self._events = events
         self.requests = 0  # made here, whichever shards they were for
         self._told = (outfit.at.clock.monotonic(), 0)  # when something was said last, and requests by then
+        self._watch = EngineWatch(
+            [*outfit.engines.guards, *outfit.storage.guards],
+            working(outfit.at.settings.cluster.size),
+            outfit.at.clock,
+            lambda text: events.emit(Warned(text)),
+        )
         events.subscribe(self._count, Requested)
         member.says = self.about
         member.crew.full = lambda: outfit.storage.full
@@ -241,6 +253,7 @@ class Worker:
                 self._mind_the_lost(),
                 self._mind_the_limits(),
                 self._mind_the_disk(),
+                self._watch.run(),
             )
             beside = [tasks.create_task(work) for work in works]
             await self.member.run(self._outfit)
@@ -313,7 +326,7 @@ class Worker:
             "pages": counts.pages,
             "requests": counts.requests,
             "trips": self._outfit.engines.trips(),
-            "engines": self._outfit.storage.health(),
+            "engines": self._watch.about(),
             "disk": self._outfit.storage.disk,
         }
 

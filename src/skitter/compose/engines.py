@@ -11,6 +11,7 @@ from skitter.backends.remote.mail import Mail
 from skitter.backends.remote.patience import patiently
 from skitter.backends.remote.store import Store
 from skitter.backends.s3.segments import Segment, Segments
+from skitter.breaker import Guard
 from skitter.claims import Claims, Delivery, Disks, Inbox
 from skitter.model import Settlement
 from skitter.ports import Cache, Clock
@@ -37,6 +38,7 @@ class Engines(Protocol):
     mail: Mail
     inbox: Inbox
     segments: Register | None  # the register of the archive's segments; None: each worker has its own
+    guards: Sequence[Guard]  # the breaker of each engine
 
     def store(self, shard: int, epoch: int = 0) -> Store:
         """One shard; to read from it, no epoch is needed."""

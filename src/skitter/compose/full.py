@@ -20,6 +20,7 @@ from skitter.backends.redis.cache import RedisCache
 from skitter.backends.redis.client import Client, connect
 from skitter.backends.remote import mail
 from skitter.backends.remote.patience import patiently
+from skitter.breaker import Guard, until_again
 from skitter.compose.engines import PatientInbox, Register
 from skitter.model import Settlement, State
 from skitter.ports import Cache, Clock, EngineAway, EngineError, Entry
@@ -42,6 +43,7 @@ class FullEngines:
         self.mail: mail.Mail = Mail(settings, sender)
         self._inbox = Inbox(settings, shards, sender)
         self.inbox: claims.Inbox = PatientInbox(self._inbox)
+        self.guards: Sequence[Guard] = [pool.guard, sender.guard, redis.guard]
         self._settings = settings
         self._pool = pool
         self._sender = sender
@@ -126,6 +128,7 @@ class DocumentSource:
 
     def __init__(self, settings: Settings) -> None:
         self._sender = Sender(settings.kafka)
+        self.guard = self._sender.guard
         self._reader = DocumentReader(settings, self._sender)
         self._size = settings.search.bulk
 
@@ -134,10 +137,21 @@ class DocumentSource:
         empty = 0
         while not (until_none_are_left and empty >= _LOOKS):
             batch = await patiently(lambda: self._reader.batch(self._size))
-            empty = 0 if batch else empty + 1
             if batch:
+                empty = 0
                 yield batch
-            await self._reader.done()
+            elif until_none_are_left:
+                empty = empty + 1 if await self._answers() else 0
+            await patiently(self._reader.done)
+
+    async def _answers(self) -> bool:
+        """Whether there are brokers who could have had a page."""
+        try:
+            await self.guard.call(self._sender.check)
+        except EngineAway as away:
+            await until_again(away)
+            return False
+        return True
 
     async def close(self) -> None:
         """Leave the group; what is not done is read again by whoever comes next."""

@@ -11,6 +11,7 @@ from skitter.backends.redis.client import Client, connect, unfit
 from skitter.backends.redis.mail import RedisInbox, RedisMail, unread
 from skitter.backends.redis.store import RedisStore
 from skitter.backends.remote import mail
+from skitter.breaker import Guard
 from skitter.compose.engines import PatientInbox, Register
 from skitter.model import Settlement
 from skitter.ports import Cache, Clock
@@ -27,6 +28,7 @@ class SmallEngines:
         self.segments: Register | None = None
         self.mail: mail.Mail = RedisMail(client)
         self.inbox: claims.Inbox = PatientInbox(RedisInbox(listener))
+        self.guards: Sequence[Guard] = [client.guard]
         self._client = client
         self._listener = listener
 
@@ -61,7 +63,7 @@ async def open_small(settings: Settings, worker: str, stack: AsyncExitStack) -> 
             "crawl.shards",
             f"the crawl {client.name} has {shards} shards, not {settings.crawl.shards}; use these, or another cluster.name",
         )
-    listener = Client(settings)
+    listener = Client(settings, guard=client.guard)
     stack.push_async_callback(listener.close)
     return SmallEngines(shards, client, listener, worker)
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from skitter.backends.s3.names import first_number
 from skitter.backends.warc import WarcArchive
@@ -17,6 +17,7 @@ from skitter.settings import Settings
 
 if TYPE_CHECKING:
     from skitter.backends.s3 import Segments, Uploader
+    from skitter.breaker import Guard
 
 _LAST_UPLOADS = 30.0  # seconds that a worker that leaves waits for S3; its shards are others' already
 
@@ -42,8 +43,9 @@ class Storage(Protocol):
         """The archive of a shard under an epoch."""
         ...
 
-    def health(self) -> dict[str, Any]:
-        """How its engine does, in a word."""
+    @property
+    def guards(self) -> "Sequence[Guard]":
+        """The breaker of its engine, if it has one."""
         ...
 
 
@@ -92,6 +94,7 @@ class _Kept:
 class _OnDisk:
     disk = ""
     full = False
+    guards: "Sequence[Guard]" = ()
 
     def __init__(self, directory: CrawlDirectory) -> None:
         self._directory = directory
@@ -101,9 +104,6 @@ class _OnDisk:
 
     def archive(self, local: WarcArchive, _shard: int, epoch: int) -> Archive:
         return _Kept(local, self._directory, epoch)
-
-    def health(self) -> dict[str, Any]:
-        return {}
 
 
 @asynccontextmanager

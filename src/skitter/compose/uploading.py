@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from skitter.backends.remote.patience import patiently
 from skitter.backends.s3 import (
@@ -18,6 +17,7 @@ from skitter.backends.s3 import (
     worker_of,
 )
 from skitter.backends.warc import WarcArchive
+from skitter.breaker import Guard
 from skitter.directory import CrawlDirectory
 from skitter.export.reread import html_of
 from skitter.model import Place
@@ -59,9 +59,10 @@ class InBucket:
         """The archive of a shard under an epoch."""
         return _Patient(local, self.uploads, self.settings.s3, self.clock, shard=shard, epoch=epoch)
 
-    def health(self) -> dict[str, Any]:
-        """How S3 does, in a word."""
-        return {"S3": self.uploads.guard.phase.name.lower()}
+    @property
+    def guards(self) -> Sequence[Guard]:
+        """The breaker of S3."""
+        return [self.uploads.guard]
 
 
 async def in_bucket(

@@ -5,15 +5,15 @@ behind its `yield` (storing a position, say) happens only then; a batch that was
 changes nothing, since indexing is idempotent. A page that the index refuses for good is told and stops nothing.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from skitter.breaker import until_again
 from skitter.model import Page
 from skitter.ports import EngineAway, Entry, Rejected, SearchIndex
 
-RETRIES = 8
-FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0  # seconds: with eight retries an engine may be away for three minutes
+PATIENCE = 180.0  # seconds that an engine may be away
 
 
 @dataclass(slots=True)
@@ -45,16 +45,16 @@ async def feed(
     *,
     poison: Callable[[Rejected], None],
     progress: Callable[[Fed], None] = lambda _fed: None,
-    retries: int = RETRIES,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    patience: float = PATIENCE,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> Fed:
-    """Index every batch, in order. EngineAway when the engine stays away longer than the retries last."""
+    """Index every batch, in order. EngineAway when the engine stays away for longer than patience lasts."""
     fed = Fed()
     async for batch in batches:
         latest = {each.page.key: each for each in sorted(batch, key=_fetched_at)}
         gone = {key: each.page.fetched_at for key, each in latest.items() if unwanted(each.page)}
         wanted = [each for key, each in latest.items() if key not in gone]
-        rejected = await _patiently(gone, wanted, index, retries, sleep)
+        rejected = await _patiently(gone, wanted, index, patience, monotonic)
         fed.removed += len(gone)
         fed.rejected += len(rejected)
         fed.indexed += len(wanted) - len(rejected)
@@ -72,16 +72,16 @@ async def _patiently(
     gone: Mapping[str, float],
     wanted: Sequence[Entry],
     index: SearchIndex,
-    retries: int,
-    sleep: Callable[[float], Awaitable[None]],
+    patience: float,
+    monotonic: Callable[[], float],
 ) -> list[Rejected]:
-    attempt = 0
+    """When to try again is for the engine's breaker to say."""
+    began = monotonic()
     while True:
         try:
             await index.delete(gone)
             return await index.index(wanted)
-        except EngineAway:
-            if attempt == retries:
+        except EngineAway as away:
+            if monotonic() - began >= patience:
                 raise
-        await sleep(min(LONGEST_WAIT, FIRST_WAIT * 2**attempt))
-        attempt += 1
+            await until_again(away)

@@ -131,10 +131,17 @@ class DocumentReader:
         return entries
 
     async def done(self) -> bool:
-        """Everything read so far is indexed. False when another reader has the partitions now, and reads it again."""
+        """Everything read so far is indexed. False when another reader has the partitions now, and reads it again.
+
+        EngineAway when the brokers were not told; it may be said again.
+        """
         offsets = [TopicPartition(topic, number, offset) for (topic, number), offset in self._read.items()]
+        if not offsets:
+            return True
+        async with self._sender.guard.guard():
+            ours = bool(await self._call(self._commit, offsets))
         self._read.clear()
-        return not offsets or bool(await self._call(self._commit, offsets))
+        return ours
 
     def _commit(self, offsets: Sequence[TopicPartition]) -> bool:
         try:

@@ -3,18 +3,25 @@
 librdkafka gathers messages into requests, repeats them and, as an idempotent producer, has the broker drop the repetitions.
 It reports each message to a callback that runs when somebody polls. One thread does nothing but poll; a `send` counts
 its messages down there and wakes the event loop once, however many there were.
+
+Sending is the only journey to the brokers that somebody waits for, so their breaker is here. librdkafka goes on with what
+it has for most of a minute before it fails; it is the health check that finds out sooner that nobody answers. Then nothing
+more is handed to librdkafka, and what it has is acknowledged when the brokers are back, or fails and is sent again.
 """
 
 import asyncio
 import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import AdminClient
 from msgspec import Struct
 
-from skitter.backends.kafka.client import away, connection, explained
+from skitter.backends.kafka.client import away, connection, error_of, explained
 from skitter.backends.kafka.topics import message_limit
+from skitter.breaker import Guard
 from skitter.settings.engines import KafkaSettings
 
 Headers = Sequence[tuple[str, bytes]]
@@ -24,6 +31,7 @@ _ROOM = 0.01  # seconds between two looks whether a full queue has room again
 _QUEUED = 32 * 2**10  # kilobytes that wait for the brokers; whoever sends more waits
 _PATIENCE = 45.0  # seconds until a message counts as failed: longer than a broker needs to restart, or a leader to change
 _TRIES = 3  # producers that may break during one `send`
+_HEALTH = 3.0  # seconds for a broker to say that it is there
 
 
 class Outgoing(Struct, frozen=True, gc=False):
@@ -67,8 +75,10 @@ class Sender:
         self._settings = settings
         self.sent = 0  # messages acknowledged
         self.trips = 0  # calls of `send`: each is a wait for the brokers
+        self.guard = Guard("Kafka", self.check)
         self._closing = threading.Event()
         self._producer = self._new_producer()
+        self._admin = AdminClient(connection(settings))
         self._thread = threading.Thread(target=self._poll, name="kafka-acknowledgements", daemon=True)
         self._thread.start()
 
@@ -92,14 +102,36 @@ class Sender:
 
         EngineAway when some are not: those may or may not be there, and the caller sends all of them again.
         """
-        if failures := await self.offer(messages):
-            first = failures[0].error
-            raise away(f"{len(failures)} messages were not acknowledged: {first.str()}")
+        await self._send(list(messages), ())
 
     async def offer(self, messages: Iterable[Outgoing]) -> list[Failure]:
-        """As `send`, but what the brokers did not take is returned."""
-        pending = list(messages)
-        self.trips += bool(pending)
+        """As `send`, but what is too large for the brokers is returned."""
+        return await self._send(list(messages), (KafkaError.MSG_SIZE_TOO_LARGE,))
+
+    async def _send(self, messages: list[Outgoing], forgiven: Sequence[int]) -> list[Failure]:
+        if not messages:
+            return []
+        self.trips += 1
+        async with self.guard.guard():
+            failed = await self._tried(messages)
+            lost = [failure for failure in failed if failure.error.code() not in forgiven]
+            if lost:
+                raise away(f"{len(lost)} messages were not acknowledged: {lost[0].error.str()}")
+        return failed
+
+    async def check(self) -> None:
+        """EngineAway unless a broker answers.
+
+        Metadata of one topic, because it is the smallest question that is asked in a plain call: librdkafka 2.16 aborts the
+        process when the answer to a DescribeCluster comes after its time.
+        """
+        ask = partial(self._admin.list_topics, topic=self._settings.documents, timeout=_HEALTH)
+        try:
+            await asyncio.to_thread(ask)
+        except KafkaException as problem:
+            raise away(f"no broker answers ({error_of(problem).str()})") from None
+
+    async def _tried(self, pending: Sequence[Outgoing]) -> list[Failure]:
         failed: list[Failure] = []
         for _ in range(_TRIES):
             if not pending:

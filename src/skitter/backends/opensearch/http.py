@@ -1,5 +1,7 @@
 """Questions to a cluster over HTTP: several addresses in turn, connections kept open, patience with bounds.
 
+Every question begins at `Cluster.tried`, behind one breaker: it says when to try again, and here it is said how often.
+
 The standard library's client does the framing and the TLS, in a thread: a bulk request takes longer than the way there, and
 every request we make may be made again, so that a thread that nobody waits for any more does no harm. The crawler's own
 fetcher is for strangers, and obeys politeness and the address guard; this one is for an engine that the operator named.
@@ -8,21 +10,26 @@ fetcher is for strangers, and obeys politeness and the address guard; this one i
 import asyncio
 import http.client
 import json
-import random
 import ssl
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
+from skitter.breaker import BreakerRules, Guard, until_again
 from skitter.ports import EngineAway, EngineError
 from skitter.settings.engines import SearchSettings
 
 CONNECT_TIMEOUT = 10.0
 TIMEOUT = 60.0  # without a byte; a cluster that merges or recovers may be silent for long
-ROUNDS = 6  # through all addresses, before an engine is lost
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 10.0
+CHECK_TIMEOUT = 10.0  # … but not about how it is
+ROUNDS = 6  # through all addresses, before an engine is away
+# Pages wait in Kafka or in the archive, so there is no hurry; a cluster that is too busy needs the rest.
+RULES = BreakerRules(window=120.0, minimum=3, tests=1, pause=0.5, longest=30.0, silence=30.0, deadline=15.0)
 _BUSY = frozenset({429, 502, 503, 504})  # another node, or the same one later
+
+
+T = TypeVar("T")
 
 
 class Answer(NamedTuple):
@@ -36,22 +43,12 @@ class _BusyError(Exception):
     """The node would answer later, or another node now."""
 
 
-def wait_before(attempt: int, luck: float) -> float:
-    """Seconds before this attempt (the first is 1): doubling, at most ten, and up to half of it shorter by chance."""
-    return float(min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** (attempt - 1)) * (1 - luck / 2))
-
-
 class Cluster:
     """The nodes of one cluster, as one that answers."""
 
-    def __init__(
-        self,
-        settings: SearchSettings,
-        password: str,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, settings: SearchSettings, password: str, rules: BreakerRules | None = None) -> None:
+        self.guard = Guard("OpenSearch", self.check, rules=rules or RULES)
         self._addresses = list(settings.addresses)
-        self._sleep = sleep
         self._headers = {"Accept": "application/json"}
         if settings.username:
             pair = f"{settings.username}:{password}".encode()
@@ -62,23 +59,49 @@ class Cluster:
 
     async def ask(self, method: str, path: str, body: bytes | None = None, rounds: int = ROUNDS) -> Answer:
         """Ask until a node answers. EngineAway when none does within bounds; EngineError when it is of no use to ask again."""
+        return await self.tried(lambda: self.once(method, path, body), rounds)
+
+    async def tried(self, make: Callable[[], Awaitable[T]], rounds: int = ROUNDS) -> T:
+        """Make a call until it goes well, or so often that the cluster is away."""
+        for left in reversed(range(rounds)):
+            try:
+                return await self.guard.call(make)
+            except EngineAway as problem:
+                if not left:
+                    raise
+                await until_again(problem)
+        raise AssertionError(rounds)
+
+    async def once(
+        self, method: str, path: str, body: bytes | None = None, patience: float = TIMEOUT
+    ) -> Answer:
+        """Ask every node in turn, until one answers; EngineAway when none does."""
         problem: EngineAway | None = None
-        for attempt in range(rounds):
-            if attempt:
-                await self._sleep(wait_before(attempt, random.random()))  # noqa: S311  jitter is no secret
-            for address in tuple(self._addresses):
-                try:
-                    answer = await asyncio.to_thread(self._exchange, address, method, path, body)
-                except _BusyError as busy:
-                    problem = away(
-                        address, str(busy), "look at its log, or name more nodes in search.addresses"
-                    )
-                except (OSError, http.client.HTTPException) as failure:
-                    problem = self._unreachable(address, failure)
-                else:
-                    self._prefer(address)
-                    return _usable(address, answer)
+        for address in tuple(self._addresses):
+            try:
+                answer = await asyncio.to_thread(self._exchange, address, method, path, body, patience)
+            except _BusyError as busy:
+                problem = away(address, str(busy), "look at its log, or name more nodes in search.addresses")
+            except (OSError, http.client.HTTPException) as failure:
+                problem = self._unreachable(address, failure)
+            else:
+                self._prefer(address)
+                return _usable(address, answer)
         raise problem or EngineError("OpenSearch: search.addresses names no node")
+
+    async def check(self) -> None:
+        """EngineAway unless a node answers, whatever it says: who may index need not be allowed to ask how the cluster is."""
+        await self.health()
+
+    async def health(self) -> str:
+        """How the cluster is in its own word: green, yellow or red; empty when it does not tell us."""
+        try:
+            answer = await self.once("GET", "/_cluster/health", patience=CHECK_TIMEOUT)
+        except EngineAway:
+            raise
+        except EngineError:
+            return ""
+        return str(answer.body.get("status", "")) if isinstance(answer.body, dict) else ""
 
     async def close(self) -> None:
         """Let go of every connection."""
@@ -97,10 +120,11 @@ class Cluster:
             self._addresses.remove(address)
             self._addresses.insert(0, address)
 
-    def _exchange(self, address: str, method: str, path: str, body: bytes | None) -> Answer:
+    def _exchange(self, address: str, method: str, path: str, body: bytes | None, patience: float) -> Answer:
         """One request, in a thread. A connection that was closed while it was idle is not held against the node."""
         while True:
             connection, fresh = self._connection(address)
+            connection.sock.settimeout(patience)
             try:
                 answer = self._request(connection, method, path, body)
             except (http.client.HTTPException, OSError):
@@ -134,7 +158,6 @@ class Cluster:
         except OSError:
             connection.close()  # it may have a socket and no TLS on it
             raise
-        connection.sock.settimeout(TIMEOUT)
         return connection, True
 
     def _request(

@@ -5,9 +5,8 @@ and pages may come in any order. Of a bulk request, what the engine refuses for 
 busy for is sent again, and the rest is in.
 """
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 from urllib.parse import quote
@@ -16,7 +15,8 @@ import msgspec
 
 from skitter.backends.opensearch import documents
 from skitter.backends.opensearch.documents import Line
-from skitter.backends.opensearch.http import ROUNDS, Answer, Cluster, away, reason, told, wait_before
+from skitter.backends.opensearch.http import Answer, Cluster, away, reason, told
+from skitter.breaker import BreakerRules, Guard
 from skitter.ports import SEARCH_DEPTH, EngineError, Entry, Rejected
 from skitter.settings.engines import SearchSettings
 from skitter.words import Query, Results, entry_id
@@ -31,15 +31,16 @@ class OpenSearchIndex:
     """The pages of a crawl in a cluster."""
 
     def __init__(
-        self,
-        settings: SearchSettings,
-        password: str = "",
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        self, settings: SearchSettings, password: str = "", rules: BreakerRules | None = None
     ) -> None:
         self._settings = settings
-        self._sleep = sleep
-        self._cluster = Cluster(settings, password, sleep)
+        self._cluster = Cluster(settings, password, rules)
         self._path = "/" + quote(settings.index, safe="")
+
+    @property
+    def guard(self) -> Guard:
+        """The breaker of the cluster."""
+        return self._cluster.guard
 
     async def open(self) -> None:
         """See that the cluster is one we know, and make the template and the index if they are missing."""
@@ -98,29 +99,29 @@ class OpenSearchIndex:
 
     async def _bulk(self, lines: Sequence[Line]) -> list[Rejected]:
         """Send lines until each is in or refused."""
-        rejected: list[Rejected] = []
-        problem = ""
-        for attempt in range(ROUNDS):
-            if attempt:
-                await self._sleep(wait_before(attempt, 0.0))
-            answer = await self._cluster.ask(
-                "POST", f"{self._path}/_bulk", b"".join(each.lines for each in lines)
-            )
+        left, rejected = list(lines), list[Rejected]()
+
+        async def send() -> bool:
+            """What is left, once. False: it is too large; EngineAway when the cluster is too busy for some of it."""
+            nonlocal left
+            body = b"".join(each.lines for each in left)
+            answer = await self._cluster.once("POST", f"{self._path}/_bulk", body)
             if answer.status == 413:
-                return rejected + await self._halves(lines)
-            self._done(answer)
-            fates = [documents.fate(item) for item in answer.body["items"]]
-            judged = list(zip(lines, fates, strict=True))
-            rejected += [
+                return False
+            fates = [documents.fate(item) for item in self._done(answer).body["items"]]
+            judged = list(zip(left, fates, strict=True))
+            rejected.extend(
                 Rejected(each.url, fate.refused) for each, fate in judged if fate.refused and not fate.again
-            ]
-            lines = [each for each, fate in judged if fate.again]
-            if not lines:
-                return rejected
-            problem = next(fate.refused for fate in fates if fate.again)
-        raise away(
-            self._cluster.address, f"it takes no more pages: {problem}", "look at its disks and its load"
-        )
+            )
+            left = [each for each, fate in judged if fate.again]
+            if left:
+                problem = next(fate.refused for fate in fates if fate.again)
+                what = f"it takes no more pages: {problem}"
+                raise away(self._cluster.address, what, "look at its disks and its load")
+            return True
+
+        fits = await self._cluster.tried(send)
+        return rejected if fits else rejected + await self._halves(left)
 
     async def _halves(self, lines: Sequence[Line]) -> list[Rejected]:
         """A request that is too large is sent in halves, down to the page that is too large by itself."""

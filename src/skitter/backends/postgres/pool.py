@@ -1,19 +1,21 @@
 """Connections to PostgreSQL: to whichever of its addresses takes writes, a few per worker.
 
 The first contact is made with care for the operator: what is wrong is said in one line with its setting. Afterwards a server
-that is away is `EngineAway`, and whoever asked may ask again: statements are single and repeatable.
+that is away is `EngineAway`, and whoever asked may ask again: statements are single and repeatable. All of them begin at
+`Pool.rows`, behind one breaker.
 """
 
 import asyncio
 import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import asyncpg
 
 from skitter.backends.postgres.statements import Statement
+from skitter.breaker import Guard
 from skitter.ports import EngineAway, EngineError
 from skitter.settings import Settings
 from skitter.settings.engines import PostgresSettings
@@ -47,12 +49,13 @@ logging.getLogger("asyncpg.pool").setLevel(logging.CRITICAL)
 
 
 class Pool:
-    """Connections, and statements run on them one at a time."""
+    """Connections, and statements run on them one at a time, by leave of a breaker."""
 
     def __init__(self, pool: Any, settings: Settings) -> None:  # noqa: ANN401  asyncpg has no types
         self._pool = pool
         self.settings = settings
         self.schema = settings.cluster.name
+        self.guard = Guard("PostgreSQL", self.check)
         self.trips = 0
 
     async def row(self, statement: Statement, values: Mapping[str, Any]) -> Any:  # noqa: ANN401
@@ -63,13 +66,24 @@ class Pool:
     async def rows(self, statement: Statement, values: Mapping[str, Any]) -> list[Any]:
         """Run a statement that may be run again: one round trip, or EngineAway."""
         arguments = statement.arguments(values)
+        async with self.guard.guard():
+            return await self._fetched(statement.text, arguments)
+
+    async def check(self) -> None:
+        """EngineAway unless the server answers."""
+        try:
+            await self._fetched("SELECT 1", ())
+        except asyncpg.PostgresError as problem:  # it answers, and lets nobody in
+            raise away(problem) from None
+
+    async def _fetched(self, text: str, arguments: Sequence[Any]) -> list[Any]:
         try:
             connection = await self._pool.acquire(timeout=_CONNECT)
         except _PASSING as problem:
             raise away(problem) from None
         try:
             self.trips += 1
-            rows: list[Any] = await connection.fetch(statement.text, *arguments)
+            rows: list[Any] = await connection.fetch(text, *arguments)
         except (
             ValueError
         ):  # a value that cannot be sent: a bug of ours, which asyncpg may count among its InterfaceErrors

@@ -2,12 +2,14 @@
 
 Who finds nothing takes a lock with a random token and a time to live, looks again, fetches, and leaves the answer; the others
 wait for it. Only whoever holds the lock leaves an answer and gives it back (compared and deleted in one script). When its
-holder dies, the lock runs out. Losing Redis makes this the cache of one process, and never an error.
+holder dies, the lock runs out. Losing Redis makes this the cache of one process, and never an error; for how long it is left
+alone then is for its breaker to say.
 """
 
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 from msgspec import DecodeError
@@ -21,7 +23,6 @@ T = TypeVar("T")
 _LOCK = 30.0  # seconds that a fetch may take before somebody else may try
 _LOOK = 0.05  # seconds between two looks while another worker fetches
 _FRONT = 30.0  # seconds that a process trusts its own copy
-_RECOVER = 5.0  # seconds during which a Redis that was away is not asked
 
 _encode = Encoder().encode
 
@@ -44,7 +45,6 @@ class RedisCache:
         self._clock = clock
         self._leave = client.script("leave")
         self._asked_for: dict[str, object] = {}  # keys that somebody here waits for, and has not forgotten
-        self._away_until = 0.0
         self._shared = self._fetched = self._alone = 0
 
     async def get_or_fetch(self, key: str, fetch: Callable[[], Awaitable[tuple[T, float]]]) -> T:
@@ -60,8 +60,9 @@ class RedisCache:
         self, key: str, fetch: Callable[[], Awaitable[tuple[T, float]]], asked: object
     ) -> tuple[T, float]:
         token = secrets.token_hex(16)
-        found = await self._asked(self._found_or_locked(key, token))
-        if self._is_away:
+        try:
+            found = await self._found_or_locked(key, token)
+        except EngineAway:
             self._alone += 1
             return await fetch()
         if found is not None:
@@ -76,13 +77,12 @@ class RedisCache:
         finally:
             lasts = round(kept_for * 1000)
             keys = [self._lock(key), self._value(key)]
-            await self._asked(self._client.run(self._leave, keys, [token, packed, lasts]))
+            with suppress(EngineAway):
+                await self._client.run(self._leave, keys, [token, packed, lasts])
         return value, min(ttl, _FRONT)
 
     async def _found_or_locked(self, key: str, token: str) -> tuple[Any, float] | None:
         """A value that somebody has left, and how long it lasts; or None, and then the lock is ours."""
-        if self._is_away:
-            return None
         lock, value = self._lock(key), self._value(key)
         while True:
             # Looked at after the lock was tried for: who gets it finds what its last holder has left.
@@ -107,23 +107,12 @@ class RedisCache:
         left = expires - self._clock.now()
         return (value, left) if left > 0 else None
 
-    @property
-    def _is_away(self) -> bool:
-        return self._clock.monotonic() < self._away_until
-
-    async def _asked(self, question: Awaitable[T]) -> T | None:
-        """The answer of Redis; None when it is away, and then it is left alone for a while."""
-        try:
-            return await question
-        except EngineAway:
-            self._away_until = self._clock.monotonic() + _RECOVER
-            return None
-
     async def forget(self, key: str) -> None:
         """Drop a key, for everybody; other processes may have it for as long as they trust their own copy."""
         await self._front.forget(key)
         self._asked_for.pop(key, None)
-        await self._asked(self._client.send(lambda: [("DEL", self._value(key), self._lock(key))]))
+        with suppress(EngineAway):
+            await self._client.send(lambda: [("DEL", self._value(key), self._lock(key))])
 
     def _value(self, key: str) -> bytes:
         return (self._prefix + key).encode()

@@ -5,6 +5,8 @@ restart, or too little memory, would lose what was acknowledged. `appendfsync ev
 `kill -9` of the server: the file is written, if not yet on the disk, before the client hears back. Where the disk is so
 slow that Redis answers while it still waits for the last sync, and where power may fail, `appendfsync always` keeps the
 last second too; what is lost otherwise is the end of all writes alike, so that what is left agrees with itself.
+
+Every round trip begins in `Client._talk`, behind one breaker.
 """
 
 import asyncio
@@ -30,6 +32,7 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as Disconnected
 from redis.exceptions import TimeoutError as TimedOut
 
+from skitter.breaker import BreakerRules, Guard
 from skitter.ports import EngineAway, EngineError
 from skitter.settings import Settings
 from skitter.settings.engines import RedisSettings
@@ -39,6 +42,8 @@ OLDEST = (6, 2)
 _TIMEOUT = 10.0  # seconds for an answer
 _CONNECT = 5.0
 _DEFAULT_PORT = 6379
+# Nobody waits for a mere cache: it is left alone at once, and longer, because whoever tests it waits.
+_CACHE_RULES = BreakerRules(minimum=1, tests=1, pause=1.0, longest=10.0)
 
 # What passes: the connection broke, the server stops, starts, has no memory left or is not the one that takes writes.
 PASSING = (OSError, Disconnected, TimedOut, BusyLoadingError, ReadOnlyError, OutOfMemoryError)
@@ -87,9 +92,13 @@ class _Question:
 class Client:
     """One server out of several addresses, and commands sent to it together."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, *, guard: Guard | None = None, rules: BreakerRules | None = None
+    ) -> None:
+        """`guard` is that of another client of the same server."""
         self.settings = settings
         self.name = settings.cluster.name
+        self.guard = guard or Guard("Redis", self.healthy, rules=rules)
         self._servers = [_server(settings.redis, address) for address in settings.redis.addresses]
         self._at = 0
         self._is_primary = False
@@ -124,17 +133,35 @@ class Client:
         while self._waiting:
             asked, self._waiting = self._waiting, []
             try:
-                await self._ask(asked)
-            except PASSING as problem:
-                away = self._gone(problem)
+                async with self.guard.guard():
+                    await self._ask(asked)
+            except EngineAway as away:
                 for question in asked:
-                    question.fail(EngineAway(*away.args))
+                    question.fail(_for_one(away))
             except BaseException as problem:
                 for question in asked:
                     question.fail(problem)
                 raise
 
     async def _ask(self, asked: Sequence["_Question"]) -> None:
+        """One round trip. EngineAway for those that have no answer by then, because the server is ill or not there."""
+        try:
+            answers = await self._answers(asked)
+        except PASSING as problem:
+            raise self._gone(problem) from None
+        ill: Exception | None = None
+        for question, found in zip(asked, answers, strict=True):
+            wrong = next((each for each in found if isinstance(each, Exception)), None)
+            if wrong is None:
+                question.tell(found)
+            elif isinstance(wrong, PASSING) or str(wrong).startswith(_ILL):
+                ill = wrong
+            else:
+                question.fail(wrong)
+        if ill is not None:
+            raise self._gone(ill)
+
+    async def _answers(self, asked: Sequence["_Question"]) -> list[list[Any]]:
         server = self._servers[self._at]
         if not self._is_primary:
             await self._prepare(server)
@@ -146,17 +173,26 @@ class Client:
             repeated = await _piped(server, [asked[number].commands() for number in again])
             for number, found in zip(again, repeated, strict=True):
                 answers[number] = found
-        for question, found in zip(asked, answers, strict=True):
-            self._tell(question, found)
+        return answers
 
-    def _tell(self, question: "_Question", found: list[Any]) -> None:
-        problem = next((each for each in found if isinstance(each, Exception)), None)
-        if problem is None:
-            question.tell(found)
-        elif isinstance(problem, PASSING) or str(problem).startswith(_ILL):
-            question.fail(self._gone(problem))
-        else:
-            question.fail(problem)
+    async def healthy(self) -> None:
+        """EngineAway unless one of the addresses is a server that takes writes."""
+        for left in reversed(range(len(self._servers))):
+            try:
+                await self.reach()
+            except EngineAway:
+                if not left:
+                    raise
+            else:
+                break
+
+    async def reach(self) -> None:
+        """EngineAway unless the server at the address whose turn it is takes writes; then it is the next one's turn."""
+        server = self._servers[self._at]
+        try:
+            await (_sent(server, "PING") if self._is_primary else self._prepare(server))
+        except (RedisError, OSError) as problem:
+            raise self._gone(problem) from None
 
     async def _prepare(self, server: "redis.asyncio.Redis") -> None:
         role = await _sent(server, "ROLE")
@@ -207,12 +243,12 @@ async def connect(settings: Settings, *, durable: bool = True) -> Client:
 
     A mere cache need not be durable.
     """
-    client = Client(settings)
+    client = Client(settings, rules=None if durable else _CACHE_RULES)
     last: EngineError | None = None
     for _ in settings.redis.addresses:
         try:
             await client.check(durable=durable)
-            await client.send(lambda: [("PING",)])
+            await client.reach()
         except EngineAway as away:
             last = away
             continue
@@ -273,6 +309,13 @@ async def _piped(server: "redis.asyncio.Redis", questions: Sequence[Sequence[Com
                 pipe.execute_command(*command)
         answers = iter(await pipe.execute(raise_on_error=False))
     return [list(islice(answers, len(commands))) for commands in questions]
+
+
+def _for_one(away: EngineAway) -> EngineAway:
+    """The same, for one of many who are told: each raises its own."""
+    own = EngineAway(*away.args)
+    own.again = away.again
+    return own
 
 
 def _has(answers: Sequence[Any], kind: type[Exception]) -> bool:

@@ -26,6 +26,9 @@ _PROBE = "skitter-may-write"
 _PARTS_AT_ONCE = 4
 # A part that takes longer has failed. Our own retries come later and for ever; these few bridge a hiccup.
 _CLIENT = {"connect_timeout": "5s", "timeout": "60s"}
+# How it is, on the other hand, it says at once or not at all: a thread waits for that.
+_CHECK = {"connect_timeout": "5s", "timeout": "10s"}
+_NO_RETRY = {"max_retries": 0, "retry_timeout": timedelta(seconds=10)}
 _RETRY = {
     "max_retries": 2,
     "retry_timeout": timedelta(seconds=10),
@@ -77,17 +80,28 @@ def open_bucket(
     if settings.access_key:
         key = secret("s3.secret_key_file", settings.secret_key_file, environ)
         config |= {"access_key_id": settings.access_key, "secret_access_key": key}
-    client: dict[str, object] = {**_CLIENT, "allow_http": settings.endpoint.startswith("http://")}
+    client: dict[str, object] = {"allow_http": settings.endpoint.startswith("http://")}
     if settings.ca_file:
         client["root_certificate"] = _certificates(settings.ca_file)
-    store = S3Store(settings.bucket, config=config, client_options=client, retry_config=_RETRY)  # type: ignore[arg-type]
-    bucket = Bucket(store, crawl, settings.prefix)
+    store, checked = (
+        S3Store(settings.bucket, config=config, client_options=client | times, retry_config=retry)  # type: ignore[arg-type]
+        for times, retry in ((_CLIENT, _RETRY), (_CHECK, _NO_RETRY))
+    )
+    bucket = Bucket(store, crawl, settings.prefix, checked)
     try:
         if probe:
             bucket.probe()
     except BucketError as problem:
         raise EngineError(_advice(settings, str(problem))) from None
     return bucket
+
+
+def reach(settings: S3Settings) -> None:
+    """EngineError unless the bucket is there and answers."""
+    try:
+        open_bucket(settings, "", probe=False).check()
+    except BucketError as problem:
+        raise EngineError(_advice(settings, str(problem))) from None
 
 
 def _certificates(file: str) -> bytes:
@@ -115,11 +129,15 @@ def _advice(settings: S3Settings, problem: str) -> str:
 class Bucket:
     """Where the segments and pages of one crawl lie. Every failure of S3 is a BucketError."""
 
-    def __init__(self, store: "ObjectStore", crawl: str, prefix: str = "") -> None:
+    def __init__(
+        self, store: "ObjectStore", crawl: str, prefix: str = "", checked: "ObjectStore | None" = None
+    ) -> None:
+        """`checked` is the same bucket with less patience, for `check`."""
         import obstore  # noqa: PLC0415  an extra
 
         self._api = obstore
         self._store = store
+        self._checked = checked or store
         self._crawl = crawl
         self._prefix = prefix
         # A missing object, and a missing bucket, are FileNotFoundError to the library.
@@ -132,6 +150,21 @@ class Bucket:
     def probe(self) -> None:
         """Write a small object, as every worker does that may write here."""
         self._put(f"{self._prefix}{_PROBE}", b"", {})
+
+    def check(self) -> None:
+        """BucketError unless the bucket is there and answers; whether it may be written to is for `probe` to say.
+
+        What is asked for is the object that a probe leaves. It is read and not merely looked at, because only then does the
+        answer tell a missing bucket from a missing object, and the latter is no illness.
+        """
+        key = f"{self._prefix}{_PROBE}"
+        try:
+            self._api.get(self._checked, key).bytes()
+        except FileNotFoundError as missing:
+            if "NoSuchBucket" in str(missing):
+                raise _one_line(key, missing) from None
+        except self._problems as problem:
+            raise _one_line(key, problem) from None
 
     def upload(self, path: Path, found: Digests, part: int) -> None:
         """Put a segment into the bucket under its name, and verify it. To repeat it does no harm."""

@@ -18,21 +18,21 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from skitter.backends.remote.patience import patiently
 from skitter.backends.s3 import names
 from skitter.backends.s3.bucket import Bucket, BucketError, Digests, digests
 from skitter.backends.s3.pages import Content, put_pages
 from skitter.backends.s3.reading import SegmentReader
 from skitter.backends.s3.segments import WHOLE, Segment, Segments, Stage
 from skitter.backends.warc import Reader
-from skitter.breaker import BreakerOpenError, BreakerRules, Guard
+from skitter.breaker import BreakerRules, Guard
 from skitter.ports import Clock, EngineAway, Mark
 from skitter.settings.engines import S3Settings
 
 _AT_ONCE = 2  # segments; each goes in several parts at once
-# Uploads are few, so few of them tell; a pause of a minute is nothing to a segment that is safe on the disk.
-_RULES = BreakerRules(window=120.0, minimum=2, tests=1, pause=0.5, longest=60.0)
-_REGISTER_AWAY = 1.0  # seconds; the register has a breaker of its own
-_BREATH = 0.2  # seconds between two attempts at one segment while the breaker is closed
+# Uploads are few, so few of them tell; a pause of a minute is nothing to a segment that is safe on the disk. A look costs money
+# at some providers.
+_RULES = BreakerRules(window=120.0, minimum=2, tests=1, pause=0.5, longest=60.0, silence=60.0, deadline=15.0)
 
 
 def worker_of(directory: Path) -> str:
@@ -67,7 +67,13 @@ class Uploader:
         warn: Callable[[str], None],
     ) -> None:
         self.reader = SegmentReader(directory, bucket)
-        self.guard = Guard("S3", clock.monotonic, (BucketError,), rules=_RULES)
+        self.guard = Guard(
+            "S3",
+            partial(asyncio.to_thread, bucket.check),
+            failures=(BucketError,),
+            rules=_RULES,
+            monotonic=clock.monotonic,
+        )
         self.content: Content | None = None  # set for the layout of pages: what makes a page of an answer
         self._directory = directory
         self._bucket = bucket
@@ -81,7 +87,6 @@ class Uploader:
         self._changed = asyncio.Event()
         self.disk = asyncio.Lock()  # held while files are cut or removed
         self._recovering = asyncio.Lock()
-        self._failing = False
 
     # -- what archives say -----------------------------------------------------------------------------------
 
@@ -204,34 +209,14 @@ class Uploader:
 
     async def _registered(self, tell: Callable[[], Awaitable[bool]]) -> bool:
         """Tell the register, however long it is away: the segment is safe where it is."""
-        while True:
-            try:
-                return await tell()
-            except EngineAway:
-                await asyncio.sleep(_REGISTER_AWAY)
+        return await patiently(tell)
 
     async def _until_it_works(self, attempt: Callable[[], None]) -> None:
         while True:
-            await self.guard.ready()
             try:
-                await self.guard.call(partial(asyncio.to_thread, attempt))
-            except BreakerOpenError:
-                continue
-            except BucketError as problem:
-                self._told(failing=True, why=str(problem))
-                await asyncio.sleep(_BREATH)
-            else:
-                self._told(failing=False)
-                return
-
-    def _told(self, *, failing: bool, why: str = "") -> None:
-        """Say it once when S3 goes, and once when it is back."""
-        if failing != self._failing:
-            self._failing = failing
-            waits = f"{self.waiting / 1e6:.1f} MB wait on this disk"
-            self._warn(
-                f"S3 takes no segments, {waits}: {why}" if failing else f"S3 takes segments again, {waits}"
-            )
+                return await self.guard.call(partial(asyncio.to_thread, attempt))
+            except (BucketError, EngineAway):
+                await self.guard.again()
 
     # -- the disk --------------------------------------------------------------------------------------------
 
