@@ -91,3 +91,45 @@ def test_a_receiver_finds_its_place_after_the_broker_was_killed(settings):
             assert seen == [link(number, host="one.example").url for number in range(3000)]
 
     asyncio.run(scenario())
+
+
+# ------------------------------------------------------------------------------------------------ librdkafka in trouble
+
+
+def test_a_consumer_that_says_nothing_although_there_is_mail_is_replaced(settings, monkeypatch):
+    """As librdkafka's do now and then after a broker was away. Nothing is passed over, and nothing comes twice."""
+    monkeypatch.setattr("skitter.backends.kafka.mail._SILENCE", 1.0)
+
+    async def scenario():
+        async with post(settings) as both:
+            await both.send([link(number) for number in range(100)])
+            first = await both.receive_all(100)
+            consumers = list(both.inbox._consumers)
+            for consumer in consumers:
+                consumer.pause(consumer.assignment())
+            await both.send([link(number) for number in range(100, 200)])
+            rest = await both.receive_all(100)
+            seen = [one.url for each in (*first, *rest) for one in each.links]
+            assert sorted(seen) == sorted(link(number).url for number in range(200))
+            replaced = [new is not old for new, old in zip(both.inbox._consumers, consumers, strict=True)]
+            assert replaced == [False, True, False], "there was mail of one urgency only"
+
+    asyncio.run(scenario())
+
+
+def test_a_producer_that_is_given_up_still_answers_for_what_it_has(settings):
+    async def scenario():
+        async with post(settings) as both:
+            await both.send([link(0)])
+            with frozen("kafka"):
+                sending = asyncio.create_task(both.send([link(number) for number in range(1, 50)]))
+                await asyncio.sleep(1)
+                both.sender._retired.append(both.sender._producer)
+                both.sender._producer = both.sender._new_producer()
+                assert not sending.done()
+            await asyncio.wait_for(sending, 120)
+            await both.send([link(50)])
+            assert both.sender._retired == []
+            assert len({one.url for each in await both.receive_all(51) for one in each.links}) == 51
+
+    asyncio.run(scenario())

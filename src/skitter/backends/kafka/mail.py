@@ -5,10 +5,14 @@ positions that are stored with the links in PostgreSQL; the group's own offsets 
 are assigned by hand, because the owner of a shard is whoever holds its lease there
 (docs/decisions/0013-mail-by-kafka.md).
 
-What waits, waits in Kafka: three small consumers, one per urgency, fetch ahead a few megabytes at most.
+What waits, waits in Kafka: three small consumers, one per urgency, fetch ahead a few megabytes at most. A consumer that says
+nothing for a while although there is mail has stalled, which librdkafka's do now and then after a broker was away, and for
+good (confluentinc/librdkafka issue 5153); another takes its place.
 """
 
 import asyncio
+import threading
+import time
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +42,8 @@ TURNS = (0, 1, 0, 2, 0, 1, 0)
 _AT_ONCE = 8  # messages of an urgency in one look
 _QUEUED = 2 * 2**10  # kilobytes that a consumer fetches ahead
 _LOOK = 0.05  # seconds between two looks when there is nothing: mail may be that late
+_SILENCE = 30.0  # seconds after which it is looked whether a consumer has stalled
+_ASK = 3.0  # seconds for a broker to say where a partition ends
 
 
 class Mail:
@@ -68,6 +74,8 @@ class Inbox:
         self._ahead: tuple[deque[Found], ...] = tuple(
             deque() for _ in self._topics
         )  # fetched, not handed out
+        self._at: dict[tuple[str, int], int] = {}  # of every partition, the next message to be fetched
+        self._heard = [time.monotonic() for _ in self._topics]  # when a consumer last said something
         self._turn = 0
         self._trimming = Trimming(settings.kafka)
 
@@ -82,7 +90,7 @@ class Inbox:
 
     def _assign(self, shard: int, positions: Positions) -> None:
         for topic, consumer in zip(self._topics, self._consumers, strict=True):
-            start = int(positions.get(topic, OFFSET_BEGINNING))
+            self._at[topic, shard] = start = int(positions.get(topic, OFFSET_BEGINNING))
             consumer.incremental_assign([TopicPartition(topic, shard, start)])
 
     async def disown(self, shard: int) -> None:
@@ -99,6 +107,7 @@ class Inbox:
 
     def _unassign(self, shard: int) -> None:
         for topic, consumer in zip(self._topics, self._consumers, strict=True):
+            del self._at[topic, shard]
             consumer.incremental_unassign([TopicPartition(topic, shard)])
 
     # ------------------------------------------------------------------------------------------------ receiving
@@ -130,9 +139,33 @@ class Inbox:
 
     def _look(self) -> None:
         """In the thread, to its end: were it to hand messages to somebody who has gone, they would be passed over."""
-        for ahead, consumer in zip(self._ahead, self._consumers, strict=True):
+        now = time.monotonic()
+        for number, (ahead, consumer) in enumerate(zip(self._ahead, self._consumers, strict=True)):
             messages = messages_of(consumer, _AT_ONCE - len(ahead), 0)
-            ahead.extend(message for message in messages if message.partition in self._owned)
+            if messages or ahead:
+                self._heard[number] = now
+            for message in messages:
+                if message.partition in self._owned:
+                    ahead.append(message)
+                    self._at[message.topic, message.partition] = message.offset + 1
+        longest = min(range(len(self._topics)), key=self._heard.__getitem__)
+        if now - self._heard[longest] >= _SILENCE:
+            self._heard[longest] = now
+            self._replace_if_stalled(longest)
+
+    def _replace_if_stalled(self, number: int) -> None:
+        """A fresh consumer is asked for the ends of partitions. If the old one should have said something, it goes."""
+        fresh, topic = _consumer(self._settings), self._topics[number]
+        mine = [TopicPartition(topic, shard, at) for (each, shard), at in self._at.items() if each == topic]
+        try:
+            missed = any(_end(fresh, partition) > partition.offset for partition in mine)
+        except KafkaException:  # the brokers are away; then there is nothing to be said
+            missed = False
+        if missed:
+            fresh.incremental_assign(mine)
+            fresh, self._consumers[number] = self._consumers[number], fresh
+        # Its end may take as long as it likes: librdkafka waits for brokers then, in vain if it has stalled.
+        threading.Thread(target=fresh.close, name="kafka-let-go", daemon=True).start()
 
     def _take(self, limit: int) -> list[_Opened]:
         """Messages in turns, so that the urgent come first and none waits for ever."""
@@ -207,6 +240,12 @@ class Inbox:
             return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
         except KafkaException as problem:
             raise away(problem.args[0].str()) from None
+
+
+def _end(consumer: Consumer, partition: TopicPartition) -> int:
+    """The offset behind the last message of a partition; before any when there is none, or it is not told in time."""
+    ends = consumer.get_watermark_offsets(partition, timeout=_ASK)
+    return OFFSET_BEGINNING if ends is None or ends[0] == ends[1] else int(ends[1])
 
 
 def _links_in(taken: Sequence[_Opened]) -> int:

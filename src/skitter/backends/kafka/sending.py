@@ -78,6 +78,7 @@ class Sender:
         self.guard = Guard("Kafka", self.check)
         self._closing = threading.Event()
         self._producer = self._new_producer()
+        self._retired: list[Producer] = []  # some of their messages may be unanswered
         self._admin = AdminClient(connection(settings))
         self._thread = threading.Thread(target=self._poll, name="kafka-acknowledgements", daemon=True)
         self._thread.start()
@@ -139,12 +140,16 @@ class Sender:
             producer = self._producer
             failed = await self._round(producer, pending)
             self.sent += len(pending) - len(failed)
-            if not any(failure.error.fatal() for failure in failed):
-                break
-            # The brokers have forgotten the producer's sequence (they lost data, or it was away for days). This producer
-            # will never send again; a new one may repeat what the old one sent, which receivers put up with.
-            if self._producer is producer:
+            codes = {failure.error.code() for failure in failed}
+            fatal = any(failure.error.fatal() for failure in failed)
+            # Fatal: the brokers have forgotten the producer's sequence (they lost data, or it was away for days), and it
+            # will never send again. One that waited in vain may have stalled (see `mail`). A new one may repeat what the
+            # old one sent, which receivers put up with.
+            if (fatal or KafkaError._MSG_TIMED_OUT in codes) and self._producer is producer:  # noqa: SLF001
+                self._retired.append(producer)
                 self._producer = self._new_producer()
+            if not fatal:
+                break
             pending = [failure.message for failure in failed]
         return failed
 
@@ -179,6 +184,10 @@ class Sender:
     def _poll(self) -> None:
         while not self._closing.is_set():
             self._producer.poll(_POLL)
+            for producer in tuple(self._retired):
+                producer.poll(0)
+                if not len(producer):
+                    self._retired.remove(producer)
 
     async def close(self) -> None:
         """Let go. Messages whose `send` was cancelled may or may not arrive."""
