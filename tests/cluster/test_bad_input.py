@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,11 +38,15 @@ def config(folder: Path, **changes: str) -> Path:
     return file
 
 
-def complaint(capsys: pytest.CaptureFixture[str], *words: str | Path, code: int = 2) -> str:
-    """What the command says, which must be one line."""
+def complaint(
+    capsys: pytest.CaptureFixture[str], *words: str | Path, code: int = 2, shown: Sequence[str] = ()
+) -> str:
+    """What the command says, which must be one line; and what it shows all the same, by how its lines begin."""
     assert main([str(word) for word in words]) == code
     said = capsys.readouterr()
-    assert said.out == ""
+    lines = said.out.splitlines()
+    assert len(lines) == len(shown), said.out
+    assert all(line.startswith(begins) for line, begins in zip(lines, shown, strict=True)), said.out
     assert said.err.count("\n") == 1, said.err
     return said.err
 
@@ -95,16 +99,25 @@ def test_a_crawl_on_one_machine_is_no_cluster(command, tmp_path, capsys):
     assert 'size = "full"' in said
 
 
-@pytest.mark.parametrize("command", [("work",), ("cluster", "init"), ("cluster", "status")])
-def test_a_wrong_address_of_postgresql(command, tmp_path, capsys):
-    said = complaint(capsys, *command, "--config", config(tmp_path))
+# While nothing else is known, `status` tells at least which engines answer.
+COMMANDS = [
+    (("work",), ()),
+    (("cluster", "init"), ()),
+    (("cluster", "status"), ("  PostgreSQL  away: ", "  Kafka       away: ", "  Redis       away: ")),
+]
+
+
+@pytest.mark.parametrize(("command", "shown"), COMMANDS)
+def test_a_wrong_address_of_postgresql(command, shown, tmp_path, capsys):
+    said = complaint(capsys, *command, "--config", config(tmp_path), shown=shown)
     assert f"PostgreSQL: postgres.addresses: no server that takes writes answers at {_NOWHERE}" in said
     assert "start it or correct the address" in said
 
 
-@pytest.mark.parametrize("command", [("work",), ("cluster", "init"), ("cluster", "status")])
-def test_a_wrong_address_of_redis(command, tmp_path, capsys):
-    said = complaint(capsys, *command, "--config", config(tmp_path, cluster__size='"redis"'))
+@pytest.mark.parametrize(("command", "shown"), COMMANDS)
+def test_a_wrong_address_of_redis(command, shown, tmp_path, capsys):
+    file = config(tmp_path, cluster__size='"redis"')
+    said = complaint(capsys, *command, "--config", file, shown=("  Redis  away: ",) if shown else ())
     assert "Redis (redis.addresses): no server that takes writes answers at" in said
     assert "start it or correct the address" in said
 

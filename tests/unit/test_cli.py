@@ -448,6 +448,18 @@ def test_the_doctor_finds_everything_here(capsys):
     assert capsys.readouterr().out.endswith("everything needed is here\n")
 
 
+def test_the_doctor_asks_the_engines_of_a_cluster(capsys, tmp_path):
+    file = tmp_path / "cluster.toml"
+    file.write_text('cluster.size = "redis"\nredis.addresses = ["127.0.0.1:1"]\n')
+    assert main(["doctor", "--json", "--config", str(file)]) == 1
+    *_, check = json.loads(capsys.readouterr().out)["checks"]
+    assert (check["name"], check["ok"], check["found"]) == ("Redis", False, "away")
+    assert "no server that takes writes answers at 127.0.0.1:1" in check["advice"]
+    file.write_text("")
+    assert main(["doctor", "--config", str(file)]) == 2
+    assert "cluster.size is none" in capsys.readouterr().err
+
+
 def test_the_doctor_says_what_is_missing_and_how_to_get_it(capsys, monkeypatch):
     monkeypatch.setattr("skitter.cli.doctor.libraries", lambda: ["no-such-library"])
     assert main(["doctor"]) == 1

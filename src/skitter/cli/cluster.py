@@ -15,6 +15,7 @@ from skitter.cli.options import add_settings, resolve
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.display import counted, printable
 from skitter.model import Link
+from skitter.ports import EngineError
 from skitter.seeds import BadSeed
 from skitter.settings import Settings, seconds
 
@@ -141,11 +142,19 @@ async def _send(good: Sequence[Link], engines: "Engines", settings: Settings) ->
 
 
 async def _status(arguments: argparse.Namespace, settings: Settings) -> int:
-    from skitter.cluster.status import as_fields, as_lines, seen  # noqa: PLC0415  engines' libraries are large
+    from skitter.cluster.status import Status, as_fields, as_lines, engine_lines, seen  # noqa: PLC0415  engines' libraries are large
     from skitter.compose.engines import opened  # noqa: PLC0415  the same
+    from skitter.compose.health import TRUTH, health  # noqa: PLC0415  the same
 
-    async with opened(settings, "") as engines:
-        status = await seen(engines)
+    found = await health(settings)
+    for each in found:
+        if each.engine == TRUTH[settings.cluster.size] and not each.up:
+            alone = Status(found)
+            fields = as_fields(alone, settings.crawl)
+            print(json.dumps(fields) if arguments.json else "\n".join(engine_lines(alone)))
+            raise EngineError(each.said)
+    async with opened(settings, "", looking=True) as engines:
+        status = await seen(engines, found)
     shown = as_lines(status, settings.crawl)
     print(json.dumps(as_fields(status, settings.crawl)) if arguments.json else "\n".join(shown))
     return Exit.DONE

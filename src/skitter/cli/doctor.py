@@ -1,12 +1,14 @@
 """`skitter doctor`: is everything here that a crawl needs?
 
 Each check looks at one thing and says what it found and, if that is not enough, what to do. Only what a crawl cannot do
-without makes the answer no; the rest is advice.
+without makes the answer no; the rest is advice. With the settings of a cluster its engines are asked how they are.
 """
 
 import argparse
+import asyncio
 import importlib
 import json
+import os
 import re
 import resource
 import shutil
@@ -22,6 +24,7 @@ from msgspec import Struct, to_builtins
 from skitter.cli.usage import Exit, Parser
 from skitter.display import amount
 from skitter.settings import Settings
+from skitter.settings.file import load
 
 OLDEST_PYTHON = (3, 11)
 
@@ -41,8 +44,9 @@ def parser() -> Parser:
     made = Parser(
         "doctor",
         "Look at everything a crawl needs on this machine: Python, libraries (also those of a cluster's engines), TLS, "
-        "certificates, name resolution, open files, disk space. Exit code 1 if something needed is missing.",
-        ["skitter doctor", "skitter doctor --json"],
+        "certificates, name resolution, open files, disk space; with --config also whether the engines of a cluster answer. "
+        "Exit code 1 if something needed is missing.",
+        ["skitter doctor", "skitter doctor --json", "skitter doctor --config cluster.toml"],
     )
     made.add_argument(
         "directory",
@@ -52,6 +56,7 @@ def parser() -> Parser:
         metavar="DIR",
         help="where a crawl would go (default: here)",
     )
+    made.add_argument("--config", type=Path, metavar="FILE", help="settings file (TOML) with [cluster]")
     made.add_argument("--json", action="store_true", help="one JSON object")
     return made
 
@@ -59,6 +64,8 @@ def parser() -> Parser:
 def run(arguments: argparse.Namespace) -> Exit:
     """Look at everything, tell, and decide."""
     checks = list(look(arguments.directory))
+    if arguments.config is not None:
+        checks += engines(load(arguments.config, os.environ, {}))
     good = all(check.ok for check in checks if check.needed)
     if arguments.json:
         print(json.dumps({"ok": good, "checks": to_builtins(checks)}))
@@ -102,6 +109,14 @@ def engine(name: str, extra: str) -> Check:
     check = library(name)
     advice = f"only a crawl on many machines needs it: pip install 'skitter[{extra}]'"
     return Check(check.name, check.ok, check.found, advice, needed=False)
+
+
+def engines(settings: Settings) -> list[Check]:
+    """Do the engines that the settings name answer?"""
+    from skitter.compose.health import health  # noqa: PLC0415  engines' libraries are large
+
+    found = asyncio.run(health(settings))
+    return [Check(each.engine, each.up, "up" if each.up else "away", each.said) for each in found]
 
 
 def library(name: str) -> Check:

@@ -85,19 +85,19 @@ class PatientInbox:
 
 
 @asynccontextmanager
-async def opened(settings: Settings, worker: str) -> AsyncIterator[Engines]:
-    """The engines that the settings name."""
+async def opened(settings: Settings, worker: str, *, looking: bool = False) -> AsyncIterator[Engines]:
+    """The engines that the settings name. For whoever is only `looking`, those that are not the truth may be away."""
     async with AsyncExitStack() as stack:
         if settings.cluster.size == "full":
             from skitter.compose.full import open_full  # noqa: PLC0415  its libraries are an extra
 
-            yield await open_full(settings, worker, stack)
+            yield await open_full(settings, worker, stack, looking=looking)
         elif settings.cluster.size == "redis":
             from skitter.compose.small import open_small  # noqa: PLC0415  its library is an extra
 
             yield await open_small(settings, worker, stack)
         else:
-            raise _no_such_size(settings)
+            raise no_such_size(settings)
 
 
 async def make(settings: Settings) -> list[str]:
@@ -114,10 +114,11 @@ async def make(settings: Settings) -> list[str]:
         from skitter.compose.small import make_small  # noqa: PLC0415  its library is an extra
 
         return await make_small(settings)
-    raise _no_such_size(settings)
+    raise no_such_size(settings)
 
 
-def _no_such_size(settings: Settings) -> SettingsError:
+def no_such_size(settings: Settings) -> SettingsError:
+    """What to write instead."""
     return SettingsError(
         f'cluster.size is {settings.cluster.size}, which is a crawl on one machine; write size = "full" or "redis" under '
         "[cluster], and say where the engines are"

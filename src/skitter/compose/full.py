@@ -109,14 +109,17 @@ def _error(settlement: Settlement) -> CrawlError | None:
     )
 
 
-async def open_full(settings: Settings, worker: str, stack: AsyncExitStack) -> FullEngines:
-    """Connected, and checked: schema, topics, versions."""
+async def open_full(
+    settings: Settings, worker: str, stack: AsyncExitStack, *, looking: bool = False
+) -> FullEngines:
+    """Connected, and checked: schema, topics, versions. Without Kafka and Redis one can still look at the truth."""
     pool = await open_pool(settings, settings.crawl.shards or None)
     stack.push_async_callback(pool.close)
     shards = len(await Claims(pool, worker).standing())
-    await topics.check(settings.kafka, shards)
+    if not looking:
+        await topics.check(settings.kafka, shards)
     sender = Sender(settings.kafka)
-    redis = await connect(settings, durable=False)
+    redis = Client(settings) if looking else await connect(settings, durable=False)
     stack.push_async_callback(redis.close)
     engines = FullEngines(settings, shards, pool, sender, redis, worker)
     stack.push_async_callback(engines.close)

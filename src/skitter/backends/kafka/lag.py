@@ -80,6 +80,11 @@ async def waiting(settings: KafkaSettings, stored: Mapping[int, Mapping[str, str
     """The mail of every shard, given the positions that are stored for it."""
     topics = link_topics(settings)
     finish = await ends(settings, topics)
+    for topic, partitions in finish.items():
+        if len(partitions) < len(stored):
+            raise away(
+                f"topic {topic} has {len(partitions)} of {len(stored)} partitions; run `skitter cluster init`"
+            )
     start = await begins(settings, topics)
     return [
         Waiting(
