@@ -8,7 +8,7 @@ from typing import Any
 from skitter import claims
 from skitter.backends.kafka import topics
 from skitter.backends.kafka.documents import CrawlError, DocumentReader, Documents
-from skitter.backends.kafka.lag import waiting
+from skitter.backends.kafka.lag import made_anew, waiting
 from skitter.backends.kafka.mail import Inbox, Mail
 from skitter.backends.kafka.sending import Sender
 from skitter.backends.postgres.claims import Claims
@@ -22,6 +22,7 @@ from skitter.backends.remote import mail
 from skitter.backends.remote.patience import patiently
 from skitter.breaker import Guard, until_again
 from skitter.compose.engines import PatientInbox, Register
+from skitter.display import counted
 from skitter.model import Settlement, State
 from skitter.ports import Cache, Clock, EngineAway, EngineError, Entry
 from skitter.settings import Settings
@@ -115,9 +116,13 @@ async def open_full(
     """Connected, and checked: schema, topics, versions. Without Kafka and Redis one can still look at the truth."""
     pool = await open_pool(settings, settings.crawl.shards or None)
     stack.push_async_callback(pool.close)
-    shards = len(await Claims(pool, worker).standing())
+    standing = await Claims(pool, worker).standing()
+    shards = len(standing)
     if not looking:
         await topics.check(settings.kafka, shards)
+        if anew := await made_anew(settings.kafka, {each.shard: each.mail for each in standing}):
+            fix = "stop all workers and run `skitter cluster init`, so that no link in it is passed over"
+            raise EngineError(f"Kafka: {_not_the_same(anew)}; {fix}")
     sender = Sender(settings.kafka)
     redis = Client(settings) if looking else await connect(settings, durable=False)
     stack.push_async_callback(redis.close)
@@ -167,7 +172,34 @@ async def make_full(settings: Settings) -> list[str]:
     made = [
         f"PostgreSQL: migration {number} applied" for number in await migrate(settings, settings.crawl.shards)
     ]
+    # Before there are topics to read: without them no worker starts.
+    made += await _begin_again(settings)
     made += [
         f"Kafka: topic {name} made" for name in await topics.create(settings.kafka, settings.crawl.shards)
     ]
     return made
+
+
+async def _begin_again(settings: Settings) -> list[str]:
+    """Put stored positions back to the beginning where a topic is not the one that they are of.
+
+    A worker that went to such a position would pass over whatever lies before it. Links are added once, however often they
+    are read, so to begin at the beginning does no harm.
+    """
+    pool = await open_pool(settings)
+    try:
+        claims = Claims(pool, "")
+        anew = await made_anew(settings.kafka, {each.shard: each.mail for each in await claims.standing()})
+        if anew and (held := await claims.begin_again(anew)):
+            fix = f"workers still own {counted(len(held), 'shard')}; stop all workers and run `skitter cluster init` again"
+            raise EngineError(f"Kafka: {_not_the_same(anew)}, and {fix}")
+    finally:
+        await pool.close()
+    lost = "links that waited in the old one are lost, and come back when their pages are fetched again"
+    return [f"Kafka: topic {topic} is read from its beginning; {lost}" for topic in anew]
+
+
+def _not_the_same(anew: Sequence[str]) -> str:
+    many = len(anew) > 1
+    which = f"the topics {', '.join(anew)} are not those" if many else f"the topic {anew[0]} is not the one"
+    return f"{which} whose links were taken in (made anew, or links in {'them' if many else 'it'} are lost)"

@@ -99,6 +99,28 @@ async def waiting(settings: KafkaSettings, stored: Mapping[int, Mapping[str, str
     ]
 
 
+async def made_anew(settings: KafkaSettings, stored: Mapping[int, Mapping[str, str]]) -> list[str]:
+    """Topics of links that cannot be those whose positions are stored: they are not there, or end before them.
+
+    `stored` was read before, so that messages which come meanwhile do no harm.
+    """
+    topics = link_topics(settings)
+    finish = await ends(settings, topics)
+
+    def beyond(topic: str, shard: int, position: str) -> bool:
+        return shard >= len(finish[topic]) or int(position) > finish[topic][shard]
+
+    return [
+        topic
+        for topic in topics
+        if any(
+            beyond(topic, shard, positions[topic])
+            for shard, positions in stored.items()
+            if topic in positions
+        )
+    ]
+
+
 def _left(end: int, start: int, stored: str | None) -> int:
     """Messages that are not stored. A topic that ends before the stored position was made anew, and is read from its start."""
     position = start if stored is None else int(stored)

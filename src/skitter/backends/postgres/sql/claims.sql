@@ -50,6 +50,12 @@ DELETE FROM {schema}.workers WHERE worker = :worker
 WITH swapped AS (UPDATE {schema}.ledger SET words = :new WHERE words = :seen RETURNING words)
 SELECT coalesce((SELECT words FROM swapped), (SELECT words FROM {schema}.ledger)) AS words
 
+-- name: begin_again
+-- Only where no lease runs. The epoch is raised, so that an owner who comes back cannot write down its old position.
+WITH clock AS (SELECT extract(epoch FROM clock_timestamp())::float8 AS now)
+UPDATE {schema}.shards s SET mail = s.mail - :topics::text[], epoch = s.epoch + 1
+FROM clock WHERE s.lease_until <= clock.now AND s.mail ?| :topics::text[]
+
 -- name: standing
 SELECT s.shard, s.owner, s.epoch, s.lease_until, s.counts::text AS counts, s.mail::text AS mail,
     extract(epoch FROM clock_timestamp())::float8 AS now
