@@ -132,6 +132,11 @@ def test_without_a_limit_nothing_is_asked_for_but_when_it_began():
         office.now += 50
         await worker.limits.reached()
         assert await began(office) == NOW
+        office.away = True  # and nobody would notice
+        watching = asyncio.create_task(worker.limits.watch())
+        await asyncio.sleep(0)
+        assert not watching.done()
+        watching.cancel()
 
     played(scene)
 

@@ -22,6 +22,11 @@ from skitter.shard import Shard
 _FEW = 8  # pages that a shard asks for while nobody knows how fast it is
 
 
+def limited(limits: CrawlSettings) -> bool:
+    """Whether a crawl has a limit."""
+    return any(limit is not None for limit in (limits.max_pages, limits.max_bytes, limits.max_time))
+
+
 def reached(limits: CrawlSettings, counts: Counts, elapsed: float) -> str:
     """Which limit is reached, in words; empty when none is."""
     if limits.max_pages is not None and counts.pages >= limits.max_pages:
@@ -64,7 +69,9 @@ class Limits:
         return reached(self._limits, self._counts, elapsed)
 
     async def watch(self) -> str:
-        """Look again and again; returns when a limit is reached, and says which."""
+        """Look again and again; returns when a limit is reached, and says which. Where there is none, nobody looks."""
+        if not limited(self._limits):
+            await asyncio.Event().wait()
         while not (why := await self.reached()):
             await self._pause()
         return why

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from skitter.claims import Claims, Colleague, Disk, Disks, Standing
-from skitter.cluster.limits import began, reached
+from skitter.cluster.limits import began, limited, reached
 from skitter.cluster.looks import Look, finished, stopped
 from skitter.display import amount, count, duration, moment, table
 from skitter.model import Counts
@@ -139,11 +139,6 @@ async def _look(engines: Watched, settings: Settings) -> Look:
         workers = await engines.claims.workers()
         alive = sum(worker.now - worker.seen_at < settings.cluster.lease for worker in workers)
     return Look({shard.shard: shard.counts for shard in shards}, unread + lost, limit, alive)
-
-
-def limited(limits: CrawlSettings) -> bool:
-    """Whether a crawl has a limit."""
-    return any(limit is not None for limit in (limits.max_pages, limits.max_bytes, limits.max_time))
 
 
 def as_fields(status: Status, limits: CrawlSettings) -> dict[str, Any]:
