@@ -6,6 +6,7 @@ The short forms have leases of 3 seconds, the long ones those of life: 15, and w
 
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from skitter.post import owner_of
 from skitter.testing.web import Server, SyntheticWeb, serve_process
 from tests.cluster.crawling import (
     QUICK,
@@ -143,6 +145,9 @@ def test_workers_come_and_go_in_the_middle(tmp_path, size):
         crew.wait()
         assert any(request.agent == second.agent for request in server.log())
         assert crew.judged().unsettled == 0
+        # Who takes a shard finds the rules of its hosts there, and asks nobody again.
+        rules = Counter(request.host for request in server.log() if request.path == "/robots.txt")
+        assert set(rules.values()) == {1}
 
 
 @pytest.mark.soak
@@ -206,6 +211,28 @@ def freeze_one(tmp_path, web, size, name, seconds, **changes):
 @pytest.mark.parametrize(("size", "name"), TROUBLE)
 def test_an_engine_that_is_killed_and_comes_back_loses_nothing(tmp_path, size, name):
     restart_one(tmp_path, small_web(), size, name, killed_and_started, **QUICK)
+
+
+def test_a_cache_that_is_lost_while_shards_change_hands_costs_nothing_but_time(tmp_path):
+    """What the last owner knew of URLs that are new is not to be had: all of them are looked up."""
+    our_engine("redis")
+    with running(tmp_path, small_web(), "full", 2, **QUICK) as (crew, server):
+        first, second = crew.workers
+        had = crew.shards_of(first)
+        with killed("redis"):
+            left = time.time()
+            first.leave()
+            # Who wants to join now is refused, so nobody but the other worker can have them.
+            until(
+                lambda: any(
+                    request.start > left
+                    and request.agent == second.agent
+                    and owner_of(request.host, crew.settings.crawl.shards) in had
+                    for request in server.log()
+                ),
+                "their hosts are asked by the other worker",
+            )
+        crew.wait()
 
 
 @pytest.mark.soak

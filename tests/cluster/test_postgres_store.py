@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from skitter.backends.postgres import columns
+from skitter.backends.postgres import store as postgres_store
 from skitter.backends.remote.rows import Batch, Meta, Wanted
 from skitter.backends.remote.store import Store
 from skitter.settings import Settings
@@ -48,6 +49,17 @@ class TestPostgresStore(StoreContract, LateContract):
         )
         await store.write(Batch(Meta(), pages={odd.id: odd}))
         assert (await store.load(Wanted(pages=[odd.id]))).pages == {odd.id: odd}
+        await store.close()
+
+    @asynchronous
+    async def test_every_id_is_told_whole_batches_at_a_time(self, ground, monkeypatch):
+        monkeypatch.setattr(postgres_store, "_IDS_AT_ONCE", 7)
+        store = await ground.claim()
+        assert [some async for some in store.ids()] == []
+        for count in (7, 20):
+            rows = {(row := full_url(n)).id: row for n in range(count)}
+            await store.write(Batch(Meta(), urls=rows))
+            assert [id16 async for some in store.ids() for id16 in some] == sorted(rows)
         await store.close()
 
     @asynchronous

@@ -1,22 +1,26 @@
 """A filter in front of a store: it never hides a URL that is there, and spares most questions for those that are not."""
 
 import asyncio
-from collections.abc import Iterator
+import copy
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skitter.backends.redis import bloom
 from skitter.backends.redis.bloom import Bits, BloomStore
 from skitter.backends.redis.client import Client
+from skitter.backends.redis.store import tag
 from skitter.backends.remote import RemoteFrontier
 from skitter.backends.remote.memory import MemoryRows, MemoryRowStore
 from skitter.backends.remote.names import key_id
-from skitter.backends.remote.rows import Wanted
+from skitter.backends.remote.rows import Batch, Meta, Wanted
 from skitter.backends.remote.store import Store
+from skitter.model import Link
 from skitter.settings import Settings
 from skitter.testing.contracts.owner import asynchronous, link
-from skitter.testing.contracts.store import StoreContract
+from skitter.testing.contracts.store import StoreContract, full_url
 from tests.cluster.redis import cleaned, server, settings_for
 from tests.engines import engine
 
@@ -25,6 +29,25 @@ from tests.engines import engine
 def settings() -> Iterator[Settings]:
     with cleaned(settings_for(engine("redis"))) as mine:
         yield mine
+
+
+class NamedRows(MemoryRowStore):
+    """Rows in memory whose ids are read as slowly as the test likes, and whose writes arrive when it likes."""
+
+    def __init__(self, rows: MemoryRows, epoch: int) -> None:
+        super().__init__(rows, epoch)
+        self.held_up: set[bytes] = set()  # a write of one of these waits
+        self.go_on = asyncio.Event()
+
+    async def ids(self) -> AsyncIterator[Sequence[bytes]]:
+        for id16 in sorted(self.rows.urls):
+            await asyncio.sleep(0)
+            yield [id16]
+
+    async def write(self, batch: Batch) -> None:
+        if self.held_up & batch.urls.keys():
+            await self.go_on.wait()
+        await super().write(batch)
 
 
 class Ground:
@@ -39,7 +62,7 @@ class Ground:
     async def store(self) -> BloomStore:
         self.rows.epoch += 1
         self.clients.append(Client(self.settings))
-        return BloomStore(MemoryRowStore(self.rows, self.rows.epoch), self.clients[-1], 0, self.rows.epoch)
+        return BloomStore(NamedRows(self.rows, self.rows.epoch), self.clients[-1], 0, self.rows.epoch)
 
     async def release(self) -> None:
         for client in self.clients:
@@ -57,14 +80,6 @@ class TestBloomStore(StoreContract):
     @pytest.fixture
     def ground(self, settings: Settings) -> Ground:
         return Ground(settings)
-
-    # A new owner is told of a number of the filter's own besides.
-    @asynchronous
-    async def test_a_new_owner_is_told_all_that_is_open(self, ground: Ground) -> None:  # type: ignore[override]
-        store = await ground.store()
-        await RemoteFrontier(store).open(5.0)
-        opening = await (await ground.store()).open()
-        assert set(opening.meta.mail) == {"bloom"}
 
 
 @given(st.lists(st.binary(min_size=16, max_size=16), min_size=1, max_size=50))
@@ -128,6 +143,113 @@ async def test_after_a_crash_the_filter_is_made_again_and_hides_nothing_meanwhil
         found = await store.load(Wanted(urls=[key_id(one.key) for one in links]))
         assert len(found.urls) == 3000
         assert await frontier.add([link("https://new.example/")], [], 8.0) == 1
+    finally:
+        await ground.release()
+
+
+async def whole(store: BloomStore) -> None:
+    for _ in range(1000):
+        if store.statistics()["bloom_whole"]:
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("the filter is not made")
+
+
+async def opened(ground: Ground, now: float) -> tuple[BloomStore, RemoteFrontier]:
+    store = await ground.store()
+    frontier = RemoteFrontier(store)
+    await frontier.open(now)
+    return store, frontier
+
+
+def some(name: str, count: int = 300) -> list[Link]:
+    return [link(f"https://{name}{n}.example/{n}") for n in range(count)]
+
+
+@asynchronous
+async def test_a_filter_of_which_a_part_is_lost_is_made_again(ground, monkeypatch):
+    monkeypatch.setattr(bloom, "_PART", 128)
+    monkeypatch.setattr(bloom, "_LEAST", 400)
+    try:
+        _, frontier = await opened(ground, 5.0)
+        await frontier.add(some("a"), [], 5.0)
+        await frontier.close(6.0)
+        client = ground.clients[-1]
+        (keys,) = await client.send(lambda: [("KEYS", tag(client.name, 0) + b"bloom:*")])
+        parts = sorted(key for key in keys if not key.endswith(b"parts"))
+        assert len(parts) > 1
+        await client.send(lambda: [("DEL", parts[-1])])
+        store, frontier = await opened(ground, 7.0)
+        assert not store.statistics()["bloom_whole"]
+        assert await frontier.add(some("a"), [], 7.0) == 0
+        await whole(store)
+        assert await frontier.add(some("a") + some("b"), [], 7.0) == 300
+    finally:
+        await ground.release()
+
+
+@asynchronous
+async def test_a_filter_of_a_store_that_is_not_this_one_any_more_is_not_used(ground, monkeypatch):
+    """The store was restored from a backup, so its epochs come again, and so do the numbers of writes."""
+    try:
+        _, frontier = await opened(ground, 5.0)
+        await frontier.close(6.0)
+        backup = copy.deepcopy(ground.rows)
+        _, frontier = await opened(ground, 7.0)
+        await frontier.add(some("a"), [], 7.0)
+        await frontier.close(8.0)  # leaves a filter that knows nothing of what comes next
+        ground.rows = backup
+        store, frontier = await opened(ground, 7.0)
+        await frontier.add(some("b"), [], 7.0)
+        monkeypatch.setattr(store, "_leave", lambda: asyncio.sleep(0))  # as if Redis were away
+        await frontier.close(8.0)
+        store, frontier = await opened(ground, 9.0)
+        assert not store.statistics()["bloom_whole"]
+        assert await frontier.add(some("b"), [], 9.0) == 0
+    finally:
+        await ground.release()
+
+
+@asynchronous
+async def test_a_filter_grows_with_its_store(ground, monkeypatch):
+    monkeypatch.setattr(bloom, "_PART", 128)
+    monkeypatch.setattr(bloom, "_LEAST", 100)
+    try:
+        store, frontier = await opened(ground, 5.0)
+        for name in "abcdefghij":
+            assert await frontier.add(some(name), [], 5.0) == 300
+            await asyncio.sleep(0.05)
+            await whole(store)
+        before = store.statistics()["spared"]
+        assert await frontier.add(some("k"), [], 5.0) == 300
+        assert store.statistics()["spared"] - before > 270
+        every = [one for name in "abcdefghijk" for one in some(name)]
+        found = await store.load(Wanted(urls=[key_id(one.key) for one in every]))
+        assert len(found.urls) == len(every)
+    finally:
+        await ground.release()
+
+
+@asynchronous
+async def test_what_is_on_its_way_when_a_filter_is_made_is_in_it(ground, monkeypatch):
+    monkeypatch.setattr(bloom, "_PART", 128)
+    monkeypatch.setattr(bloom, "_LEAST", 100)
+    try:
+        store = await ground.store()
+        await store.open()
+        under = store._store
+        late = full_url(1)
+        under.held_up = {late.id}
+        slow = asyncio.create_task(store.write(Batch(Meta(seq=1), urls={late.id: late})))
+        await asyncio.sleep(0)
+        many = {(row := full_url(n)).id: row for n in range(2, 400)}
+        await store.write(Batch(Meta(seq=399), urls=many))  # now it is too small
+        assert store._next is not None
+        while store._next is not None:
+            await asyncio.sleep(0.01)
+        under.go_on.set()
+        await slow
+        assert list((await store.load(Wanted(urls=[late.id]))).urls) == [late.id]
     finally:
         await ground.release()
 

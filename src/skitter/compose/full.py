@@ -1,4 +1,7 @@
-"""The full cluster: PostgreSQL is the truth, Kafka carries links and pages, Redis is the cache that all workers share."""
+"""The full cluster: PostgreSQL is the truth, Kafka carries links and pages, Redis is the cache that all workers share.
+
+Whatever is in Redis can be had otherwise, more slowly.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
@@ -16,10 +19,12 @@ from skitter.backends.postgres.migrate import migrate, open_pool
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.segments import PostgresSegments
 from skitter.backends.postgres.store import PostgresStore
+from skitter.backends.redis.bloom import BloomStore
 from skitter.backends.redis.cache import RedisCache
 from skitter.backends.redis.client import Client, connect
 from skitter.backends.remote import mail
 from skitter.backends.remote.patience import patiently
+from skitter.backends.remote.store import Store
 from skitter.breaker import Guard, until_again
 from skitter.compose.engines import PatientInbox, Register
 from skitter.display import counted
@@ -50,9 +55,10 @@ class FullEngines:
         self._sender = sender
         self._documents = Documents(settings, sender)
 
-    def store(self, shard: int, epoch: int = 0) -> PostgresStore:
-        """One shard; to read from it, no epoch is needed."""
-        return PostgresStore(self._pool, shard, epoch)
+    def store(self, shard: int, epoch: int = 0) -> Store:
+        """One shard; to read from it, no epoch is needed. Its owner alone can say what it does not know."""
+        store = PostgresStore(self._pool, shard, epoch)
+        return BloomStore(store, self._redis, shard, epoch) if epoch else store
 
     async def announce(self, settlements: Sequence[Settlement]) -> None:
         """Pages go to the index by Kafka, errors to whoever cares."""

@@ -6,7 +6,7 @@ still ours, and everything else only where that happened (`sql/write.sql`). A lo
 
 import math
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 from skitter.backends.postgres import columns
@@ -30,6 +30,7 @@ from skitter.model import Link
 from skitter.ports import EngineError, Fenced
 
 _AT_ONCE = 1000  # rows that an iterator holds
+_IDS_AT_ONCE = 5000
 
 
 class PostgresStore:
@@ -104,6 +105,19 @@ class PostgresStore:
         """Every URL."""
         async for record in self._all("all_urls", b""):
             yield columns.url_row(record)
+
+    async def ids(self) -> AsyncIterator[Sequence[bytes]]:
+        """The ids of every URL, a bounded number at a time."""
+        statement, after = self._texts.one("read", "all_ids"), b""
+        while True:
+            self._counts["reads"] += 1
+            rows = await self._pool.rows(statement, {"after": after, "limit": _IDS_AT_ONCE})
+            found = [row["id"] for row in rows]
+            if found:
+                yield found
+                after = found[-1]
+            if len(found) < _IDS_AT_ONCE:
+                return
 
     async def pages(self) -> AsyncIterator[PageRow]:
         """Every page."""

@@ -3,12 +3,17 @@
 Most links of a crawl that are not remembered are new, and the database would be asked for each of them in vain. The owner of
 a shard is the only one who adds URLs, so it has the bits in memory: asking costs no round trip. When it gives the shard back
 it leaves them in Redis, in parts of 128 KiB, under the number of its last write, which stands in the store too. Whoever opens
-the shard next looks there. Where it finds nothing (a crash, a Redis that was away or has lost its data) every URL is looked up, as if there were no filter, until it is made again from the store in the background.
+the shard next looks there. Where it finds nothing (a crash, a Redis that was away or has lost its data) every URL is looked
+up, as if there were no filter, until it is made again from the store in the background. So is one that has become too small.
+
+A filter may have bits too many, which costs a look-up. It must never have too few, so only one that is whole is trusted.
 """
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 import numpy as np
 from msgspec.structs import replace
@@ -24,7 +29,6 @@ from skitter.ports import EngineAway
 
 _PART = 128 * 2**10  # bytes
 _LEAST = 262_144  # URLs that there is room for, at least; else for twice those that are known
-_AT_ONCE = 1000  # ids added in one step
 _TOGETHER = 8  # parts asked for in one round trip
 _KEPT = 7 * 86_400  # seconds: who comes later makes it again
 _NUMBER = "bloom"  # where the number of a write stands, among the positions in the store
@@ -39,6 +43,11 @@ class Bits:
         parts = max(1, -(-capacity * BITS_EACH // (8 * _PART)))
         self.octets: NDArray[np.uint8] = np.zeros(parts * _PART, np.uint8)
         self._size = np.uint64(8 * len(self.octets))
+
+    @property
+    def capacity(self) -> int:
+        """URLs that there is room for."""
+        return 8 * len(self.octets) // BITS_EACH
 
     @classmethod
     def of(cls, octets: bytes) -> "Bits":
@@ -71,17 +80,30 @@ class Bits:
         np.bitwise_or.at(self.octets, places >> np.uint64(3), masks)
 
 
+class Known(Store, Protocol):
+    """A store that can tell all that it knows by name alone."""
+
+    def ids(self) -> AsyncIterator[Sequence[bytes]]:
+        """The ids of every URL, a bounded number at a time."""
+        ...
+
+
 class BloomStore:
     """A `Store` that is asked only for URLs that it may know."""
 
-    def __init__(self, store: Store, client: Client, shard: int, epoch: int) -> None:
+    def __init__(self, store: Known, client: Client, shard: int, epoch: int) -> None:
         self._store = store
         self._client = client
         self._prefix = tag(client.name, shard) + b"bloom:"
-        self._epoch = epoch
+        # Epochs begin anew with a store that is made again, or go back with one that is restored.
+        self._tenure = f"{epoch}-{secrets.token_hex(8)}"
         self._bits = Bits(_LEAST)
         self._whole = False  # it has every URL of the store
+        self._next: Bits | None = None  # the one that is being made
         self._filling: asyncio.Task[None] | None = None
+        self._under_way: dict[
+            int, list[bytes]
+        ] = {}  # on their way into the store, by the number of the write
         self._writes = 0
         self._spared = 0
 
@@ -90,12 +112,11 @@ class BloomStore:
     async def open(self) -> Opening:
         """Take the filter over, or begin to make it."""
         opening = await self._store.open()
-        meta = opening.meta
-        known = meta.seq + sum(meta.counts.refused.values())
+        number, known = opening.meta.mail.pop(_NUMBER, ""), _known(opening.meta)
         self._bits = Bits(max(_LEAST, 2 * known))
-        self._whole = not known or await self._took_over(meta.mail.get(_NUMBER, ""))
+        self._whole = not known or await self._took_over(number)
         if not self._whole:
-            self._filling = asyncio.create_task(patiently(self._fill))
+            self._make(2 * known)
         return opening
 
     async def _took_over(self, number: str) -> bool:
@@ -123,21 +144,25 @@ class BloomStore:
         self._bits = Bits.of(b"".join(part for part in found if part))
         return True
 
-    async def _fill(self) -> None:
-        ids: list[bytes] = []
-        async for row in self._store.urls():
-            ids.append(row.id)
-            if len(ids) == _AT_ONCE:
-                self._bits.add(ids)
-                ids = []
-        if ids:
-            self._bits.add(ids)
-        self._whole = True
+    def _make(self, capacity: int) -> None:
+        """Begin to make a filter from the store; what is written from now on is put into it besides."""
+        bits = self._next = Bits(max(_LEAST, capacity))
+        for ids in self._under_way.values():  # they may be committed behind the place that is being read
+            bits.add(ids)
+        self._filling = asyncio.create_task(patiently(lambda: self._fill(bits)))
+
+    async def _fill(self, bits: Bits) -> None:
+        async for ids in self._store.ids():
+            bits.add(ids)
+        self._bits, self._next, self._whole = bits, None, True
 
     async def close(self) -> None:
         """Leave the filter to the next owner, if it is worth having."""
         if self._filling is not None:
             self._filling.cancel()
+            await asyncio.wait([self._filling])
+            if not self._filling.cancelled():
+                self._filling.result()  # what went wrong beside us is heard now
         if self._whole and self._writes:
             with suppress(EngineAway):  # it will be made again
                 await self._leave()
@@ -157,7 +182,7 @@ class BloomStore:
         return self._prefix + f"{number}:{part}".encode()
 
     def _number(self) -> str:
-        return f"{self._epoch}-{self._writes}"
+        return f"{self._tenure}-{self._writes}"
 
     # ------------------------------------------------------------------------------------------------ the store
 
@@ -174,14 +199,25 @@ class BloomStore:
         """Into the filter first: a URL that the store has is never taken for new."""
         new = [id16 for id16, row in batch.urls.items() if row is not None]
         if new:
-            self._bits.add(new)
+            for bits in (self._bits, self._next):
+                if bits is not None:
+                    bits.add(new)
         self._writes += 1
-        batch.meta.mail[_NUMBER] = self._number()
-        await self._store.write(batch)
+        number = self._writes
+        meta = replace(batch.meta, mail={**batch.meta.mail, _NUMBER: self._number()})
+        self._under_way[number] = new
+        try:
+            await self._store.write(replace(batch, meta=meta))
+        finally:
+            del self._under_way[number]
+        if self._whole and self._next is None and (known := _known(meta)) > self._bits.capacity:
+            self._make(2 * known)
 
     async def meta(self) -> Meta:
         """Counts, mark and positions as of the last write."""
-        return await self._store.meta()
+        meta = await self._store.meta()
+        meta.mail.pop(_NUMBER, None)
+        return meta
 
     async def outbox(self, limit: int, after: int) -> list[tuple[int, Link]]:
         """The oldest links for other shards behind a number."""
@@ -202,3 +238,8 @@ class BloomStore:
     def statistics(self) -> dict[str, float]:
         """Of the store; and how many URLs it was not asked for, and whether the filter is whole."""
         return self._store.statistics() | {"spared": self._spared, "bloom_whole": float(self._whole)}
+
+
+def _known(meta: Meta) -> int:
+    """URLs that a store has, at most about."""
+    return meta.seq + sum(meta.counts.refused.values())

@@ -18,6 +18,9 @@ SELECT number, link FROM {schema}.outbox WHERE shard = {shard} AND number > :aft
 -- name: all_urls
 SELECT * FROM {schema}.urls WHERE shard = {shard} AND id > :after::bytea ORDER BY id LIMIT :limit::integer
 
+-- name: all_ids
+SELECT id FROM {schema}.urls WHERE shard = {shard} AND id > :after::bytea ORDER BY id LIMIT :limit::integer
+
 -- name: all_pages
 SELECT * FROM {schema}.pages WHERE shard = {shard} AND id > :after::bytea ORDER BY id LIMIT :limit::integer
 
