@@ -30,6 +30,7 @@ from skitter.backends.kafka.topics import link_topics
 from skitter.backends.kafka.trimming import Trimming
 from skitter.claims import Delivery
 from skitter.model import Link
+from skitter.ports import EngineAway
 from skitter.settings import Settings
 
 Positions = Mapping[str, str]
@@ -71,9 +72,9 @@ class Inbox:
         # librdkafka's calls block, and a consumer wants one caller at a time.
         self._thread = ThreadPoolExecutor(1, "kafka-inbox")
         self._owned: set[int] = set()
-        self._ahead: tuple[deque[Found], ...] = tuple(
-            deque() for _ in self._topics
-        )  # fetched, not handed out
+        # Fetched, and not handed out. The thread puts in, the loop takes out, and locks it where that is more than one step.
+        self._ahead: tuple[deque[Found], ...] = tuple(deque() for _ in self._topics)
+        self._locked = threading.Lock()
         self._at: dict[tuple[str, int], int] = {}  # of every partition, the next message to be fetched
         self._heard = [time.monotonic() for _ in self._topics]  # when a consumer last said something
         self._turn = 0
@@ -85,10 +86,14 @@ class Inbox:
         """Receive a shard's links from its stored positions on. Called again, it goes back to the positions given:
         what was received and could not be stored comes once more."""
         await self.disown(shard)
-        await self._call(self._assign, shard, positions)
-        self._owned.add(shard)
+        try:
+            await self._call(self._assign, shard, positions)
+        except EngineAway:
+            self._owned.discard(shard)
+            raise
 
     def _assign(self, shard: int, positions: Positions) -> None:
+        self._owned.add(shard)  # before a message of it can come, and be taken for somebody else's
         for topic, consumer in zip(self._topics, self._consumers, strict=True):
             self._at[topic, shard] = start = int(positions.get(topic, OFFSET_BEGINNING))
             consumer.incremental_assign([TopicPartition(topic, shard, start)])
@@ -100,10 +105,11 @@ class Inbox:
         self._owned.remove(shard)
         self._trimming.forget(shard)
         await self._call(self._unassign, shard)
-        for ahead in self._ahead:
-            kept = [message for message in ahead if message.partition != shard]
-            ahead.clear()
-            ahead.extend(kept)
+        with self._locked:
+            for ahead in self._ahead:
+                kept = [message for message in ahead if message.partition != shard]
+                ahead.clear()
+                ahead.extend(kept)
 
     def _unassign(self, shard: int) -> None:
         for topic, consumer in zip(self._topics, self._consumers, strict=True):
@@ -144,10 +150,11 @@ class Inbox:
             messages = messages_of(consumer, _AT_ONCE - len(ahead), 0)
             if messages or ahead:
                 self._heard[number] = now
-            for message in messages:
-                if message.partition in self._owned:
-                    ahead.append(message)
-                    self._at[message.topic, message.partition] = message.offset + 1
+            with self._locked:
+                for message in messages:
+                    if message.partition in self._owned:
+                        ahead.append(message)
+                        self._at[message.topic, message.partition] = message.offset + 1
         longest = min(range(len(self._topics)), key=self._heard.__getitem__)
         if now - self._heard[longest] >= _SILENCE:
             self._heard[longest] = now
