@@ -63,6 +63,19 @@ def scenario(settings: Settings, play) -> None:
     asyncio.run(run())
 
 
+def test_what_is_sent_at_the_same_time_leaves_together(settings):
+    async def play(sender, documents):
+        for together in (1, 5):
+            before = sender.trips
+            await asyncio.gather(*(documents.send([Entry(page(number))]) for number in range(together)))
+            assert sender.trips == before + 1
+        reader = DocumentReader(settings, sender)
+        assert len(await read_all(reader, 6)) == 6
+        await reader.close()
+
+    scenario(settings, play)
+
+
 def test_pages_arrive_whole_and_what_is_done_does_not_come_again(settings):
     async def play(sender, documents):
         pages = [page(number) for number in range(250)]

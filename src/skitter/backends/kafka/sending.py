@@ -74,7 +74,8 @@ class Sender:
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self.sent = 0  # messages acknowledged
-        self.trips = 0  # calls of `send`: each is a wait for the brokers
+        self.trips = 0  # departures: each is a wait for the brokers
+        self._departure: asyncio.Future[None] | None = None
         self.guard = Guard("Kafka", self.check)
         self._closing = threading.Event()
         self._producer = self._new_producer()
@@ -112,7 +113,7 @@ class Sender:
     async def _send(self, messages: list[Outgoing], forgiven: Sequence[int]) -> list[Failure]:
         if not messages:
             return []
-        self.trips += 1
+        await self._depart()
         async with self.guard.guard():
             failed = await self._tried(messages)
             lost = [failure for failure in failed if failure.error.code() not in forgiven]
@@ -152,6 +153,20 @@ class Sender:
                 break
             pending = [failure.message for failure in failed]
         return failed
+
+    async def _depart(self) -> None:
+        """Shards that settle together send in the same turn of the event loop, and what they send leaves together."""
+        loop = asyncio.get_running_loop()
+        if self._departure is None:
+            self._departure = loop.create_future()
+            loop.call_soon(self._leave)
+        await asyncio.wait([self._departure])
+
+    def _leave(self) -> None:
+        self.trips += 1
+        if self._departure is not None:
+            self._departure.set_result(None)
+            self._departure = None
 
     async def _round(self, producer: Producer, messages: Sequence[Outgoing]) -> list[Failure]:
         waiting = deque(messages)
