@@ -15,6 +15,7 @@ from skitter.backends.kafka.lag import made_anew, waiting
 from skitter.backends.kafka.mail import Inbox, Mail
 from skitter.backends.kafka.sending import Sender
 from skitter.backends.postgres.claims import Claims
+from skitter.backends.postgres.journeys import Journeys
 from skitter.backends.postgres.migrate import migrate, open_pool
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.segments import PostgresSegments
@@ -52,12 +53,13 @@ class FullEngines:
         self.guards: Sequence[Guard] = [pool.guard, sender.guard, redis.guard]
         self._settings = settings
         self._pool = pool
+        self._journeys = Journeys(pool)
         self._sender = sender
         self._documents = Documents(settings, sender)
 
     def store(self, shard: int, epoch: int = 0) -> Store:
         """One shard; to read from it, no epoch is needed. Its owner alone can say what it does not know."""
-        store = PostgresStore(self._pool, shard, epoch)
+        store = PostgresStore(self._pool, shard, epoch, self._journeys)
         return BloomStore(store, self._redis, shard, epoch) if epoch else store
 
     async def announce(self, settlements: Sequence[Settlement]) -> None:

@@ -86,4 +86,6 @@ class Claims:
         ]
 
     def _who(self, epochs: Mapping[int, int]) -> dict[str, Any]:
-        return {"worker": self._worker, "shards": list(epochs), "epochs": list(epochs.values())}
+        # In the order in which a write locks them: else each might wait for the other.
+        shards = sorted(epochs)
+        return {"worker": self._worker, "shards": shards, "epochs": [epochs[shard] for shard in shards]}

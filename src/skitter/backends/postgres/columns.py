@@ -287,23 +287,23 @@ def robots_copy(record: Record) -> RobotsCopy:
     )
 
 
-def lease_arguments(leases: dict[bytes, Visit]) -> Arguments:
+def lease_arguments(ids: list[bytes], visits: Iterable[Visit]) -> Arguments:
     """One array per column."""
-    return {"lease_id": list(leases), "visit": [_encode(visit) for visit in leases.values()]}
+    return {"lease_id": ids, "visit": [_encode(visit) for visit in visits]}
 
 
-def suspect_arguments(suspects: dict[bytes, Suspicion]) -> Arguments:
+def suspect_arguments(ids: list[bytes], suspicions: Sequence[Suspicion]) -> Arguments:
     """One array per column."""
     return {
-        "suspect_id": list(suspects),
-        "suspect_crashes": [one.crashes for one in suspects.values()],
-        "in_hand": [one.in_hand for one in suspects.values()],
+        "suspect_id": ids,
+        "suspect_crashes": [one.crashes for one in suspicions],
+        "in_hand": [one.in_hand for one in suspicions],
     }
 
 
-def outbox_arguments(links: dict[int, Link]) -> Arguments:
+def outbox_arguments(numbers: list[int], links: Iterable[Link]) -> Arguments:
     """One array per column."""
-    return {"number": list(links), "link": [_encode(link) for link in links.values()]}
+    return {"number": numbers, "link": [_encode(link) for link in links]}
 
 
 def visit(packed: bytes) -> Visit:
@@ -316,14 +316,14 @@ def link(packed: bytes) -> Link:
     return _link(packed)
 
 
-def meta_arguments(meta: Meta) -> Arguments:
-    """The owner's row."""
+def meta_arguments(metas: Sequence[Meta]) -> Arguments:
+    """The owners' rows: one array per column."""
     return {
-        "seq": meta.seq,
-        "mark_file": meta.mark.file,
-        "mark_end": meta.mark.end,
-        "counts": json.encode(meta.counts).decode(),
-        "mail": json.encode(meta.mail).decode(),
+        "seq": [meta.seq for meta in metas],
+        "mark_file": [meta.mark.file for meta in metas],
+        "mark_end": [meta.mark.end for meta in metas],
+        "counts": [json.encode(meta.counts).decode() for meta in metas],
+        "mail": [json.encode(meta.mail).decode() for meta in metas],
     }
 
 

@@ -1,18 +1,23 @@
 """SQL from files, by name, with named parameters.
 
-A file holds pieces that begin with `-- name: …`. A statement is composed from pieces for one schema and one shard: both are
-written into the text, so that the planner sees one partition and not all of them. What varies is a parameter `:name`,
-numbered as PostgreSQL wants it.
+A file holds pieces that begin with `-- name: …`. A statement is composed from pieces for one schema. Where a piece reads
+a table with partitions, its shard is written into the text, too, so that the planner sees one partition and not all of them. What
+varies is a parameter `:name`, numbered as PostgreSQL wants it; of a piece that is there once for each shard, `:name_7`.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
+from skitter.backends.bounded import Bounded
+
+_KNOWN = (
+    1000  # statements that are remembered; which shards they name changes with the workers that come and go
+)
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
-_PARAMETER = re.compile(r"(?<!:):([a-z_]+)\b")
+_PARAMETER = re.compile(r"(?<!:):([a-z_0-9]+)\b")
 
 
 class Statement:
@@ -31,6 +36,20 @@ class Statement:
     def arguments(self, values: Mapping[str, Any]) -> list[Any]:
         """The values in the order of the text."""
         return [values[name] for name in self._names]
+
+
+class Piece(NamedTuple):
+    """A part of a statement; with a shard, of those that are there once for each."""
+
+    name: str
+    shard: int | None = None
+
+    def text(self, file: str) -> str:
+        """As it stands in the statement."""
+        text = pieces(file)[self.name]
+        if self.shard is None:
+            return text
+        return _PARAMETER.sub(rf":\1_{self.shard}", text).replace("{shard}", str(self.shard))
 
 
 @cache
@@ -57,30 +76,36 @@ class Texts:
     def __init__(self, schema: str, shard: int = 0) -> None:
         self._schema = quoted(schema)
         self._shard = shard
-        self._known: dict[tuple[str, ...], Statement] = {}
+        self._known: Bounded[tuple[object, ...], Statement] = Bounded(_KNOWN)
 
     def one(self, file: str, name: str) -> Statement:
         """A piece that is a statement."""
-        key = (file, name)
+        return self._composed((file, name), lambda: pieces(file)[name])
+
+    def write(self, parts: Sequence[Piece]) -> Statement:
+        """One step for some shards: the owners' rows and what else is to be changed; says whose it was to do."""
+
+        def text() -> str:
+            steps = ",\n".join(part.text("write") for part in parts)
+            return f"WITH {steps}\nSELECT shard FROM step"
+
+        return self._composed(("write", *parts), text)
+
+    def load(self, shards: Sequence[int], names: Sequence[str]) -> Statement:
+        """One row for each shard, with an answer to each question."""
+
+        def text() -> str:
+            return "\nUNION ALL\n".join(_answer(shard, names) for shard in shards)
+
+        return self._composed(("load", *shards, *names), text)
+
+    def _composed(self, key: tuple[object, ...], text: Callable[[], str]) -> Statement:
         if key not in self._known:
-            self._known[key] = self._statement(pieces(file)[name])
+            self._known[key] = Statement(text(), self._schema, self._shard)
+            self._known.trim()
         return self._known[key]
 
-    def write(self, names: Sequence[str]) -> Statement:
-        """One step: the owner's row and what else is to be changed with it; says whether it was ours to do."""
-        key = ("write", *names)
-        if key not in self._known:
-            steps = ",\n".join(pieces("write")[name] for name in ("owner", *names))
-            self._known[key] = self._statement(f"WITH {steps}\nSELECT count(*) FROM step")
-        return self._known[key]
 
-    def load(self, names: Sequence[str]) -> Statement:
-        """One row with an answer to each question."""
-        key = ("load", *names)
-        if key not in self._known:
-            parts = ",\n".join(f"({pieces('load')[name]}) AS part_{name}" for name in names)
-            self._known[key] = self._statement(f"SELECT * FROM {parts}")  # noqa: S608  our own words
-        return self._known[key]
-
-    def _statement(self, text: str) -> Statement:
-        return Statement(text, self._schema, self._shard)
+def _answer(shard: int, names: Sequence[str]) -> str:
+    parts = ",\n".join(f"({Piece(name, shard).text('load')}) AS part_{name}" for name in names)
+    return f"SELECT {shard} AS shard, * FROM {parts}"  # noqa: S608  our own words

@@ -1,35 +1,41 @@
--- One write is one statement: the owner's row is changed if the epoch is still ours, and everything else happens only
--- where it was. A claim by somebody else waits for the row, or has it first, and then nothing of this happens.
+-- One write is one statement, for one shard or for many. The row of each owner is changed if its epoch is still the
+-- shard's, and everything else happens only where it was: a shard whose owner is another changes in nothing, the others do.
+-- A claim by somebody else waits for the row, or has it first.
 
 -- A try that was given up may arrive behind a later batch of the same owner: it finds a higher number, and changes nothing.
 
 -- name: owner
 step AS (
-    UPDATE {schema}.shards SET
-        batch = greatest(batch, :batch::bigint),
-        seq = CASE WHEN :batch = 0 OR batch <= :batch THEN :seq ELSE seq END,
-        mark_file = CASE WHEN :batch = 0 OR batch <= :batch THEN :mark_file ELSE mark_file END,
-        mark_end = CASE WHEN :batch = 0 OR batch <= :batch THEN :mark_end ELSE mark_end END,
-        counts = CASE WHEN :batch = 0 OR batch <= :batch THEN :counts::text::jsonb ELSE counts END,
-        mail = CASE WHEN :batch = 0 OR batch <= :batch THEN :mail::text::jsonb ELSE mail END
-    WHERE shard = {shard} AND epoch = :epoch
-    RETURNING shard, :batch = 0 OR batch = :batch AS timely
+    UPDATE {schema}.shards s SET
+        batch = greatest(s.batch, n.batch),
+        seq = CASE WHEN n.batch = 0 OR s.batch <= n.batch THEN n.seq ELSE s.seq END,
+        mark_file = CASE WHEN n.batch = 0 OR s.batch <= n.batch THEN n.mark_file ELSE s.mark_file END,
+        mark_end = CASE WHEN n.batch = 0 OR s.batch <= n.batch THEN n.mark_end ELSE s.mark_end END,
+        counts = CASE WHEN n.batch = 0 OR s.batch <= n.batch THEN n.counts::jsonb ELSE s.counts END,
+        mail = CASE WHEN n.batch = 0 OR s.batch <= n.batch THEN n.mail::jsonb ELSE s.mail END
+    FROM unnest(
+        :shard::integer[], :epoch::bigint[], :batch::bigint[], :seq::bigint[], :mark_file::text[], :mark_end::bigint[],
+        :counts::text[], :mail::text[]
+    ) AS n (shard, epoch, batch, seq, mark_file, mark_end, counts, mail)
+    WHERE s.shard = n.shard AND s.epoch = n.epoch
+    RETURNING s.shard, n.batch = 0 OR s.batch = n.batch AS timely
 ),
-owner AS (SELECT shard FROM step WHERE timely)
+owner AS (SELECT array_agg(shard) AS shards FROM step WHERE timely)
 
 -- name: urls
 put_urls AS (
     INSERT INTO {schema}.urls
-    SELECT {shard}, n.id, n.url, n.key, n.host, n.domain, n.state::{schema}.url_state, n.level, n.score, n.seq, n.depth,
+    SELECT n.shard, n.id, n.url, n.key, n.host, n.domain, n.state::{schema}.url_state, n.level, n.score, n.seq, n.depth,
         n.parent, n.first_seen, n.last_crawl, n.next_crawl, n.crawl_count, n.attempts, n.crashes, n.status, n.reason,
         n.detail, n.parked, n.more
     FROM owner, unnest(
-        :id::bytea[], :url::text[], :key::text[], :host::text[], :domain::text[], :state::text[], :level::smallint[],
-        :score::float8[], :seqs::bigint[], :depth::integer[], :parent::text[], :first_seen::float8[],
+        :urls_shard::integer[], :id::bytea[], :url::text[], :key::text[], :host::text[], :domain::text[], :state::text[],
+        :level::smallint[], :score::float8[], :seqs::bigint[], :depth::integer[], :parent::text[], :first_seen::float8[],
         :last_crawl::float8[], :next_crawl::float8[], :crawl_count::integer[], :attempts::integer[],
         :crashes::integer[], :status::smallint[], :reason::text[], :detail::text[], :parked::boolean[], :more::bytea[]
-    ) AS n (id, url, key, host, domain, state, level, score, seq, depth, parent, first_seen, last_crawl, next_crawl,
-        crawl_count, attempts, crashes, status, reason, detail, parked, more)
+    ) AS n (shard, id, url, key, host, domain, state, level, score, seq, depth, parent, first_seen, last_crawl,
+        next_crawl, crawl_count, attempts, crashes, status, reason, detail, parked, more)
+    WHERE n.shard = ANY(owner.shards)
     ON CONFLICT (id, shard) DO UPDATE SET
         url = excluded.url, key = excluded.key, host = excluded.host, domain = excluded.domain, state = excluded.state,
         level = excluded.level, score = excluded.score, seq = excluded.seq, depth = excluded.depth,
@@ -39,19 +45,24 @@ put_urls AS (
         parked = excluded.parked, more = excluded.more
 )
 
+-- Of a table with partitions rows are deleted shard by shard, which is rare: the text names the partition, else the plan
+-- would lock all of them.
+
 -- name: urls_gone
-cut_urls AS (
-    DELETE FROM {schema}.urls USING owner WHERE urls.shard = {shard} AND id = ANY(:gone_urls::bytea[])
+cut_urls_{shard} AS (
+    DELETE FROM {schema}.urls USING owner
+    WHERE {shard} = ANY(owner.shards) AND urls.shard = {shard} AND id = ANY(:gone_urls::bytea[])
 )
 
 -- name: hosts
 put_hosts AS (
     INSERT INTO {schema}.hosts
-    SELECT {shard}, n.* FROM owner, unnest(
-        :host_name::text[], :host_domain::text[], :free_at::float8[], :held::float8[], :delay::float8[],
-        :queued::integer[], :host_pages::integer[], :requests::integer[], :errors::integer[], :bytes::bigint[],
-        :aside::text[], :aside_detail::text[], :place::bytea[], :queues::bytea[]
-    ) AS n (name, domain, free_at, held, delay, queued, pages, requests, errors, bytes, aside, detail, place, queues)
+    SELECT n.* FROM owner, unnest(
+        :hosts_shard::integer[], :host_name::text[], :host_domain::text[], :free_at::float8[], :held::float8[],
+        :delay::float8[], :queued::integer[], :host_pages::integer[], :requests::integer[], :errors::integer[],
+        :bytes::bigint[], :aside::text[], :aside_detail::text[], :place::bytea[], :queues::bytea[]
+    ) AS n (shard, name, domain, free_at, held, delay, queued, pages, requests, errors, bytes, aside, detail, place, queues)
+    WHERE n.shard = ANY(owner.shards)
     ON CONFLICT (name, shard) DO UPDATE SET
         domain = excluded.domain, free_at = excluded.free_at, held = excluded.held, delay = excluded.delay,
         queued = excluded.queued, pages = excluded.pages, requests = excluded.requests, errors = excluded.errors,
@@ -62,13 +73,15 @@ put_hosts AS (
 -- name: pages
 put_pages AS (
     INSERT INTO {schema}.pages
-    SELECT {shard}, n.* FROM owner, unnest(
-        :page_id::bytea[], :page_url::text[], :page_host::text[], :page_domain::text[], :page_status::smallint[],
-        :fetched_at::float8[], :content_type::text[], :language::text[], :size::bigint[], :title::text[],
-        :digest::text[], :simhash::bigint[], :duplicate_of::text[], :archive_file::text[], :archive_offset::bigint[],
-        :archive_length::bigint[], :links::bytea[], :by_digest::boolean[], :by_simhash::boolean[], :page_more::bytea[]
-    ) AS n (id, url, host, domain, status, fetched_at, content_type, language, size, title, digest, simhash, duplicate_of,
-        archive_file, archive_offset, archive_length, links, by_digest, by_simhash, more)
+    SELECT n.* FROM owner, unnest(
+        :pages_shard::integer[], :page_id::bytea[], :page_url::text[], :page_host::text[], :page_domain::text[],
+        :page_status::smallint[], :fetched_at::float8[], :content_type::text[], :language::text[], :size::bigint[],
+        :title::text[], :digest::text[], :simhash::bigint[], :duplicate_of::text[], :archive_file::text[],
+        :archive_offset::bigint[], :archive_length::bigint[], :links::bytea[], :by_digest::boolean[],
+        :by_simhash::boolean[], :page_more::bytea[]
+    ) AS n (shard, id, url, host, domain, status, fetched_at, content_type, language, size, title, digest, simhash,
+        duplicate_of, archive_file, archive_offset, archive_length, links, by_digest, by_simhash, more)
+    WHERE n.shard = ANY(owner.shards)
     ON CONFLICT (id, shard) DO UPDATE SET
         url = excluded.url, host = excluded.host, domain = excluded.domain, status = excluded.status,
         fetched_at = excluded.fetched_at, content_type = excluded.content_type, language = excluded.language,
@@ -79,60 +92,73 @@ put_pages AS (
 )
 
 -- name: pages_gone
-cut_pages AS (
-    DELETE FROM {schema}.pages USING owner WHERE pages.shard = {shard} AND id = ANY(:gone_pages::bytea[])
+cut_pages_{shard} AS (
+    DELETE FROM {schema}.pages USING owner
+    WHERE {shard} = ANY(owner.shards) AND pages.shard = {shard} AND id = ANY(:gone_pages::bytea[])
 )
 
 -- name: robots
 put_robots AS (
     INSERT INTO {schema}.robots
-    SELECT {shard}, n.* FROM owner, unnest(
-        :origin::text[], :robots_status::smallint[], :body::bytea[], :access::text[], :robots_fetched::float8[],
-        :expires::float8[], :robots_held::float8[], :tries::integer[], :problem::text[]
-    ) AS n (origin, status, body, access, fetched_at, expires, held, tries, problem)
+    SELECT n.* FROM owner, unnest(
+        :robots_shard::integer[], :origin::text[], :robots_status::smallint[], :body::bytea[], :access::text[],
+        :robots_fetched::float8[], :expires::float8[], :robots_held::float8[], :tries::integer[], :problem::text[]
+    ) AS n (shard, origin, status, body, access, fetched_at, expires, held, tries, problem)
+    WHERE n.shard = ANY(owner.shards)
     ON CONFLICT (origin, shard) DO UPDATE SET
         status = excluded.status, body = excluded.body, access = excluded.access, fetched_at = excluded.fetched_at,
         expires = excluded.expires, held = excluded.held, tries = excluded.tries, problem = excluded.problem
 )
 
 -- name: robots_gone
-cut_robots AS (
-    DELETE FROM {schema}.robots USING owner WHERE robots.shard = {shard} AND origin = ANY(:gone_robots::text[])
+cut_robots_{shard} AS (
+    DELETE FROM {schema}.robots USING owner
+    WHERE {shard} = ANY(owner.shards) AND robots.shard = {shard} AND origin = ANY(:gone_robots::text[])
 )
 
 -- name: leases
 put_leases AS (
     INSERT INTO {schema}.leases
-    SELECT {shard}, n.* FROM owner, unnest(:lease_id::bytea[], :visit::bytea[]) AS n (id, visit)
+    SELECT n.* FROM owner, unnest(:leases_shard::integer[], :lease_id::bytea[], :visit::bytea[]) AS n (shard, id, visit)
+    WHERE n.shard = ANY(owner.shards)
     ON CONFLICT (shard, id) DO UPDATE SET visit = excluded.visit
 )
 
 -- name: leases_gone
 cut_leases AS (
-    DELETE FROM {schema}.leases USING owner WHERE leases.shard = {shard} AND id = ANY(:gone_leases::bytea[])
+    DELETE FROM {schema}.leases t
+    USING owner, unnest(:gone_leases_shard::integer[], :gone_leases::bytea[]) AS n (shard, id)
+    WHERE n.shard = ANY(owner.shards) AND t.shard = n.shard AND t.id = n.id
 )
 
 -- name: suspects
 put_suspects AS (
     INSERT INTO {schema}.suspects
-    SELECT {shard}, n.* FROM owner, unnest(:suspect_id::bytea[], :suspect_crashes::integer[], :in_hand::integer[])
-        AS n (id, crashes, in_hand)
+    SELECT n.* FROM owner, unnest(
+        :suspects_shard::integer[], :suspect_id::bytea[], :suspect_crashes::integer[], :in_hand::integer[]
+    ) AS n (shard, id, crashes, in_hand)
+    WHERE n.shard = ANY(owner.shards)
     ON CONFLICT (shard, id) DO UPDATE SET crashes = excluded.crashes, in_hand = excluded.in_hand
 )
 
 -- name: suspects_gone
 cut_suspects AS (
-    DELETE FROM {schema}.suspects USING owner WHERE suspects.shard = {shard} AND id = ANY(:gone_suspects::bytea[])
+    DELETE FROM {schema}.suspects t
+    USING owner, unnest(:gone_suspects_shard::integer[], :gone_suspects::bytea[]) AS n (shard, id)
+    WHERE n.shard = ANY(owner.shards) AND t.shard = n.shard AND t.id = n.id
 )
 
 -- name: outbox
 put_outbox AS (
     INSERT INTO {schema}.outbox
-    SELECT {shard}, n.* FROM owner, unnest(:number::bigint[], :link::bytea[]) AS n (number, link)
+    SELECT n.* FROM owner, unnest(:outbox_shard::integer[], :number::bigint[], :link::bytea[]) AS n (shard, number, link)
+    WHERE n.shard = ANY(owner.shards)
     ON CONFLICT (shard, number) DO UPDATE SET link = excluded.link
 )
 
 -- name: outbox_gone
 cut_outbox AS (
-    DELETE FROM {schema}.outbox USING owner WHERE outbox.shard = {shard} AND number = ANY(:gone_outbox::bigint[])
+    DELETE FROM {schema}.outbox t
+    USING owner, unnest(:gone_outbox_shard::integer[], :gone_outbox::bigint[]) AS n (shard, number)
+    WHERE n.shard = ANY(owner.shards) AND t.shard = n.shard AND t.number = n.number
 )
