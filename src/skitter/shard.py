@@ -27,6 +27,7 @@ from skitter.events import (
     SetAside,
     Settled,
 )
+from skitter.gathering import Gathering
 from skitter.model import Counts, Link, Place, Purpose, Reason, Settlement, Visit
 from skitter.ports import Mark
 from skitter.visit import Finished, Stations, complete, make
@@ -60,11 +61,11 @@ class Shard:
         directory: CrawlDirectory,
         number: int = 0,
         *,
-        gather: float = 0.0,
+        gathering: Gathering | None = None,
     ) -> None:
-        """`gather` seconds are waited for a larger group, where a commit is a journey."""
+        """`gathering`: the shards that settle together, where a commit is a journey."""
         self.number = number
-        self._gather = gather
+        self._gathering = gathering or Gathering()
         self.frontier = at.frontier
         self._at = at
         self._events = events
@@ -75,6 +76,7 @@ class Shard:
         self._finished: deque[Finished] = deque()
         self._stopping = False
         self.due: float | None = None  # when the next visit may be taken out, as far as was known last
+        self._next: float | None = None  # the same, if there is room for it
         self._lease_again = asyncio.Event()
         self._commit_now = asyncio.Event()
         self._sync_now = asyncio.Event()
@@ -115,6 +117,7 @@ class Shard:
 
     async def run(self, company: Company) -> None:
         """Crawl until `stop` is called, and drain. Cancelling loses nothing either."""
+        self._gathering.join(self)
         try:
             async with asyncio.TaskGroup() as tasks:
                 committer = tasks.create_task(self._commit_as_visits_finish(company))
@@ -125,6 +128,8 @@ class Shard:
         except asyncio.CancelledError:
             await self._save_before_leaving(company)
             raise
+        finally:
+            self._gathering.leave(self)
         await self._sync()
 
     def stop(self) -> None:
@@ -180,16 +185,16 @@ class Shard:
                 if self._unsynced:  # nobody is kept waiting by a shard that has nothing else to do
                     self._sync_now.set()
                 company.idle()
-            await self._sleep_until(due, company)
+            # Without room, time alone changes nothing.
+            self._next = due if due is not None and self._room(company) > 0 else None
+            await self._sleep_until(self._next)
 
     def _room(self, company: Company) -> int:
         return 0 if self._stopping or self.paused else company.room(self)
 
-    async def _sleep_until(self, due: float | None, company: Company) -> None:
+    async def _sleep_until(self, due: float | None) -> None:
         """Until something was committed, somebody calls, or the time has come."""
-        wait = None  # without room, time alone changes nothing
-        if due is not None and self._room(company) > 0:
-            wait = max(due - self._at.clock.now(), _SHORTEST_NAP)
+        wait = None if due is None else max(due - self._at.clock.now(), _SHORTEST_NAP)
         try:
             async with asyncio.timeout(wait):
                 await self._lease_again.wait()
@@ -198,37 +203,32 @@ class Shard:
 
     async def _visit(self, visit: Visit) -> None:
         self._finished.append(await make(visit, self._at))
-        self._commit_now.set()
+        self._gathering.finished(self)
 
     # -- committing ------------------------------------------------------------------------------------------
 
+    def more_comes(self, within: float) -> bool:
+        """Whether more visits may finish soon: they are under way, or their hosts are about to be free."""
+        if len(self._finished) < self.in_flight:
+            return True
+        return self._next is not None and self._next < self._at.clock.now() + within
+
+    def commit(self) -> None:
+        """Settle what has finished."""
+        self._commit_now.set()
+
     async def _commit_as_visits_finish(self, company: Company) -> None:
-        """Whatever has finished by the time the loop comes round is one group: no wait when idle, large when busy."""
         while True:
             await self._commit_now.wait()
-            if self._gather:
-                await self._gather_more(company)
             self._commit_now.clear()
             await self._commit_what_has_finished(company)
 
-    async def _gather_more(self, company: Company) -> None:
-        """Let a group grow for a while, unless it is large enough or nothing would come of waiting."""
-        until = self._at.clock.now() + self._gather
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._gather):
-                while len(self._finished) < self._limits.commit_visits and self._more_comes(until, company):
-                    self._commit_now.clear()
-                    await self._commit_now.wait()
-
-    def _more_comes(self, until: float, company: Company) -> bool:
-        """Whether more visits may finish until then: they are under way, or their hosts are about to be free."""
-        if len(self._finished) < self.in_flight:
-            return True
-        return self.due is not None and self.due < until and self._room(company) > 0
-
     async def _commit_what_has_finished(self, company: Company) -> None:
-        while self._finished:
-            size = min(len(self._finished), self._limits.commit_visits)
+        """What finishes meanwhile is a later group's."""
+        left = len(self._finished)
+        while left:
+            size = min(left, self._limits.commit_visits)
+            left -= size
             await self._commit([self._finished.popleft() for _ in range(size)])
             self._lease_again.set()
             company.committed(self)

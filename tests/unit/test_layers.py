@@ -14,7 +14,7 @@ LAYERS = (
     ("breaker", "settings", "events", "display", "clock"),
     ("surt", "digest", "simhash", "suffixes", "keys"),
     ("urls",),
-    ("robots", "seeds", "directory", "log", "process"),
+    ("robots", "seeds", "directory", "log", "process", "gathering"),
     ("politeness", "scope", "permission"),
     ("schedule",),
     ("fetch", "parse", "dedup", "links"),

@@ -11,6 +11,7 @@ from skitter import seeds, team
 from skitter.backends.memory import MemoryFrontier, MemoryStore
 from skitter.directory import CrawlDirectory
 from skitter.events import Lost, Opened, Requested, SetAside, Settled, Stopped, Warned
+from skitter.gathering import Gathering
 from skitter.model import Reason, State, Stop
 from skitter.seeds import BadSeed
 from skitter.testing.clock import VirtualClock, run_virtual
@@ -357,7 +358,7 @@ def settled_in_groups(ground, hosts, gather):
 
     async def main():
         crawl = ground.crawl(scope__kind="host")
-        crawl.shard._gather = gather
+        crawl.shard._gathering = Gathering(gather, 64)
         settle = crawl.stations.frontier.settle
 
         async def counting(settlements, mark, now):

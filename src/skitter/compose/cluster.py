@@ -28,6 +28,7 @@ from skitter.directory import CrawlDirectory
 from skitter.display import counted
 from skitter.events import Event, Events, Requested, RootsAdded, Warned
 from skitter.fetch.address import Answer
+from skitter.gathering import Gathering
 from skitter.log import RequestLog
 from skitter.model import Counts, Outcome, Settlement, Stop, Visit
 from skitter.ports import EngineAway, Fenced, Fetcher, Mark, Opened
@@ -37,6 +38,9 @@ from skitter.shard import Shard
 from skitter.visit import Shared
 
 _LAST_LOOKS = 20  # at mail that nobody takes in, before it is left where it is
+# Full groups that are worth a journey before its time. With one a page costs 0.08 round trips, with two 0.05, and in steady
+# state there are no fewer pages a second (500 hosts that want a quarter of a second, 4 shards on a worker).
+_GROUPS = 2
 
 
 class _Announcing(RemoteFrontier):
@@ -98,7 +102,8 @@ class ClusterOutfit:
     at: Shared
     member: Member
     storage: Storage
-    frontiers: dict[int, RemoteFrontier] = field(default_factory=dict)
+    gathering: Gathering
+    frontiers: dict[int, RemoteFrontier] = field(default_factory=dict, init=False)
 
     @property
     def inbox(self) -> Inbox:
@@ -127,7 +132,7 @@ class ClusterOutfit:
         archive = self.storage.archive(archive_of(self.directory, number, self.at), number, claim.epoch)
         fetcher = _Guarded(self.at.fetcher, self.member, number)
         own = stations(self.at, frontier, archive, fetcher)
-        shard = Shard(own, events, self.directory, number, gather=settings.cluster.commit_interval)
+        shard = Shard(own, events, self.directory, number, gathering=self.gathering)
         try:
             await shard.open()
             if frontier.reopened:
@@ -196,7 +201,10 @@ async def joined(directory: CrawlDirectory, settings: Settings, events: Events) 
             )
             member = Member(name, engines.claims, clock, settings, events)
             async with storing(directory, settings, clock, events, engines.segments) as storage:
-                outfit = ClusterOutfit(engines, directory, events, at, member, storage)
+                gathering = Gathering(
+                    settings.cluster.commit_interval, _GROUPS * settings.crawl.commit_visits
+                )
+                outfit = ClusterOutfit(engines, directory, events, at, member, storage, gathering)
                 try:
                     limits = Limits(member, engines.claims, clock, settings)
                     yield Worker(member, outfit, limits, events)

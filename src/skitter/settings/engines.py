@@ -36,7 +36,7 @@ class ClusterSettings:
     )
     commit_interval: Seconds = setting(
         Seconds(0.5),
-        "visits that finish within this time are settled together; hosts that are left alone for longer do not notice",
+        "visits of a worker that finish within this time are settled together; hosts that are left alone for longer do not notice",
     )
 
 
