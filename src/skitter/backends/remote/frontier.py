@@ -29,6 +29,7 @@ _LINKS_AT_ONCE = 2_000  # links that are added in one write
 _PAGES_AT_ONCE = 500
 _LEAST_AHEAD, _MOST_AHEAD = 64, 4_096  # visits that are taken out ahead
 _FEW = 8  # hosts with visits in flight, or free hosts that nothing was taken out of yet
+_SEVERAL = 4  # visits that were handed out since some were taken out
 
 
 class Hand(Protocol):
@@ -218,13 +219,16 @@ class RemoteFrontier(RemoteReader):
                 return visits
             visits = ahead.hand_out_reserved(shard, limit, now)
             if len(visits) < limit and self._worth_a_trip(shard, limit, now):
-                target = min(max(limit, 2 * self._handed, _LEAST_AHEAD), _MOST_AHEAD)
-                await self._until_known(lambda: ahead.take_ahead(shard, target, now))
+                await self._take_ahead(shard, limit, now)
                 await self._commit_changes(shard, now)
-                self._refill_at, self._handed = now + shard.ahead / 2, 0
                 visits += ahead.hand_out_reserved(shard, limit - len(visits), now)
             self._handed += len(visits)
             return visits
+
+    async def _take_ahead(self, shard: Shard, limit: int, now: float) -> None:
+        target = min(max(limit, 2 * self._handed, _LEAST_AHEAD), _MOST_AHEAD)
+        await self._until_known(lambda: ahead.take_ahead(shard, target, now))
+        self._refill_at, self._handed = now + shard.ahead / 2, 0
 
     def _worth_a_trip(self, shard: Shard, limit: int, now: float) -> bool:
         """Whether visits are taken out ahead now: it is time, or little is in flight, or there is much to be taken."""
@@ -247,6 +251,10 @@ class RemoteFrontier(RemoteReader):
             self._clock = max(now, self._clock)
             shard.meta.mark = mark
             told = settling.settle(shard, settlements, now)
+            if (
+                shard.ahead and self._handed >= _SEVERAL
+            ):  # more will be wanted at once, and this write is made anyway
+                await self._take_ahead(shard, 0, now)
             await self._commit(now)
             return told
 
