@@ -1,10 +1,11 @@
 """What a cluster costs, on the engines that `make services` has started.
 
-    python -m benchmarks.cluster [links] [crawl] [--links 5000000] [--json FILE]
+    python -m benchmarks.cluster [links] [crawl] [--links 5000000] [--workers 2] [--shards 8] [--hosts 500] [--json FILE]
 
 `links` pushes links through Kafka into PostgreSQL, as one worker takes them in that has nothing else to do: how many a
-second, how much its memory grows, and that each is there once. `crawl` crawls the web of `broad` with two workers of
-a fleet and then with two workers of a cluster, all engines on the same machine, and counts round trips per page.
+second, how much its memory grows, and that each is there once. `crawl` crawls the web of `fleet` with the workers of
+a fleet and then with those of a cluster, all engines on the same machine, and counts round trips per page: over the whole
+crawl, and in the steady state between its beginning and its end.
 """
 
 import argparse
@@ -20,10 +21,10 @@ import tempfile
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.webs import FLEET, Served, serving
 from skitter.backends.kafka import topics
@@ -31,7 +32,7 @@ from skitter.backends.kafka.client import reach
 from skitter.backends.postgres.migrate import drop
 from skitter.cluster.status import until_finished
 from skitter.compose.cluster import joined
-from skitter.compose.engines import make, opened
+from skitter.compose.engines import Engines, make, opened
 from skitter.directory import CrawlDirectory
 from skitter.events import Events
 from skitter.model import Counts, Link
@@ -41,8 +42,8 @@ from skitter.settings import Settings
 from skitter.settings.file import dump, load
 
 SHARDS = 8
-WORKERS = 2
 HOSTS = 10_000
+STEADY = (0.25, 0.85)  # of the pages: before, every host is new; after, few hosts have work
 AT_ONCE = 20_000  # links made and sent in one go
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -92,7 +93,7 @@ async def cluster(**more: object) -> AsyncIterator[Settings]:
         await drop(settings)
         admin, _ = await reach(settings.kafka)
         for future in admin.delete_topics(
-            [topic.name for topic in topics.wanted(settings.kafka, SHARDS)]
+            [topic.name for topic in topics.wanted(settings.kafka, settings.crawl.shards)]
         ).values():
             future.result()
 
@@ -175,15 +176,23 @@ async def _taken_in(settings: Settings, before: int, links: int) -> dict[str, fl
 # ------------------------------------------------------------------------------------------------ crawl
 
 
+class Sample(NamedTuple):
+    """What the workers have said of themselves by a moment."""
+
+    at: float
+    pages: int
+    trips: dict[str, float]
+
+
 @contextmanager
-def workers(settings: Settings, folder: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
+def working(settings: Settings, folder: Path, number: int) -> Iterator[None]:
     """Processes as an operator starts them."""
     config = folder / "cluster.toml"
     config.write_text(dump(settings))
     command = [sys.executable, "-m", "skitter", "work", "-q", "--config", str(config)]
-    started = [subprocess.Popen([*command, "-o", str(folder / f"w{number}")]) for number in range(WORKERS)]
+    started = [subprocess.Popen([*command, "-o", str(folder / f"w{each}")]) for each in range(number)]
     try:
-        yield started
+        yield
     finally:
         for one in started:
             one.send_signal(signal.SIGTERM)
@@ -191,35 +200,66 @@ def workers(settings: Settings, folder: Path) -> Iterator[list[subprocess.Popen[
             one.wait()
 
 
-async def _clustered(served: Served, folder: Path) -> dict[str, Any]:
+async def _clustered(served: Served, folder: Path, workers: int, shards: int) -> dict[str, Any]:
     web = {
         "fetch.allow_private": ["127.0.0.0/8"],
         "politeness.delay": f"{served.web.delay}s",
-        "crawl.concurrency": served.web.connections // WORKERS,
+        "crawl.concurrency": served.web.connections // workers,
+        "crawl.shards": shards,
     }
     async with cluster(**web) as settings, opened(settings, "") as engines:
         by_shard: defaultdict[int, list[Link]] = defaultdict(list)
         for url in served.seeds:
             host = url.split("/")[2].partition(":")[0]
-            by_shard[owner_of(host, SHARDS)].append(Link(url=url, key=url, host=host, seed=True))
+            by_shard[owner_of(host, shards)].append(Link(url=url, key=url, host=host, seed=True))
         await engines.claims.add_roots(served.seeds)
         await engines.mail.send(by_shard)
-        with workers(settings, folder):
+        with working(settings, folder, workers):
             began = time.perf_counter()
-            counts = (await until_finished(engines, settings)).counts
-            elapsed = time.perf_counter() - began
-            trips: defaultdict[str, float] = defaultdict(float)
-            for worker in await engines.claims.workers():
-                for engine, number in worker.about["trips"].items():
-                    trips[engine] += number
+            ending = asyncio.create_task(until_finished(engines, settings))
+            samples = [Sample(began, 0, {})]
+            while not ending.done():
+                await asyncio.wait([ending], timeout=1)
+                samples.append(await _sampled(engines))
+            counts, elapsed = ending.result().counts, samples[-1].at - began
     return {
         "pages": counts.pages,
         "pages_per_second": counts.pages / elapsed,
-        "trips_per_page": {engine: number / max(1, counts.pages) for engine, number in trips.items()},
+        "trips_per_page": _per_page(samples[0], samples[-1]),
+        "steady": _steady(samples),
     }
 
 
-def _embedded(served: Served, folder: Path) -> dict[str, Any]:
+async def _sampled(engines: Engines) -> Sample:
+    trips: defaultdict[str, float] = defaultdict(float)
+    pages = 0
+    for worker in await engines.claims.workers():
+        pages += worker.about["pages"]
+        for engine, number in worker.about["trips"].items():
+            trips[engine] += number
+    return Sample(time.perf_counter(), pages, dict(trips))
+
+
+def _per_page(first: Sample, last: Sample) -> dict[str, float]:
+    pages = max(1, last.pages - first.pages)
+    return {engine: (number - first.trips.get(engine, 0)) / pages for engine, number in last.trips.items()}
+
+
+def _steady(samples: Sequence[Sample]) -> dict[str, Any]:
+    """The middle of the crawl; nothing when it was too short to have one."""
+    whole = samples[-1].pages
+    middle = [sample for sample in samples if STEADY[0] * whole <= sample.pages <= STEADY[1] * whole]
+    if len(middle) < 2 or middle[0].pages == middle[-1].pages:
+        return {}
+    first, last = middle[0], middle[-1]
+    return {
+        "pages": last.pages - first.pages,
+        "pages_per_second": (last.pages - first.pages) / (last.at - first.at),
+        "trips_per_page": _per_page(first, last),
+    }
+
+
+def _embedded(served: Served, folder: Path, workers: int, shards: int) -> dict[str, Any]:
     command = [
         sys.executable,
         "-m",
@@ -229,10 +269,10 @@ def _embedded(served: Served, folder: Path) -> dict[str, Any]:
         "-",
         "-q",
         "--json",
-        f"--workers={WORKERS}",
+        f"--workers={workers}",
     ]
     command += ["-o", str(folder / "fleet"), "--allow-private=127.0.0.0/8", f"--delay={served.web.delay}s"]
-    command += [f"--concurrency={served.web.connections}", f"--shards={SHARDS}"]
+    command += [f"--concurrency={served.web.connections}", f"--shards={shards}"]
     began = time.perf_counter()
     said = subprocess.run(
         command, input="\n".join(served.seeds), capture_output=True, text=True, check=True
@@ -241,13 +281,13 @@ def _embedded(served: Served, folder: Path) -> dict[str, Any]:
     return {"pages": counts["pages"], "pages_per_second": counts["pages"] / (time.perf_counter() - began)}  # type: ignore[index]
 
 
-def crawls() -> dict[str, Any]:
+def crawls(workers: int, shards: int, hosts: int, delay: float) -> dict[str, Any]:
     """The same web by a fleet and by a cluster, one after the other."""
-    web = dataclasses.replace(FLEET, delay=0.25)
+    web = dataclasses.replace(FLEET, hosts=hosts, delay=delay)
     with tempfile.TemporaryDirectory() as folder, serving(web) as served:
-        fleet = _embedded(served, Path(folder))
-        clustered = asyncio.run(_clustered(served, Path(folder)))
-    return {"fleet": fleet, "cluster": clustered}
+        fleet = _embedded(served, Path(folder), workers, shards)
+        clustered = asyncio.run(_clustered(served, Path(folder), workers, shards))
+    return {"workers": workers, "shards": shards, "fleet": fleet, "cluster": clustered}
 
 
 def main() -> None:
@@ -256,13 +296,17 @@ def main() -> None:
     )
     parser.add_argument("parts", nargs="*", choices=("links", "crawl", []), help="default: both")
     parser.add_argument("--links", type=int, default=200_000)
+    parser.add_argument("--workers", type=int, default=2, help="that crawl")
+    parser.add_argument("--shards", type=int, default=8, help="of the crawl")
+    parser.add_argument("--hosts", type=int, default=FLEET.hosts, help="of the web that is crawled")
+    parser.add_argument("--delay", type=float, default=0.25, help="seconds that each of them wants")
     parser.add_argument("--json", type=Path, help="write the figures there too")
     arguments = parser.parse_args()
     figures: dict[str, Any] = {}
     if "links" in (arguments.parts or ["links"]):
         figures["links"] = asyncio.run(links_through(arguments.links))
     if "crawl" in (arguments.parts or ["crawl"]):
-        figures["crawl"] = crawls()
+        figures["crawl"] = crawls(arguments.workers, arguments.shards, arguments.hosts, arguments.delay)
     print(json.dumps(figures, indent=1))
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
