@@ -143,7 +143,7 @@ class Inbox(Protocol):
         ...
 
     async def receive(self, limit: int) -> list[Delivery]:
-        """The next links of any shard; waits a moment when there are none."""
+        """The next links of any shard, one delivery each; waits a moment when there are none."""
         ...
 
     async def stored(self, shard: int, positions: dict[str, str], now: float) -> None:

@@ -91,6 +91,7 @@ class Outfit:
         self.inbox = self
         self.mail = asyncio.Queue()
         self.taken = []
+        self.begun = []
         self.taking, self.go_on = asyncio.Event(), asyncio.Event()
 
     @asynccontextmanager
@@ -105,6 +106,7 @@ class Outfit:
         return {}
 
     async def take_in(self, shard, delivery):
+        self.begun.append(delivery)
         self.taking.set()
         await self.go_on.wait()
         if shard.closed:
@@ -118,7 +120,10 @@ class Outfit:
         pass
 
     async def receive(self, limit):
-        return [await self.mail.get()]
+        received = [await self.mail.get()]
+        while not self.mail.empty():
+            received.append(self.mail.get_nowait())
+        return received
 
     async def stored(self, shard, positions, now):
         pass
@@ -160,6 +165,20 @@ def test_mail_on_its_way_into_a_shard_arrives_before_it_is_closed():
         assert not outfit.opened[0].closed
         outfit.go_on.set()
         await until(lambda: outfit.taken)
+
+    played(scene)
+
+
+def test_mail_for_several_shards_is_taken_in_together():
+    async def scene(member, office, outfit, watch):
+        await until(lambda: len(member.crew.shards) == SHARDS)
+        mail = [Delivery(shard, [], {"topic": "7"}) for shard in range(SHARDS)]
+        for delivery in mail:
+            outfit.mail.put_nowait(delivery)
+        await until(lambda: outfit.begun == mail)  # and none of it is done
+        assert outfit.taken == []
+        outfit.go_on.set()
+        await until(lambda: outfit.taken == mail)
 
     played(scene)
 

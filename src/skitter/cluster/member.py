@@ -10,6 +10,7 @@ import asyncio
 import os
 import socket
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from math import inf
@@ -73,7 +74,7 @@ class Member:
         self._epochs: dict[int, int] = {}
         self._holding: dict[int, asyncio.Task[None]] = {}
         self._leaving = asyncio.Event()
-        self._delivering = asyncio.Lock()
+        self._delivering: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)  # by shard
         self._away: EngineAway | None = None  # why we last could not speak to the claims' engine
         self._lease = settings.cluster.lease
         self._renewed_at = inf  # by our own clock
@@ -215,7 +216,7 @@ class Member:
         finally:
             del self.crew.shards[number]
             self.crew.committed(shard)  # what was in flight in it leaves room for others
-            async with self._delivering:  # mail on its way into it arrives before it is closed
+            async with self._delivering[number]:  # mail on its way into it arrives before it is closed
                 pass
             await outfit.inbox.disown(number)
 
@@ -227,18 +228,19 @@ class Member:
             received: list[Delivery] = []
             with suppress(EngineAway):
                 received = await inbox.receive(_MAIL) if before else []
-            for delivery in received:
-                shard = self.crew.shards.get(delivery.shard)
-                # What came for a shard that was given back and taken again since is received by its new tenure once more.
-                if shard is not None and before.get(delivery.shard, shard) is shard:
-                    await self._deliver(shard, delivery, inbox, outfit)
+            async with asyncio.TaskGroup() as together:  # so that they are stored in one round trip
+                for delivery in received:
+                    shard = self.crew.shards.get(delivery.shard)
+                    # What came for a shard that was given back and taken again since is received by its new tenure once more.
+                    if shard is not None and before.get(delivery.shard, shard) is shard:
+                        together.create_task(self._deliver(shard, delivery, inbox, outfit))
             if sum(len(delivery.links) for delivery in received) < _MAIL:
                 await asyncio.sleep(_MAIL_EVERY)
 
     async def _deliver(self, shard: Shard, delivery: Delivery, inbox: Inbox, outfit: Outfit) -> None:
         try:
             await self.tenure.held(shard.number)
-            async with self._delivering:
+            async with self._delivering[shard.number]:
                 if self.crew.shards.get(shard.number) is not shard:
                     return  # it is being handed over: whoever has it next receives this
                 await outfit.take_in(shard, delivery)
@@ -247,7 +249,7 @@ class Member:
                 self._lose(shard.number)
             return
         shard.wake()
-        # The links are safe. Were this to raise, the deliveries behind it would be passed over.
+        # The links are safe. Were this to raise, deliveries to other shards would be broken off.
         with suppress(EngineAway):
             await inbox.stored(delivery.shard, delivery.positions, self._clock.now())
 
