@@ -10,7 +10,7 @@ from skitter.backends.postgres.claims import Claims
 from skitter.backends.postgres.store import PostgresStore
 from skitter.backends.remote.rows import Batch, Meta, Wanted
 from skitter.claims import Claim
-from skitter.ports import Fenced
+from skitter.ports import EngineAway, Fenced
 from skitter.settings import Seconds, Settings
 from skitter.testing.contracts.store import full_url
 from tests.cluster.ledgers import assert_swaps
@@ -76,6 +76,23 @@ def test_a_lease_that_is_renewed_stays(settings):
                 await asyncio.sleep(0.1)
                 assert (await owner.renew({0: mine.epoch}, {})).held == {0}
                 assert await other.take([0], 1) == []
+
+    asyncio.run(scenario())
+
+
+def test_a_renewal_that_is_not_answered_is_given_up_long_before_the_lease_ends_and_may_be_made_again(
+    settings,
+):
+    async def scenario():
+        async with pool_of(short(settings, 3.0)) as pool:
+            owner = Claims(pool, "owner")
+            [mine] = await owner.take([0], 1)
+            async with pool._pool.acquire() as other, other.transaction():
+                await other.execute(f'SELECT 1 FROM "{pool.schema}".shards WHERE shard = 0 FOR UPDATE')
+                for _ in range(2):  # of 30 s that a statement may take
+                    with pytest.raises(EngineAway, match=r"PostgreSQL: no answer within 1 s"):
+                        await owner.renew({0: mine.epoch}, {})
+            assert (await owner.renew({0: mine.epoch}, {})).held == {0}
 
     asyncio.run(scenario())
 

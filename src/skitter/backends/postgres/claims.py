@@ -13,6 +13,12 @@ from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.statements import Texts
 from skitter.claims import Claim, Colleague, Renewal, Standing
 
+# Of a lease, for one answer. The time of other statements (`postgres.timeout`) is longer than a lease; a sign of life that
+# waits so long on a connection that leads nowhere would cost shards that another connection could keep. Begun a fifth of a
+# lease after the last one, two tries are over before that is relied upon no more (see `cluster.tenure`).
+_PATIENCE = 0.25
+_LEAST = 1.0  # seconds: there may be a connection to make first
+
 
 class Claims:
     """The leases of one worker. Its name must be nobody else's, and no former one's."""
@@ -21,18 +27,19 @@ class Claims:
         self._pool = pool
         self._worker = worker
         self._lease = float(pool.settings.cluster.lease)
+        self._patience = max(_PATIENCE * self._lease, _LEAST)
         self._texts = Texts(pool.schema)
 
     async def renew(self, epochs: Mapping[int, int], about: Mapping[str, Any]) -> Renewal:
         """Extend the leases of shards, held under these epochs. `about` is for whoever asks how the cluster does."""
         values = {**self._who(epochs), "lease": self._lease, "about": json.dumps(about)}
-        row = await self._pool.row(self._texts.one("claims", "renew"), values)
+        row = await self._pool.row(self._texts.one("claims", "renew"), values, self._patience)
         return Renewal(row["now"], frozenset(row["held"]), row["owners"], row["living"], row["roots"])
 
     async def take(self, shards: Sequence[int], most: int) -> list[Claim]:
         """Take at most so many of these shards, those that nobody owns now."""
         values = {"shards": list(shards), "most": most, "worker": self._worker, "lease": self._lease}
-        rows = await self._pool.rows(self._texts.one("claims", "take"), values)
+        rows = await self._pool.rows(self._texts.one("claims", "take"), values, self._patience)
         return [
             Claim(row["shard"], row["epoch"], row["now"], row["lapsed"] if row["last_owner"] else None)
             for row in rows

@@ -58,16 +58,26 @@ class Pool:
         self.guard = Guard("PostgreSQL", self.check)
         self.trips = 0
 
-    async def row(self, statement: Statement, values: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    async def row(self, statement: Statement, values: Mapping[str, Any], within: float | None = None) -> Any:  # noqa: ANN401
         """The one row that a statement gives, or None."""
-        rows = await self.rows(statement, values)
+        rows = await self.rows(statement, values, within)
         return rows[0] if rows else None
 
-    async def rows(self, statement: Statement, values: Mapping[str, Any]) -> list[Any]:
-        """Run a statement that may be run again: one round trip, or EngineAway."""
+    async def rows(
+        self, statement: Statement, values: Mapping[str, Any], within: float | None = None
+    ) -> list[Any]:
+        """Run a statement that may be run again: one round trip, or EngineAway.
+
+        It fails after `within` seconds, connecting included, if that is sooner than any statement does
+        (`postgres.timeout`).
+        """
         arguments = statement.arguments(values)
         async with self.guard.guard():
-            return await self._fetched(statement.text, arguments)
+            try:
+                async with asyncio.timeout(within):
+                    return await self._fetched(statement.text, arguments)
+            except TimeoutError:
+                raise away(TimeoutError(f"no answer within {within:g} s")) from None
 
     async def check(self) -> None:
         """EngineAway unless the server answers."""
