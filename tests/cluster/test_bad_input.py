@@ -221,7 +221,7 @@ def test_seeds_may_stand_behind_the_flags(made, capsys):
 
 def test_a_small_cluster_has_no_bucket(tmp_path, capsys):
     file = config(tmp_path, cluster__size='"redis"', s3__bucket='"archive"')
-    for command in (("cluster", "init"), ("cluster", "status"), ("work", "-o", tmp_path / "worker")):
+    for command in (("cluster", "init"), ("cluster", "wait"), ("work", "-o", tmp_path / "worker")):
         said = complaint(capsys, *command, "--config", file)
         assert "s3.bucket: a cluster around one Redis keeps its archive on the disks of its workers" in said
         assert 'leave the bucket out, or write size = "full"' in said
