@@ -51,9 +51,9 @@ BROAD = Web("broad", "500 hosts with 10 such pages, 50 ms latency", 500, 10, "ru
 # Enough pages that start-up does not decide, and enough requests in flight that the latency does not.
 FLEET = Web(
     "fleet",
-    "500 hosts with 30 such pages, 50 ms latency, 400 requests at once",
+    "500 hosts with 50 such pages, 50 ms latency, 400 requests at once",
     500,
-    30,
+    50,
     "rules",
     0.05,
     connections=400,
