@@ -1,9 +1,10 @@
-"""Puts the results where readers find them: docs/performance.json, docs/performance.svg, and the tables in performance.md."""
+"""Puts the results where readers find them: docs/performance.json and .svg, and the tables in performance.md and scale.md."""
 
 import json
 from pathlib import Path
 
 from benchmarks import picture, show
+from benchmarks.scale import document
 
 DOCS = Path("docs")
 BEGIN = "<!-- figures: written by `python -m benchmarks --keep`, do not edit -->"
@@ -11,11 +12,12 @@ END = "<!-- end of figures -->"
 
 
 def keep(results: show.Results, docs: Path = DOCS) -> None:
-    """Write all three."""
+    """Write them all: the scale model multiplies what was measured here."""
     (docs / "performance.json").write_text(json.dumps(results, indent=1) + "\n")
     (docs / "performance.svg").write_text(picture.draw(results["crawls"]))
     page = docs / "performance.md"
     page.write_text(with_figures(page.read_text(), results))
+    document.write(docs)
 
 
 def with_figures(text: str, results: show.Results) -> str:

@@ -108,9 +108,7 @@ def main() -> None:
     if "runs" in kept:
         (folder / "scale.svg").write_text(picture.draw(kept["runs"]))
     if folder is DOCS and {"costs", "runs"} <= kept.keys():
-        page, bench = DOCS / "scale.md", DOCS / "performance.json"
-        whole = json.loads(bench.read_text()) if bench.exists() else None
-        page.write_text(document.rendered(page.read_text(), kept, whole))
+        document.write(DOCS)
     print(f"\nEverything is in {file}.")
 
 

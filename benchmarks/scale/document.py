@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks import show
@@ -283,3 +284,11 @@ def rendered(page: str, kept: Kept, whole: Mapping[str, Any] | None) -> str:
             raise SystemExit(f"scale.md has no place for figures: {begin} … {end}")
         page = f"{before}{begin}\n\n{text}\n\n{end}{after}"
     return page
+
+
+def write(docs: Path) -> None:
+    """docs/scale.md anew, from the JSON files beside it."""
+    kept = json.loads((docs / "scale.json").read_text())
+    page, bench = docs / "scale.md", docs / "performance.json"
+    whole = json.loads(bench.read_text()) if bench.exists() else None
+    page.write_text(rendered(page.read_text(), kept, whole))
