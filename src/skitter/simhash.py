@@ -32,7 +32,7 @@ def simhash(text: str, min_words: int) -> int | None:
     octets = text.encode("utf-8", "surrogatepass")
     votes, shingles, words = np.zeros(64, np.uint32), 0, _NO_WORDS
     for block in _blocks(octets):
-        words = np.concatenate((words[1 - SHINGLE :], _words(block)))
+        words = np.concatenate((words[1 - SHINGLE :], _words(block))) if len(words) else _words(block)
         if len(words) >= SHINGLE:
             votes += _votes(words)
             shingles += len(words) - SHINGLE + 1
@@ -55,10 +55,11 @@ def _words(block: bytes) -> Numbers:
     """The hash of each word."""
     octets = np.frombuffer(b" %b " % block, np.uint8)
     blank = octets <= ord(" ")
-    edges = np.flatnonzero(blank[1:] != blank[:-1])  # the last of a gap, the last of a word, and so on
+    (edges,) = (blank[1:] != blank[:-1]).nonzero()  # the last of a gap, the last of a word, and so on
     starts, ends = edges[::2], edges[1::2]
-    sums = np.cumsum(octets * _POWERS[: len(octets)])
-    return (sums[ends] - sums[starts]) * _INVERSES[starts]
+    sums = np.add.accumulate(octets * _POWERS[: len(octets)])
+    words: Numbers = (sums[ends] - sums[starts]) * _INVERSES[starts]
+    return words
 
 
 def _votes(words: Numbers) -> Numbers:
