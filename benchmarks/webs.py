@@ -1,9 +1,10 @@
 """The webs that are crawled, and the process that serves them.
 
 *site* is one large host: what a page costs when nothing is waited for. *broad* is 500 small hosts that answer after 50 ms:
-many connections, many robots.txt files. *fleet* is *broad* with more to do: one worker beside two. *wide* is 3,000 hosts that want a second between two requests, which is what a
-polite crawl of the real web looks like. All hosts are loopback addresses of their own (127.x.y.z), because that is
-the one way of naming hosts that every crawler here understands without being told.
+many connections, many robots.txt files. *fleet* is *broad* with more to do: one worker beside two. *wide* is 3,000 hosts
+that want a second between two requests, which is what a polite crawl of the real web looks like. All hosts are loopback
+addresses of their own (127.x.y.z), because that is the one way of naming hosts that every crawler here understands
+without being told.
 """
 
 import os

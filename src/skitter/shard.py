@@ -34,6 +34,11 @@ from skitter.visit import Finished, Stations, complete, make
 
 _SHORTEST_NAP = 0.001  # seconds: whatever the frontier says is due, never spin
 
+# Visits that have finished wait a moment for others: a group of 30 costs 7 % less of the processor than three of 10,
+# because each station is passed by more of them in a row. None waits where that would hold something up.
+_MOMENT = 0.02  # seconds
+_LEASED_TOGETHER = 8  # for the same reason
+
 
 class Company(Protocol):
     """The shards that work together, as one of them sees the whole."""
@@ -65,14 +70,16 @@ class Shard:
     ) -> None:
         """`gathering`: the shards that settle together, where a commit is a journey."""
         self.number = number
-        self._gathering = gathering or Gathering()
         self.frontier = at.frontier
         self._at = at
         self._events = events
         self._directory = directory
         self._limits = at.settings.crawl
+        self._gathering = gathering or Gathering(_MOMENT, self._limits.commit_visits, can_hurry=True)
+        self._leased_together = max(1, min(_LEASED_TOGETHER, self._limits.concurrency // 8))
         # Visits that are leased and not settled, by the identity of the permission.
         self._open: dict[int, Visit] = {}
+        self.under_way = 0  # those whose answer has not come yet: each holds a connection
         self._finished: deque[Finished] = deque()
         self._stopping = False
         self.due: float | None = None  # when the next visit may be taken out, as far as was known last
@@ -176,7 +183,8 @@ class Shard:
             self.taking = max(room, 0)
             for visit in await frontier.lease(room, clock.now()) if room > 0 else []:
                 self._open[id(visit)] = visit
-                tasks.create_task(self._visit(visit))
+                self.under_way += 1
+                tasks.create_task(self._visit(visit, company))
             self.taking = 0
             due = self.due = None if self._stopping else await frontier.next_due(clock.now())
             if due is None and not self.in_flight:
@@ -201,9 +209,17 @@ class Shard:
         except TimeoutError:
             pass
 
-    async def _visit(self, visit: Visit) -> None:
-        self._finished.append(await make(visit, self._at))
-        self._gathering.finished(self)
+    async def _visit(self, visit: Visit, company: Company) -> None:
+        finished = await make(visit, self._at)
+        self.under_way -= 1
+        self._finished.append(finished)
+        now = self._at.clock.now()
+        work_waits = self.due is not None and self.due <= now
+        if work_waits and self._room(company) >= self._leased_together:
+            self._lease_again.set()
+        # Settling sets its host free, which may be what idle connections wait for.
+        host_free = finished.settlement.verdict.host_free or now
+        self._gathering.finished(urgent=not work_waits and host_free < now + _MOMENT)
 
     # -- committing ------------------------------------------------------------------------------------------
 

@@ -185,9 +185,13 @@ class Team:
     # -- what the shards ask and tell ------------------------------------------------------------------------
 
     def room(self, _shard: Shard) -> int:
-        """How many visits any shard may take out now. Each may become a page, so a page limit counts them as one."""
+        """How many visits any shard may take out now. Each may become a page, so a page limit counts them as one.
+
+        Those that only wait to be settled hold no connection; but they hold memory, so there is a limit to them as well.
+        """
         in_flight, limits = self.in_flight, self._limits
-        room = limits.concurrency - in_flight
+        under_way = sum(shard.under_way for shard in self.shards.values())
+        room = limits.concurrency - max(under_way, in_flight - limits.commit_visits)
         if self.max_pages is not None:
             missing = self.max_pages - self._pages()
             if missing <= 0 and self.when_idle is None:

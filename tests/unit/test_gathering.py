@@ -1,4 +1,4 @@
-"""The shards of a worker settle together, and wait for nothing that does not come."""
+"""Visits are settled in company, and wait for nothing that does not come."""
 
 import asyncio
 
@@ -40,8 +40,8 @@ def played(scene, gathering: Gathering) -> list[Shard]:
 def test_all_go_when_the_window_of_the_first_visit_ends_and_the_next_visit_opens_another():
     async def scene(gathering, a, b, c):
         c.comes = 0.0
-        for shard in (a, b, a, b):  # the last is too late for the first window
-            gathering.finished(shard)
+        for _ in range(4):  # the last is too late for the first window
+            gathering.finished()
             await asyncio.sleep(0.2)
 
     for shard in played(scene, Gathering(WINDOW, 100)):
@@ -51,9 +51,9 @@ def test_all_go_when_the_window_of_the_first_visit_ends_and_the_next_visit_opens
 def test_all_go_at_once_when_there_is_enough():
     async def scene(gathering, a, b, c):
         c.comes = 0.0
-        for shard in (a, b, a, b, b):
+        for _ in range(5):
             await asyncio.sleep(0.1)
-            gathering.finished(shard)
+            gathering.finished()
 
     for shard in played(scene, Gathering(WINDOW, 4)):
         assert shard.went == [0.4, 1.0]  # the fifth waits for others, from 0.5 on
@@ -62,10 +62,10 @@ def test_all_go_at_once_when_there_is_enough():
 def test_all_go_at_once_when_none_expects_more_before_the_window_ends():
     async def scene(gathering, a, b, c):
         a.comes, b.comes = 0.6, 0.3  # one after the window, one in it
-        gathering.finished(a)
+        gathering.finished()
         await asyncio.sleep(0.3)
         b.comes = None
-        gathering.finished(b)
+        gathering.finished()
 
     for shard in played(scene, Gathering(WINDOW, 100)):
         assert shard.went == [0.3]
@@ -75,16 +75,20 @@ def test_nobody_waits_for_a_shard_that_has_left():
     async def scene(gathering, a, b, c):
         c.comes = 0.4
         gathering.leave(c)
-        gathering.finished(a)
+        gathering.finished()
 
     a, b, c = played(scene, Gathering(WINDOW, 100))
     assert (a.went, b.went, c.went) == ([0.0], [0.0], [])
 
 
-def test_without_a_window_a_shard_goes_at_once_and_by_itself():
+def test_what_is_urgent_goes_at_once_and_takes_the_others_along():
     async def scene(gathering, a, b, c):
-        b.comes = 0.1
-        gathering.finished(a)
+        c.comes = 0.0
+        gathering.finished()
+        await asyncio.sleep(0.1)
+        gathering.finished(urgent=True)
 
-    a, b, c = played(scene, Gathering())
-    assert (a.went, b.went, c.went) == ([0.0], [], [])
+    for shard in played(scene, Gathering(WINDOW, 100, can_hurry=True)):
+        assert shard.went == [0.1]
+    for shard in played(scene, Gathering(WINDOW, 100)):  # a journey waits, urgent or not
+        assert shard.went == [0.5]

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import shutil
 from itertools import count
 
@@ -381,7 +382,7 @@ def test_where_a_commit_is_a_journey_it_waits_for_hosts_that_are_about_to_be_fre
     pages = {
         url: Answer(a.status, a.body, takes=a.takes if "robots" in url else 0.001) for url, a in pages.items()
     }
-    alone, quick = settled_in_groups(Ground(tmp_path / "alone", pages), hosts, 0.0)
+    alone, quick = settled_in_groups(Ground(tmp_path / "alone", pages), hosts, 0.001)
     together, gathered = settled_in_groups(Ground(tmp_path / "together", pages), hosts, 0.5)
     assert sum(alone) == sum(together)
     assert len(together) < len(alone) / 2
@@ -391,3 +392,56 @@ def test_where_a_commit_is_a_journey_it_waits_for_hosts_that_are_about_to_be_fre
 def test_a_commit_waits_for_nothing_when_nothing_more_can_come(tmp_path):
     _, result = settled_in_groups(Ground(tmp_path, politeness__delay="0s"), [A], 60.0)
     assert result.counts.elapsed < 60
+
+
+def hosts_that_take(number, pages, seconds):
+    """Hosts with so many pages, each of which takes a time of its own, the given one on average."""
+    hosts, dice = [f"http://h{each}.test" for each in range(number)], random.Random(1)
+    script = {url: answer for host in hosts for url, answer in site(host, pages).items()}
+    return hosts, {
+        url: Answer(answer.status, answer.body, takes=seconds * dice.uniform(0.5, 1.5))
+        for url, answer in script.items()
+    }
+
+
+def most_at_once(log):
+    return max(sum(one.start <= other.start < one.end for one in log) for other in log)
+
+
+def crawled(tmp_path, hosts, script, **overrides):
+    ground = Ground(tmp_path, script, **overrides)
+    crawl = ground.crawl(scope__kind="host")
+    groups = []
+    settle = crawl.stations.frontier.settle
+
+    async def counting(settlements, mark, now):
+        groups.append(len(settlements))
+        return await settle(settlements, mark, now)
+
+    crawl.stations.frontier.settle = counting
+    result = ground.run(crawl.run(seeds.named([f"{host}/" for host in hosts])))
+    assert {page.url for page in result.pages} == {url for url in script if not url.endswith("robots.txt")}
+    return result, groups
+
+
+def test_answers_that_wait_to_be_settled_hold_no_connection(tmp_path):
+    hosts, script = hosts_that_take(40, 9, 0.05)
+    result, groups = crawled(tmp_path, hosts, script, crawl__concurrency=10, politeness__delay="0s")
+    assert most_at_once(result.log) == 10
+    busy = sum(request.end - request.start for request in result.log)
+    assert result.took < 1.1 * busy / 10  # connections are hardly ever idle
+    assert len(groups) < len(result.log) / 3
+
+
+def test_a_host_that_wants_no_delay_is_not_kept_waiting_by_those_who_gather(tmp_path):
+    (host,), script = hosts_that_take(1, 60, 0.05)
+    result, _ = crawled(tmp_path, [host], script, politeness__delay="0s", politeness__per_host=3)
+    front = result.times(f"{host}/")[0]
+    busy = sum(request.end - request.start for request in result.log if request.start > front)
+    assert result.took - front < 1.1 * busy / 3
+
+
+def test_visits_to_polite_hosts_are_settled_in_company(tmp_path):
+    hosts, script = hosts_that_take(100, 5, 0.05)
+    result, groups = crawled(tmp_path, hosts, script)
+    assert len(groups) < len(result.log) / 10
