@@ -5,11 +5,11 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from dataclasses import replace as settings_with
 from pathlib import Path
 from typing import Any
 
 import obstore
+from msgspec.structs import replace as settings_with
 from obstore.store import MemoryStore, ObjectStore, S3Store
 
 from skitter.backends.s3 import Bucket, LocalSegments, S3Archive, Segments, Uploader, open_bucket

@@ -1,7 +1,6 @@
 """From Python: the same engine and the same settings as the command line, as an asynchronous iterator of pages."""
 
 import asyncio
-import dataclasses
 import difflib
 import tempfile
 from collections.abc import AsyncIterator, Iterable
@@ -9,13 +8,15 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Self
 
+from msgspec.structs import asdict
+
 from skitter import seeds
 from skitter.compose import Crawl, opened
 from skitter.directory import CrawlDirectory
 from skitter.events import Event, Events, Settled
 from skitter.model import Page
 from skitter.report import Report
-from skitter.settings import Settings, SettingsError
+from skitter.settings import SECTIONS, Settings, SettingsError
 from skitter.settings.file import load
 
 _AHEAD = 100  # pages that may wait for the caller before leasing pauses
@@ -49,8 +50,8 @@ def crawl(
 def _flat(settings: Settings) -> dict[str, object]:
     return {
         f"{section}.{name}": value
-        for section, fields in dataclasses.asdict(settings).items()
-        for name, value in fields.items()
+        for section in SECTIONS
+        for name, value in asdict(getattr(settings, section)).items()
         if value is not None
     }
 

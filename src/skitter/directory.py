@@ -5,7 +5,6 @@
 Only `crawl` and `resume` take the lock; everything that reads works while a crawl runs. NN is the number of a shard.
 """
 
-import dataclasses
 import fcntl
 import os
 import shutil
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
+from msgspec.structs import replace
 
 from skitter.ports import StateError
 from skitter.settings import Settings, SettingsError
@@ -142,7 +142,7 @@ class CrawlDirectory:
             shards = max(1, made_with.crawl.shards)
             if settings.crawl.shards not in (0, shards):
                 raise SettingsError(self._fixed(f"crawl.shards = {settings.crawl.shards} differs"))
-        return dataclasses.replace(settings, crawl=dataclasses.replace(settings.crawl, shards=shards))
+        return replace(settings, crawl=replace(settings.crawl, shards=shards))
 
     def _fixed(self, what: str) -> str:
         return (

@@ -7,7 +7,6 @@ whose clock is in the future is simply not handed out by the frontier.
 
 from collections.abc import Sequence
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 
 from msgspec import Struct
 
@@ -73,6 +72,10 @@ def retry_after(headers: Sequence[tuple[str, str]], now: float) -> float | None:
     value = next((value.strip() for name, value in headers if name == "retry-after"), "")
     if value.isascii() and value.isdigit():
         return float(value[:_MAX_DELAY_DIGITS]) if len(value) <= _MAX_DELAY_DIGITS else float("inf")
+    if not value:
+        return None
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415  few servers write a date
+
     try:
         moment = parsedate_to_datetime(value)
     except (ValueError, IndexError, TypeError, OverflowError):

@@ -10,9 +10,8 @@ visits through each station in a row. The failures of the web are outcomes; only
 import asyncio
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from skitter import dedup, politeness, robots, schedule, urls
@@ -57,8 +56,7 @@ class Finished(Struct, frozen=True):
     archived: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
+class Shared(Struct, frozen=True, kw_only=True):
     """Stations that all shards of a process have in common."""
 
     settings: Settings
@@ -68,8 +66,7 @@ class Shared:
     clock: Clock
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stations(Shared):
+class Stations(Shared, frozen=True, kw_only=True):
     """What a visit passes on its way. Wired once per shard, in compose."""
 
     frontier: Frontier

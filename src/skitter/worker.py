@@ -4,7 +4,6 @@ It does what the parent says and decides nothing about the whole. When the paren
 """
 
 import asyncio
-import dataclasses
 import os
 import signal
 import socket
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from skitter.compose import manned, top_hosts
 from skitter.directory import CrawlDirectory
@@ -193,15 +193,15 @@ class Worker:
 
 def _share(settings: Settings, workers: int) -> Settings:
     """A worker's part of what the settings allow in all. Limits of the whole are the parent's business."""
-    return dataclasses.replace(
+    return replace(
         settings,
-        crawl=dataclasses.replace(
+        crawl=replace(
             settings.crawl,
             concurrency=-(-settings.crawl.concurrency // workers),
             max_time=None,
             max_bytes=None,
         ),
-        fetch=dataclasses.replace(
+        fetch=replace(
             settings.fetch,
             max_in_flight=type(settings.fetch.max_in_flight)(settings.fetch.max_in_flight // workers),
             keep_connections=-(-settings.fetch.keep_connections // workers),

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
+from msgspec import structs
 
 from skitter.backends.kafka import topics
 from skitter.backends.kafka.mail import Inbox, Mail
@@ -45,7 +46,7 @@ def crawl_on(kafka: Engine, **changes) -> Iterator[Settings]:
 
 
 def altered(settings: Settings, **changes) -> Settings:
-    return dataclasses.replace(settings, kafka=dataclasses.replace(settings.kafka, **changes))
+    return structs.replace(settings, kafka=structs.replace(settings.kafka, **changes))
 
 
 @dataclasses.dataclass

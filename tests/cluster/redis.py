@@ -1,7 +1,6 @@
 """Crawls of their own on the real Redis, and servers of a test's own that may be killed or configured badly."""
 
 import asyncio
-import dataclasses
 import shutil
 import signal
 import socket
@@ -14,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from msgspec import structs
 
 from skitter.backends.hand import Hand
 from skitter.backends.redis.client import Client
@@ -146,8 +146,8 @@ class FrontierGround:
     def frontier(
         self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
     ) -> RemoteFrontier:
-        politeness = dataclasses.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
-        settings = dataclasses.replace(self.settings, politeness=politeness)
+        politeness = structs.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
+        settings = structs.replace(self.settings, politeness=politeness)
         store = Late(self, settings)
         return RemoteFrontier(store, settings, shard=shard, shards=shards, hand=Hand(self.hand))
 

@@ -1,13 +1,13 @@
 """Links from Kafka into PostgreSQL, whoever owns their shards: all of them, each once, in bounded memory."""
 
 import asyncio
-import dataclasses
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from skitter.backends.kafka import topics
 from skitter.backends.kafka.lag import waiting
@@ -31,7 +31,7 @@ SHARDS = 4
 def settings() -> Iterator[Settings]:
     truth = postgres.settings_for(engine("postgres"))
     with kafka.crawl_on(engine("kafka")) as crawl:
-        both = dataclasses.replace(crawl, postgres=truth.postgres)
+        both = structs.replace(crawl, postgres=truth.postgres)
         with schema(both, SHARDS):
             yield both
 

@@ -1,11 +1,11 @@
 """A worker that is lost with its disk: given up by an operator, its pages are fetched again, and nothing else changes."""
 
 import asyncio
-import dataclasses
 import shutil
 import signal
 
 import pytest
+from msgspec import structs
 
 from skitter.backends.postgres.claims import Claims
 from skitter.backends.postgres.segments import PostgresSegments
@@ -111,7 +111,7 @@ def test_what_the_bucket_has_is_not_given_up(crawl, tmp_path, monkeypatch):
     """Its worker died after the upload, before it could say so."""
     ground = real_ground(crawl=crawl.cluster.name)
     monkeypatch.setenv("SKITTER_S3_SECRET_KEY", ground.environ["SKITTER_S3_SECRET_KEY"])
-    settings = dataclasses.replace(crawl, s3=ground.settings)
+    settings = structs.replace(crawl, s3=ground.settings)
 
     async def use() -> None:
         async with pool_of(crawl) as pool:

@@ -1,10 +1,10 @@
 """A shard has one owner, by the database's clock; who lost it changes nothing more."""
 
 import asyncio
-import dataclasses
 from collections.abc import Iterator
 
 import pytest
+from msgspec import structs
 
 from skitter.backends.postgres.claims import Claims
 from skitter.backends.postgres.store import PostgresStore
@@ -33,7 +33,7 @@ def settings(crawl: Settings) -> Settings:
 
 
 def short(settings: Settings, lease: float) -> Settings:
-    return dataclasses.replace(settings, cluster=dataclasses.replace(settings.cluster, lease=Seconds(lease)))
+    return structs.replace(settings, cluster=structs.replace(settings.cluster, lease=Seconds(lease)))
 
 
 def test_a_shard_is_taken_once_and_again_when_it_is_given_back(settings):

@@ -1,6 +1,5 @@
 """The frontier of a cluster on PostgreSQL keeps the contract of the port."""
 
-import dataclasses
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as limits_of
 from hypothesis.stateful import run_state_machine_as_test
+from msgspec import structs
 
 from skitter.backends.hand import Hand
 from skitter.backends.postgres.pool import Pool
@@ -43,8 +43,8 @@ class ClaimedAtOpening:
 class PostgresGround:
     def __init__(self, settings: Settings, hand: Path) -> None:
         small = with_ahead(small_settings(), 0.0)
-        cluster = dataclasses.replace(small.cluster, name=settings.cluster.name)
-        self.settings = dataclasses.replace(small, postgres=settings.postgres, cluster=cluster)
+        cluster = structs.replace(small.cluster, name=settings.cluster.name)
+        self.settings = structs.replace(small, postgres=settings.postgres, cluster=cluster)
         self.hand = hand
         self._pools: AsyncIterator[Pool] | None = None
         self._pool: Pool | None = None
@@ -63,8 +63,8 @@ class PostgresGround:
     def frontier(
         self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
     ) -> RemoteFrontier:
-        politeness = dataclasses.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
-        settings = dataclasses.replace(self.settings, politeness=politeness)
+        politeness = structs.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
+        settings = structs.replace(self.settings, politeness=politeness)
         store = ClaimedAtOpening(self, shard)
         return RemoteFrontier(store, settings, shard=shard, shards=shards, hand=Hand(self.hand))
 

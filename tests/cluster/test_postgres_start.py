@@ -1,10 +1,10 @@
 """The schema is made once, and what is wrong is said in one line with its setting before any crawling."""
 
 import asyncio
-import dataclasses
 
 import asyncpg
 import pytest
+from msgspec import structs
 
 from skitter.backends.postgres import migrate as migrating
 from skitter.backends.postgres.migrate import drop, migrate, migrations, open_pool
@@ -20,7 +20,7 @@ def settings() -> Settings:
 
 
 def altered(settings: Settings, **changes) -> Settings:
-    return dataclasses.replace(settings, postgres=dataclasses.replace(settings.postgres, **changes))
+    return structs.replace(settings, postgres=structs.replace(settings.postgres, **changes))
 
 
 def refusal(settings: Settings, shards: int | None = None) -> str:
@@ -129,7 +129,7 @@ def test_the_first_address_that_takes_writes_is_used(settings):
 
 
 def test_a_schema_may_be_called_anything(settings):
-    odd = dataclasses.replace(settings, cluster=dataclasses.replace(settings.cluster, name='a "b" {c} :d'))
+    odd = structs.replace(settings, cluster=structs.replace(settings.cluster, name='a "b" {c} :d'))
     with schema(odd):
         asyncio.run(open_pool_and_close(odd))
 

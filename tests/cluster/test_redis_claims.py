@@ -1,11 +1,11 @@
 """Shards in Redis have one owner at a time, and links between them get there."""
 
 import asyncio
-import dataclasses
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
+from msgspec import structs
 
 from skitter import claims
 from skitter.backends.redis.claims import RedisClaims, prepare, shards_of
@@ -30,8 +30,8 @@ def settings() -> Iterator[Settings]:
 
 @asynccontextmanager
 async def client_of(settings: Settings, lease: float = 15.0) -> AsyncIterator[Client]:
-    cluster = dataclasses.replace(settings.cluster, lease=Seconds(lease))
-    client = Client(dataclasses.replace(settings, cluster=cluster))
+    cluster = structs.replace(settings.cluster, lease=Seconds(lease))
+    client = Client(structs.replace(settings, cluster=cluster))
     try:
         yield client
     finally:

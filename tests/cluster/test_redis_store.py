@@ -1,7 +1,6 @@
 """Redis keeps the contract of the store, and with it of the frontier, that a small cluster stands on."""
 
 import asyncio
-import dataclasses
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
+from msgspec import structs
 
 from skitter.backends.redis.client import connect
 from skitter.backends.redis.store import tag
@@ -81,12 +81,12 @@ class TestRedisFrontier(FrontierContract):
     def ground(self, settings: Settings, tmp_path: Path) -> FrontierGround:
         small = with_ahead(small_settings(), 0.0)
         return FrontierGround(
-            dataclasses.replace(small, redis=settings.redis, cluster=_exact(settings)), tmp_path / "hand"
+            structs.replace(small, redis=settings.redis, cluster=_exact(settings)), tmp_path / "hand"
         )
 
 
 def _exact(settings: Settings):
-    return dataclasses.replace(settings.cluster, lease_ahead=Seconds(0.0))
+    return structs.replace(settings.cluster, lease_ahead=Seconds(0.0))
 
 
 class RedisModel(FrontierModel):
@@ -96,7 +96,7 @@ class RedisModel(FrontierModel):
         self._directory = Path(tempfile.mkdtemp(prefix="skitter-model-"))
         settings = settings_for(engine("redis"))
         small = with_ahead(small_settings(), 0.0)
-        self._settings = dataclasses.replace(small, redis=settings.redis, cluster=_exact(settings))
+        self._settings = structs.replace(small, redis=settings.redis, cluster=_exact(settings))
         self._ground = FrontierGround(self._settings, self._directory / "hand")
         return self._ground
 

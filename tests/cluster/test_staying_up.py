@@ -3,7 +3,6 @@ and when they are back the breakers close and nothing is lost.
 """
 
 import asyncio
-import dataclasses
 import json
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from skitter.backends.kafka import topics
 from skitter.backends.kafka.documents import Documents
@@ -178,8 +178,8 @@ def feeding(tmp_path):
         asyncio.run(topics.create(settings.kafka, 1))
         index = SearchSettings(addresses=(search,), index=settings.cluster.name)
         name = settings.cluster.name.replace("-", "_")
-        cluster = dataclasses.replace(settings.cluster, name=name)
-        with_index = dataclasses.replace(settings, search=index, cluster=cluster)
+        cluster = structs.replace(settings.cluster, name=name)
+        with_index = structs.replace(settings, search=index, cluster=cluster)
         (tmp_path / "cluster.toml").write_text(dump(with_index))
         yield with_index
         asyncio.run(_forget(with_index))

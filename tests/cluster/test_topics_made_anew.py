@@ -1,11 +1,11 @@
 """Topics that were lost and made anew are read from their beginning: no link is passed over because of an old position."""
 
 import asyncio
-import dataclasses
 from collections.abc import Iterator, Sequence
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from msgspec import structs
 
 from skitter.backends.kafka import topics
 from skitter.backends.kafka.client import connection
@@ -25,11 +25,11 @@ from tests.engines import engine
 def settings() -> Iterator[Settings]:
     truth, redis = postgres.settings_for(engine("postgres")), engine("redis")
     with kafka.crawl_on(engine("kafka")) as crawl:
-        whole = dataclasses.replace(
+        whole = structs.replace(
             crawl,
             postgres=truth.postgres,
-            redis=dataclasses.replace(crawl.redis, addresses=(f"{redis.host}:{redis.port}",)),
-            crawl=dataclasses.replace(crawl.crawl, shards=SHARDS),
+            redis=structs.replace(crawl.redis, addresses=(f"{redis.host}:{redis.port}",)),
+            crawl=structs.replace(crawl.crawl, shards=SHARDS),
         )
         with schema(whole, SHARDS):
             asyncio.run(make(whole))

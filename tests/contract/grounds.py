@@ -1,7 +1,8 @@
 """Stores that can be taken, killed and taken again, for the frontiers we ship."""
 
-import dataclasses
 from pathlib import Path
+
+from msgspec import structs
 
 from skitter.backends.hand import Hand
 from skitter.backends.memory import MemoryFrontier, MemoryStore
@@ -33,8 +34,8 @@ class RocksGround:
     def frontier(
         self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
     ) -> RocksFrontier:
-        politeness = dataclasses.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
-        settings = dataclasses.replace(self.settings, politeness=politeness)
+        politeness = structs.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
+        settings = structs.replace(self.settings, politeness=politeness)
         return RocksFrontier(self.path, settings, shard=shard, shards=shards)
 
     def kill(self, frontier: Frontier) -> None:
@@ -53,8 +54,8 @@ class RemoteGround:
     def frontier(
         self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
     ) -> RemoteFrontier:
-        politeness = dataclasses.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
-        settings = dataclasses.replace(self.settings, politeness=politeness)
+        politeness = structs.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
+        settings = structs.replace(self.settings, politeness=politeness)
         self.rows.epoch += 1
         store = MemoryRowStore(self.rows, self.rows.epoch)
         return RemoteFrontier(store, settings, shard=shard, shards=shards, hand=Hand(self.hand))
@@ -66,12 +67,12 @@ class RemoteGround:
 
 def with_ahead(settings: Settings, seconds: float) -> Settings:
     """Visits are taken out so long before their time."""
-    cluster = dataclasses.replace(settings.cluster, lease_ahead=Seconds(seconds))
-    return dataclasses.replace(settings, cluster=cluster)
+    cluster = structs.replace(settings.cluster, lease_ahead=Seconds(seconds))
+    return structs.replace(settings, cluster=cluster)
 
 
 def small_settings(window: int = 4) -> Settings:
     """Small enough that the bounds on memory are met in a test."""
     settings = Settings()
-    frontier = dataclasses.replace(settings.frontier, window=window)
-    return dataclasses.replace(settings, frontier=frontier)
+    frontier = structs.replace(settings.frontier, window=window)
+    return structs.replace(settings, frontier=frontier)

@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from functools import partial
 
 import obstore
 import pytest
+from msgspec.structs import replace
 
 from skitter.backends.s3 import LocalSegments, Stage, open_bucket
 from skitter.export.reread import html_of

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from skitter import seeds, urls
 from skitter.compose import Crawl, open_reader, opened

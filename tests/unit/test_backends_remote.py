@@ -3,11 +3,11 @@
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from skitter import urls
 from skitter.backends.remote import RemoteFrontier

@@ -1,10 +1,10 @@
 """A worker keeps the limits of the whole crawl: what it asks for, what it gives back, and when it stops."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from skitter.claims import Standing
 from skitter.cluster.crew import Crew

@@ -2,7 +2,8 @@
 
 import asyncio
 from contextlib import asynccontextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from skitter.claims import Claim, Delivery, Renewal
 from skitter.cluster.clock import EngineClock

@@ -1,12 +1,12 @@
 """A crawl directory: its lock, its settings, its roots."""
 
-import dataclasses
 import os
 import signal
 import subprocess
 import sys
 
 import pytest
+from msgspec import structs
 
 from skitter.compose import opened
 from skitter.directory import FIXED, CrawlDirectory
@@ -96,11 +96,11 @@ def test_a_directory_without_a_crawl_says_how_to_start_one(directory):
 
 def test_only_what_makes_keys_and_shards_may_not_change(directory):
     directory.write_settings(directory.fitted(Settings(), workers=3))
-    for name in {field.name for field in dataclasses.fields(Settings)} - {*FIXED, "crawl", "cluster"}:
-        changed = dataclasses.replace(Settings(), **{name: object()})
+    for name in {field.name for field in structs.fields(Settings)} - {*FIXED, "crawl", "cluster"}:
+        changed = structs.replace(Settings(), **{name: object()})
         assert getattr(directory.fitted(changed, workers=1), name) is getattr(changed, name)
     with pytest.raises(SettingsError, match=r"\[urls\] differ"):
-        directory.fitted(dataclasses.replace(Settings(), urls=UrlsSettings(fold_www=True)), workers=1)
+        directory.fitted(structs.replace(Settings(), urls=UrlsSettings(fold_www=True)), workers=1)
     with pytest.raises(SettingsError, match=r"crawl\.shards = 2 differs"):
         directory.fitted(load(None, {}, {"crawl.shards": 2}), workers=1)
 

@@ -1,9 +1,9 @@
 """In which order, when again, and when to give up."""
 
-import dataclasses
 import math
 
 import pytest
+from msgspec import structs
 
 from skitter import schedule
 from skitter.model import (
@@ -157,7 +157,7 @@ def test_a_500_without_retry_after_holds_the_host_for_its_delay_only():
 
 
 def test_a_retry_after_beyond_the_limit_sets_the_host_aside_and_is_never_cut_short():
-    settings = dataclasses.replace(SETTINGS, politeness=PolitenessSettings(max_retry_after=Seconds(60)))
+    settings = structs.replace(SETTINGS, politeness=PolitenessSettings(max_retry_after=Seconds(60)))
     result = verdict(fetched(503, [("retry-after", "61")]), settings=settings)
     assert result.host_aside.code == "retry-after"
     assert result.state is State.FAILED
@@ -165,7 +165,7 @@ def test_a_retry_after_beyond_the_limit_sets_the_host_aside_and_is_never_cut_sho
 
 
 def test_the_burst_of_a_rested_host_is_spent_before_its_delay_applies():
-    settings = dataclasses.replace(SETTINGS, politeness=PolitenessSettings(burst=3))
+    settings = structs.replace(SETTINGS, politeness=PolitenessSettings(burst=3))
     rested = Visit(link(), 1, NOW - 1, host_free=0.0)
     free = schedule.verdict(rested, fetched(200), 1.0, settings, NOW, 0.0).host_free
     assert free < NOW
@@ -175,7 +175,7 @@ def test_the_burst_of_a_rested_host_is_spent_before_its_delay_applies():
 
 
 def test_a_slow_answer_does_not_fill_the_bucket_again():
-    settings = dataclasses.replace(SETTINGS, politeness=PolitenessSettings(burst=3))
+    settings = structs.replace(SETTINGS, politeness=PolitenessSettings(burst=3))
     slow = Fetched(Exchange("http://a.test/", "192.0.2.1", NOW - 60, NOW, b"", b"", b""), 200, (), b"", b"")
     spent = Visit(link(), 1, NOW - 60, host_free=NOW - 60)
     assert schedule.verdict(spent, slow, 1.0, settings, NOW, 0.0).host_free == NOW + 1.0

@@ -1,12 +1,12 @@
 """Settings from a file, the environment and flags; and what the messages say when they do not fit."""
 
-import dataclasses
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
+from msgspec import structs
 
 from skitter.settings import (
     SECTIONS,
@@ -269,7 +269,7 @@ words = st.text(st.characters(exclude_categories=["Cs"]))
 def test_any_text_survives_the_dump(tmp_path_factory, text, several):
     settings = Settings(
         parse=ParseSettings(content_start=text),
-        urls=dataclasses.replace(Settings().urls, tracking_params=tuple(several)),
+        urls=structs.replace(Settings().urls, tracking_params=tuple(several)),
     )
     assert round_trip(settings, tmp_path_factory.getbasetemp()) == settings
 

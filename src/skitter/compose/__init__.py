@@ -1,6 +1,5 @@
 """Settings in, a wired crawl out. The only importer of back ends, and the only place that knows which one is used."""
 
-import dataclasses
 import random
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -9,6 +8,8 @@ from dataclasses import dataclass
 from heapq import heappush, heappushpop
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from skitter import __version__
 from skitter.backends.memory import MemoryCache
@@ -178,12 +179,10 @@ def fitted_to_machine(settings: Settings, events: Events) -> Settings:
             f"only {allowed} files may be open at once (ulimit -n), so at most {concurrency} requests are made at once"
         )
     )
-    return dataclasses.replace(
+    return replace(
         settings,
-        crawl=dataclasses.replace(settings.crawl, concurrency=concurrency),
-        fetch=dataclasses.replace(
-            settings.fetch, keep_connections=min(settings.fetch.keep_connections, keep)
-        ),
+        crawl=replace(settings.crawl, concurrency=concurrency),
+        fetch=replace(settings.fetch, keep_connections=min(settings.fetch.keep_connections, keep)),
     )
 
 

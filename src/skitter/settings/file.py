@@ -5,12 +5,13 @@ and line (or the variable, or the flag), because a misspelt politeness setting m
 `dump` writes every setting as resolved, with its help beside it; what it writes loads back equal.
 """
 
-import dataclasses
 import difflib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from msgspec.structs import fields
 
 from skitter.settings import SECTIONS, Settings, SettingsError
 from skitter.settings.engines import SECRETS
@@ -214,9 +215,9 @@ def dump(settings: Settings) -> str:
     for section, cls in SECTIONS.items():
         lines += ["", f"[{section}]", f"# {(cls.__doc__ or '').strip()}"]
         values = getattr(settings, section)
-        for part in dataclasses.fields(cls):
-            key = KEYS[f"{section}.{part.name}"]
-            value = getattr(values, part.name)
+        for field in fields(cls):
+            key = KEYS[f"{section}.{field.name}"]
+            value = getattr(values, field.name)
             lines += ["", f"# {key.doc}"]
             # TOML has no word for "not set", and every setting that may be unset is so by default.
             lines.append(f"# {key.name} =" if value is None else f"{key.name} = {show(key.kind, value)}")

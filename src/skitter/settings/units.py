@@ -1,8 +1,7 @@
-"""What a setting is made of: durations and sizes with their units, and a default with its help."""
+"""What a setting is made of: durations and sizes with their units."""
 
-import dataclasses
 import re
-from typing import Any, NewType
+from typing import NewType
 
 Seconds = NewType("Seconds", float)
 Bytes = NewType("Bytes", int)
@@ -32,8 +31,3 @@ def size(text: str | int) -> Bytes:
     if match is None:
         raise SettingsError(f"{text!r} is not a size; write for example 10MiB, 500kB or 1024")
     return Bytes(int(float(match[1]) * _SIZE_UNITS[match[2] or ""]))
-
-
-def setting(default: Any, doc: str) -> Any:  # noqa: ANN401  dataclass fields are typed by their annotation
-    """A default and its help, in one line."""
-    return dataclasses.field(default=default, metadata={"doc": doc})

@@ -4,14 +4,15 @@ The kinds are the annotations of `settings.py`; nothing is declared twice. A val
 whose message names what to write instead; `file` puts in front of it where the value stood.
 """
 
-import dataclasses
 import math
 import tomllib
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from skitter.settings import SECTIONS, Bytes, Seconds, SettingsError, seconds, size
 from skitter.settings.rules import ANY, RANGES, RULES
@@ -21,8 +22,7 @@ _FALSE = frozenset({"false", "no", "off", "0"})
 _UNSET = frozenset({"", "none"})
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """One setting: where it stands, its kind, its default and its help."""
 
     section: str
@@ -45,9 +45,10 @@ class Key:
 def _keys() -> dict[str, Key]:
     found: dict[str, Key] = {}
     for section, cls in SECTIONS.items():
-        kinds = typing.get_type_hints(cls)
-        for part in dataclasses.fields(cls):
-            key = Key(section, part.name, kinds[part.name], part.default, part.metadata["doc"])
+        kinds = typing.get_type_hints(cls, include_extras=True)
+        for field in fields(cls):
+            kind, doc = typing.get_args(kinds[field.name])
+            key = Key(section, field.name, kind, field.default, doc)
             found[key.dotted] = key
     return found
 

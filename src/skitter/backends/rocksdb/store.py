@@ -5,7 +5,7 @@ writes it in one atomic step to the log. The log is handed to the operating syst
 against `kill -9`; `sync` brings it to the disk itself.
 """
 
-import secrets
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,7 +60,7 @@ class Store:
     def _check_format(self, *, read_only: bool) -> int:
         found, secret = self.get("default", b"format"), self.get("default", b"secret")
         if found is None and not read_only:
-            found, secret = FORMAT, secrets.token_bytes(8)
+            found, secret = FORMAT, os.urandom(8)
             batch = Batch(self)
             batch.put("default", b"format", found)
             batch.put("default", b"secret", secret)
