@@ -27,12 +27,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.webs import FLEET, Served, serving
-from skitter.backends.kafka import topics
-from skitter.backends.kafka.client import reach
-from skitter.backends.postgres.migrate import drop
 from skitter.cluster.status import until_finished
 from skitter.compose.cluster import joined
-from skitter.compose.engines import Engines, make, opened
+from skitter.compose.engines import Engines, make, opened, unmake
 from skitter.directory import CrawlDirectory
 from skitter.events import Events
 from skitter.model import Counts, Link
@@ -90,12 +87,7 @@ async def cluster(**more: object) -> AsyncIterator[Settings]:
     try:
         yield settings
     finally:
-        await drop(settings)
-        admin, _ = await reach(settings.kafka)
-        for future in admin.delete_topics(
-            [topic.name for topic in topics.wanted(settings.kafka, settings.crawl.shards)]
-        ).values():
-            future.result()
+        await unmake(settings)
 
 
 def resident() -> float:

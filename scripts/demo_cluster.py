@@ -6,7 +6,6 @@ itself in about a minute and takes its cluster away again; the engines stay up. 
 goes to S3 and the pages to OpenSearch where these are up too.
 """
 
-import asyncio
 import os
 import shutil
 import signal
@@ -245,13 +244,11 @@ def s3(engines: Mapping[str, str], method: str, path: str) -> None:
 
 @contextmanager
 def cleaned_up(name: str, engines: Mapping[str, str]) -> Iterator[None]:
-    """Take the cluster away again: schema, topics, objects, index."""
+    """Take the cluster away again, then what an operator would keep: objects, index."""
     try:
         yield
     finally:
-        say("\nCleaning up: schema, topics, bucket, index")
-        asyncio.run(without_truth())
-        without_topics(name, engines)
+        skitter("cluster", "remove", "--config", str(SETTINGS), "--yes")
         if "SKITTER_TEST_S3" in engines:
             without_bucket(name, engines)
         if "SKITTER_TEST_OPENSEARCH" in engines:
@@ -259,24 +256,6 @@ def cleaned_up(name: str, engines: Mapping[str, str]) -> Iterator[None]:
             for path in (f"/{name}", f"/_index_template/{name}"):
                 node.request("DELETE", path)
                 node.getresponse().read()
-
-
-async def without_truth() -> None:
-    """Drop the schema."""
-    from skitter.backends.postgres.migrate import drop  # noqa: PLC0415  what cannot be loaded is told by the commands
-    from skitter.settings.file import load  # noqa: PLC0415
-
-    await drop(load(SETTINGS, {}, {}))
-
-
-def without_topics(name: str, engines: Mapping[str, str]) -> None:
-    """Delete the topics that are there."""
-    from confluent_kafka.admin import AdminClient  # noqa: PLC0415  as above
-
-    admin = AdminClient({"bootstrap.servers": engines["SKITTER_TEST_KAFKA"], "log_level": 0})
-    there = [topic for topic in admin.list_topics(timeout=10).topics if topic.startswith(f"{name}-")]
-    for deleted in admin.delete_topics(there).values() if there else ():
-        deleted.result()
 
 
 def without_bucket(name: str, engines: Mapping[str, str]) -> None:

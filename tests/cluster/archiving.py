@@ -13,15 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka.admin import AdminClient
-
 from skitter import urls
-from skitter.backends.kafka import topics
-from skitter.backends.kafka.client import connection
-from skitter.backends.postgres.migrate import drop
 from skitter.backends.remote.reading import RemoteReader
 from skitter.backends.s3 import SegmentReader
-from skitter.compose.engines import make, opened
+from skitter.compose.engines import make, opened, unmake
 from skitter.model import Page
 from skitter.settings import Settings
 from skitter.settings.file import dump
@@ -142,11 +137,7 @@ def archiving(path: Path, server: Server, **changes: object) -> Iterator[Archivi
             if worker.poll() is None:
                 worker.kill()
                 worker.wait()
-        asyncio.run(drop(settings))
-        admin = AdminClient(connection(settings.kafka))
-        wanted = [topic.name for topic in topics.wanted(settings.kafka, settings.crawl.shards)]
-        for future in admin.delete_topics(wanted, operation_timeout=60).values():
-            future.result(60)
+        asyncio.run(unmake(settings))
 
 
 def until(happens: Callable[[], object], what: str) -> None:

@@ -25,23 +25,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import asyncpg
-from confluent_kafka.admin import AdminClient
-
 from skitter import urls
-from skitter.backends.kafka import topics
-from skitter.backends.kafka.client import connection
-from skitter.backends.postgres.migrate import drop
 from skitter.backends.remote.reading import RemoteReader
 from skitter.backends.warc import Reader
-from skitter.compose.engines import make, opened
+from skitter.compose.engines import make, opened, unmake
 from skitter.model import Page, UrlRecord
+from skitter.ports import EngineError
 from skitter.post import owner_of
 from skitter.settings import Settings
 from skitter.settings.file import dump
 from skitter.testing.warc_check import check
 from skitter.testing.web import Request, Server
-from tests.cluster.redis import clean
 from tests.crawl.harness import settings_for
 from tests.engines import engine
 
@@ -242,12 +236,13 @@ class Cluster:
 
     def judged(self) -> Judged:
         """Read everything back: the store, and the files of every worker."""
-        pages, records = asyncio.run(self._read_back())
+        pages, records = asyncio.run(self.read_back())
         assert max(Counter(page.key for page in pages).values(), default=1) == 1
         unsettled = self._judge_archive(pages)
         return Judged({page.key for page in pages if 200 <= page.status < 300}, records, unsettled)
 
-    async def _read_back(self) -> tuple[list[Page], dict[str, UrlRecord]]:
+    async def read_back(self) -> tuple[list[Page], dict[str, UrlRecord]]:
+        """Everything in the store."""
         pages: list[Page] = []
         records: dict[str, UrlRecord] = {}
         async with opened(self.settings, "") as engines:
@@ -312,7 +307,7 @@ def cluster(path: Path, server: Server, size: str = "full", **changes: object) -
         asyncio.run(_forget(settings))
 
 
-def cluster_settings(server: Server, size: str = "full", **changes: object) -> Settings:
+def cluster_settings(server: Server | None, size: str = "full", **changes: object) -> Settings:
     """Settings of a crawl that nobody else has a part in."""
     name, redis = f"test_{uuid.uuid4().hex[:12]}", engine("redis")
     own: dict[str, object] = {
@@ -342,19 +337,11 @@ def _full(name: str) -> dict[str, object]:
 
 
 async def _forget(settings: Settings) -> None:
-    await clean(settings)
-    if settings.cluster.size != "full":
-        return
     for _ in range(100):  # an engine that was in trouble may need a moment
-        try:
-            await drop(settings)
-            break
-        except (OSError, asyncpg.PostgresError):
-            await asyncio.sleep(0.3)
-    names = [topic.name for topic in topics.wanted(settings.kafka, settings.crawl.shards)]
-    admin = AdminClient(connection(settings.kafka))
-    for future in admin.delete_topics(names, operation_timeout=60).values():
-        future.result(60)
+        with contextlib.suppress(EngineError):
+            await unmake(settings)
+            return
+        await asyncio.sleep(0.3)
 
 
 # ------------------------------------------------------------------------------------------------ waiting, measuring

@@ -5,7 +5,8 @@ import asyncio
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from skitter.cli.options import add_settings, resolve
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.display import counted, printable
 from skitter.model import Link
-from skitter.ports import EngineError
+from skitter.ports import EngineError, NoCrawl
 from skitter.seeds import BadSeed
 from skitter.settings import Settings, seconds
 
@@ -34,17 +35,19 @@ def parser() -> Parser:
         "A crawl on many machines. `init` makes what the engines need (schema, topics) and may be repeated; `add` brings "
         "seeds; `status` shows shards, owners, mail, workers and segments of the archive that are in no bucket yet; `wait` "
         "returns when nothing is left to do, or when all workers have stopped at a limit; `abandon` gives up the segments of a worker that was lost with its disk, so that "
-        "their pages are fetched again. Workers join with `skitter work`. Exit codes: 0 done, 1 not finished in time (wait) or "
-        "still alive (abandon), 2 wrong settings or an engine that cannot be used, 3 stopped at a limit (wait).",
+        "their pages are fetched again; `remove` takes the crawl out of the engines for good, and leaves its archive and its "
+        "search index alone. Workers join with `skitter work`. Exit codes: 0 done, 1 not finished in time (wait) or "
+        "still alive (abandon, remove), 2 wrong settings or an engine that cannot be used, 3 stopped at a limit (wait).",
         [
             "skitter cluster init --config cluster.toml",
             "skitter cluster add --config cluster.toml https://example.org",
             "skitter cluster status --config cluster.toml",
             "skitter cluster wait --config cluster.toml --timeout 8h",
             "skitter cluster abandon --config cluster.toml WORKER",
+            "skitter cluster remove --config cluster.toml --yes",
         ],
     )
-    made.add_argument("action", choices=("init", "add", "status", "wait", "abandon"), help="what to do")
+    made.add_argument("action", choices=tuple(_actions()), help="what to do")
     made.add_argument(
         "url",
         nargs="*",
@@ -64,6 +67,7 @@ def parser() -> Parser:
     )
     made.add_argument("--timeout", default="none", metavar="TIME", help="wait: give up after this time")
     made.add_argument("--json", action="store_true", help="status: one JSON object")
+    made.add_argument("--yes", action="store_true", help="remove: do it")
     add_settings(made)
     return made
 
@@ -75,8 +79,18 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"cluster {arguments.action} takes no URLs; seeds are brought with: skitter cluster add"
         )
-    actions = {"init": _init, "add": _add, "status": _status, "wait": _wait, "abandon": _abandon}
-    return asyncio.run(actions[arguments.action](arguments, settings))
+    return asyncio.run(_actions()[arguments.action](arguments, settings))
+
+
+def _actions() -> Mapping[str, Callable[[argparse.Namespace, Settings], Coroutine[None, None, int]]]:
+    return {
+        "init": _init,
+        "add": _add,
+        "status": _status,
+        "wait": _wait,
+        "abandon": _abandon,
+        "remove": _remove,
+    }
 
 
 async def _init(_arguments: argparse.Namespace, settings: Settings) -> int:
@@ -217,3 +231,29 @@ def _disk_of(name: str, disks: "Sequence[Disk]") -> str:
     raise UsageError(
         f"no worker {printable(name)} has segments that are not uploaded; `skitter cluster status` shows who has"
     )
+
+
+# ------------------------------------------------------------------------------------------------ the end
+
+
+async def _remove(arguments: argparse.Namespace, settings: Settings) -> int:
+    from skitter.compose.engines import opened, unmake  # noqa: PLC0415  engines' libraries are large
+
+    name = settings.cluster.name
+    if not arguments.yes:
+        raise UsageError(
+            f"the crawl {printable(name)} would be gone for good, with every URL that it knows; say --yes to do it"
+        )
+    with suppress(NoCrawl):  # perhaps some of it is left: an engine was away when it was removed
+        async with opened(settings, "", looking=True) as engines:
+            standing = await engines.claims.standing()
+            owners = {shard.owner for shard in standing if shard.owner and shard.lease_until > shard.now}
+            if owners:
+                print(
+                    f"skitter: {counted(len(owners), 'worker')} at work; stop them first: {', '.join(sorted(owners))}",
+                    file=sys.stderr,
+                )
+                return Exit.NO
+    gone = await unmake(settings)
+    print("\n".join(gone) if gone else f"there is no crawl {printable(name)} on these engines")
+    return Exit.DONE

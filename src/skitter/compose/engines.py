@@ -117,6 +117,22 @@ async def make(settings: Settings) -> list[str]:
     raise no_such_size(settings)
 
 
+async def unmake(settings: Settings) -> list[str]:
+    """`cluster remove`: what `make` made and workers have put there is gone; what that was, in words. Safe to repeat.
+
+    Nothing is taken from the archive or the search index.
+    """
+    if settings.cluster.size == "full":
+        from skitter.compose.full import unmake_full  # noqa: PLC0415  its libraries are an extra
+
+        return await unmake_full(settings)
+    if settings.cluster.size == "redis":
+        from skitter.compose.small import unmake_small  # noqa: PLC0415  its library is an extra
+
+        return await unmake_small(settings)
+    raise no_such_size(settings)
+
+
 def no_such_size(settings: Settings) -> SettingsError:
     """What to write instead."""
     return SettingsError(

@@ -16,13 +16,14 @@ from skitter.backends.kafka.mail import Inbox, Mail
 from skitter.backends.kafka.sending import Sender
 from skitter.backends.postgres.claims import Claims
 from skitter.backends.postgres.journeys import Journeys
-from skitter.backends.postgres.migrate import migrate, open_pool
+from skitter.backends.postgres.migrate import drop, migrate, open_pool
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.segments import PostgresSegments
 from skitter.backends.postgres.store import PostgresStore
 from skitter.backends.redis.bloom import BloomStore
 from skitter.backends.redis.cache import RedisCache
 from skitter.backends.redis.client import Client, connect
+from skitter.backends.redis.removing import remove
 from skitter.backends.remote import mail
 from skitter.backends.remote.patience import patiently
 from skitter.backends.remote.store import Store
@@ -186,6 +187,18 @@ async def make_full(settings: Settings) -> list[str]:
         f"Kafka: topic {name} made" for name in await topics.create(settings.kafka, settings.crawl.shards)
     ]
     return made
+
+
+async def unmake_full(settings: Settings) -> list[str]:
+    """The truth first: if it cannot be had, nothing is gone yet; and without it no worker starts on what is left."""
+    gone = [f"PostgreSQL: schema {settings.cluster.name} removed"] if await drop(settings) else []
+    gone += [f"Kafka: topic {name} removed" for name in await topics.remove(settings.kafka)]
+    client = await connect(settings, durable=False)
+    try:
+        keys = await remove(client)
+    finally:
+        await client.close()
+    return [*gone, f"Redis: {counted(keys, 'key')} removed"] if keys else gone
 
 
 async def _begin_again(settings: Settings) -> list[str]:

@@ -9,10 +9,12 @@ from skitter.backends.redis.cache import RedisCache
 from skitter.backends.redis.claims import RedisClaims, prepare, shards_of
 from skitter.backends.redis.client import Client, connect, unfit
 from skitter.backends.redis.mail import RedisInbox, RedisMail, unread
+from skitter.backends.redis.removing import remove
 from skitter.backends.redis.store import RedisStore
 from skitter.backends.remote import mail
 from skitter.breaker import Guard
 from skitter.compose.engines import PatientInbox, Register
+from skitter.display import counted
 from skitter.model import Settlement
 from skitter.ports import Cache, Clock
 from skitter.settings import Settings, SettingsError
@@ -75,6 +77,16 @@ def _check_archive(settings: Settings) -> None:
             "s3.bucket: a cluster around one Redis keeps its archive on the disks of its workers; leave the bucket out, or "
             'write size = "full" under [cluster]'
         )
+
+
+async def unmake_small(settings: Settings) -> list[str]:
+    """Everything under the crawl's name."""
+    client = await connect(settings)
+    try:
+        keys = await remove(client)
+    finally:
+        await client.close()
+    return [f"Redis: {counted(keys, 'key')} removed"] if keys else []
 
 
 async def make_small(settings: Settings) -> list[str]:

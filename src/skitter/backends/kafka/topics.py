@@ -88,6 +88,17 @@ async def create(settings: KafkaSettings, shards: int) -> list[str]:
     return [topic.name for topic in missing]
 
 
+async def remove(settings: KafkaSettings) -> list[str]:
+    """Remove the topics that are there, and whatever waits in them; says which."""
+    admin, there = await reach(settings)
+    names = [topic.name for topic in wanted(settings, 0) if topic.name in there.topics]
+    found = await answers(admin.delete_topics(names, operation_timeout=_LOOK)) if names else {}
+    for name, error in found.items():
+        if isinstance(error, KafkaError) and error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise unfit("kafka.addresses", f"topic {name} cannot be removed: {error.str()}")
+    return names
+
+
 async def check(settings: KafkaSettings, shards: int) -> None:
     """EngineError unless every topic is there and as it should be."""
     topics = distinct(wanted(settings, shards))

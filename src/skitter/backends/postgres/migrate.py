@@ -4,6 +4,8 @@ Migrations are `.sql` files with a number, applied in order and written down in 
 transaction under a lock: two that begin at once do it once, and one that breaks off has done nothing.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -12,6 +14,7 @@ import asyncpg
 
 from skitter.backends.postgres.pool import Pool, connect, explained, options, unfit
 from skitter.backends.postgres.statements import Texts, quoted
+from skitter.ports import NoCrawl
 from skitter.settings import Settings
 
 _PARTITIONED = ("urls", "pages", "hosts", "robots")
@@ -30,14 +33,20 @@ def migrations() -> dict[int, tuple[str, str]]:
 
 async def migrate(settings: Settings, shards: int) -> list[int]:
     """Make the schema of a crawl with so many shards, or bring it up to date; the migrations applied. Safe to repeat."""
+    async with _connected(settings) as connection, connection.transaction():
+        return await _apply(connection, settings.cluster.name, shards)
+
+
+@asynccontextmanager
+async def _connected(settings: Settings) -> AsyncIterator[Any]:
+    """One connection, to change what there is."""
     chosen = options(settings.postgres)
     try:
         connection = await asyncpg.connect(**chosen)
     except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as problem:
         raise explained(problem, settings.postgres) from None
     try:
-        async with connection.transaction():
-            return await _apply(connection, settings.cluster.name, shards)
+        yield connection
     except asyncpg.InsufficientPrivilegeError as problem:
         raise explained(problem, settings.postgres) from None
     finally:
@@ -108,27 +117,26 @@ async def _check(pool: Pool, shards: int | None) -> None:
     try:
         row = await pool.row(Texts(pool.schema).one("read", "versions"), {})
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
-        raise unfit(
-            "cluster.name",
-            f"the database {pool.settings.postgres.database} has no schema {pool.schema}; run `skitter cluster init`",
-        ) from None
+        database = pool.settings.postgres.database
+        missing = f"the database {database} has no schema {pool.schema}; run `skitter cluster init`"
+        raise NoCrawl(str(unfit("cluster.name", missing))) from None
     except asyncpg.InsufficientPrivilegeError as problem:
         raise explained(problem, pool.settings.postgres) from None
     known = set(row["known"])
     _check_known(known, pool.schema)
-    if missing := set(migrations()) - known:
+    if lacking := set(migrations()) - known:
         raise unfit(
             "cluster.name",
-            f"the schema {pool.schema} lacks migration {min(missing)}; stop the workers and run `skitter cluster init`",
+            f"the schema {pool.schema} lacks migration {min(lacking)}; stop the workers and run `skitter cluster init`",
         )
     if shards is not None:
         _check_shards(row["shards"], shards, pool.schema)
 
 
-async def drop(settings: Settings) -> None:
-    """Remove a crawl from the database, whole."""
-    connection = await asyncpg.connect(**options(settings.postgres))
-    try:
-        await connection.execute(f"DROP SCHEMA IF EXISTS {quoted(settings.cluster.name)} CASCADE")
-    finally:
-        await connection.close()
+async def drop(settings: Settings) -> bool:
+    """Remove a crawl from the database, whole; says whether it was there."""
+    schema = settings.cluster.name
+    async with _connected(settings) as connection:
+        there = await connection.fetchval("SELECT count(*) FROM pg_namespace WHERE nspname = $1", schema)
+        await connection.execute(f"DROP SCHEMA IF EXISTS {quoted(schema)} CASCADE")
+    return bool(there)

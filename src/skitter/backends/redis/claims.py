@@ -14,6 +14,7 @@ from skitter.backends.redis.client import Client, Command, unfit
 from skitter.backends.redis.store import tag
 from skitter.backends.remote.rows import Meta
 from skitter.claims import Claim, Colleague, Renewal, Standing
+from skitter.ports import NoCrawl
 
 
 class RedisClaims:
@@ -169,7 +170,8 @@ async def shards_of(client: Client) -> int:
     """How many shards a crawl has."""
     (written,) = await client.send(lambda: [("GET", _whole(client.name, "shards"))])
     if written is None:
-        raise unfit("cluster.name", f"there is no crawl {client.name} here; run `skitter cluster init`")
+        missing = f"there is no crawl {client.name} here; run `skitter cluster init`"
+        raise NoCrawl(str(unfit("cluster.name", missing)))
     return int(written)
 
 

@@ -1,0 +1,26 @@
+"""A crawl is taken out of Redis, with its caches, and no other crawl is touched."""
+
+import re
+
+from skitter.backends.redis.client import Client
+
+_AT_ONCE = 1_000  # keys looked at in one request, and removed in one
+_GLOB = re.compile(r"[\\*?\[\]^]")
+
+
+async def remove(client: Client) -> int:
+    """Remove every key of this crawl; says how many there were. Redis goes on with other work in between."""
+    name = client.name
+    # Shards, the crawl as a whole, caches: see `store.tag`, `claims` and `cache`.
+    ours = re.compile(rf"\{{{re.escape(name)}:\d+\}}:|\{{{re.escape(name)}\}}:|{re.escape(name)}:".encode())
+    pattern = "*" + _GLOB.sub(lambda found: f"\\{found[0]}", name) + "*"
+    cursor, removed = b"0", 0
+    while True:
+        ask = ("SCAN", cursor, "MATCH", pattern, "COUNT", _AT_ONCE)
+        ((cursor, found),) = await client.send(lambda ask=ask: [ask])  # type: ignore[misc]
+        keys = [key for key in found if ours.match(key)]
+        if keys:
+            (gone,) = await client.send(lambda keys=keys: [("UNLINK", *keys)])  # type: ignore[misc]
+            removed += gone
+        if int(cursor) == 0:
+            return removed
