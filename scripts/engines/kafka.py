@@ -66,8 +66,7 @@ class Kafka(Engine):
         """The jars, then a formatted log directory."""
         need("java", "default-jre-headless")
         self.libraries = fetched(self.place, f"kafka-{VERSION}", maven(ARTIFACTS))
-        text = PROPERTIES.format(host=LOOPBACK, data=self.data, **self.ports)
-        self.properties = self.write("server.properties", text)
+        self.properties = self.write("server.properties", self.configuration())
         if not (self.data / "meta.properties").exists():
             cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
             self.place.run(
@@ -79,9 +78,18 @@ class Kafka(Engine):
                     cluster,
                     "-c",
                     str(self.properties),
+                    *self.users(),
                 ],
                 self.home,
             )
+
+    def configuration(self) -> str:
+        """Its properties."""
+        return PROPERTIES.format(host=LOOPBACK, data=self.data, **self.ports)
+
+    def users(self) -> list[str]:
+        """Those who are known from the beginning, as the format tool is told of them. Here nobody has to be."""
+        return []
 
     def java(self) -> list[str]:
         """The virtual machine with Kafka's jars."""

@@ -44,8 +44,12 @@ class Postgres(Engine):
             apt("postgresql")
             programs = self.programs
         if not (self.data / "PG_VERSION").exists():
-            options = ["--auth=trust", "--username=skitter", "--encoding=UTF8", "--locale=C.UTF-8"]
+            options = [*self.users(), "--encoding=UTF8", "--locale=C.UTF-8"]
             self.place.run([str(programs / "initdb"), "-D", str(self.data), *options], self.home)
+
+    def users(self) -> list[str]:
+        """Who may come in, as initdb is told."""
+        return ["--auth=trust", "--username=skitter"]
 
     def command(self) -> list[str]:
         """The server in the foreground: `pg_ctl` would leave us without its process id."""

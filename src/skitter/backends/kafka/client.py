@@ -163,7 +163,6 @@ def explained(
             if error.code() in codes:
                 return unfit(setting, fix.format(said=error.str()))
     where = ", ".join(settings.addresses)
-    return unfit(
-        "kafka.addresses",
-        f"no broker answers at {where} ({errors[0].str()}); start Kafka or correct the address",
-    )
+    # A broker that wants TLS hangs up on whoever does not speak it.
+    fix = "start Kafka or correct the address" + ("" if settings.tls else ", or set kafka.tls")
+    return unfit("kafka.addresses", f"no broker answers at {where} ({errors[0].str()}); {fix}")

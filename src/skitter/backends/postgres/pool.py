@@ -229,6 +229,8 @@ _CAUSES: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
 
 def explained(problem: BaseException, settings: PostgresSettings) -> EngineError:
     """The setting behind a failure to connect."""
+    if "no encryption" in str(problem):  # the server's own words when it wants TLS
+        return unfit("postgres.tls", f"{problem}; set postgres.tls")
     for kinds, setting, fix in _CAUSES:
         if isinstance(problem, kinds):
             return unfit(setting, fix.format(said=problem))

@@ -258,8 +258,8 @@ async def connect(settings: Settings, *, durable: bool = True) -> Client:
         return client
     await client.close()
     where = ", ".join(settings.redis.addresses)
-    # A server that does not speak TLS says nothing to whoever does.
-    fix = "start it or correct the address" + (", or redis.tls" if settings.redis.tls else "")
+    # A server that does not speak TLS says nothing to whoever does, and one that does hangs up on whoever does not.
+    fix = f"start it or correct the address, or {'correct' if settings.redis.tls else 'set'} redis.tls"
     raise unfit("redis.addresses", f"no server that takes writes answers at {where} ({last}); {fix}")
 
 

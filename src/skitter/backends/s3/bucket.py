@@ -123,7 +123,8 @@ def _advice(settings: S3Settings, problem: str) -> str:
         )
     if "AccessDenied" in problem or "403" in problem:
         return f"S3 at {where} does not let {settings.access_key or 'this machine'} write to {settings.bucket!r}; allow it"
-    return f"S3 at {where} cannot be used: {problem}; mend s3.endpoint or start the server"
+    certificate = " or s3.ca_file" if settings.endpoint.startswith("https:") else ""
+    return f"S3 at {where} cannot be used: {problem}; mend s3.endpoint{certificate}, or start the server"
 
 
 class Bucket:
