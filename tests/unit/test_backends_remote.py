@@ -212,6 +212,16 @@ def test_what_is_taken_out_ahead_still_waits_for_everybody_else():
     asyncio.run(ask())
 
 
+def test_all_shards_together_hold_what_one_would():
+    async def held(shards: int) -> float:
+        frontier = RemoteFrontier(MemoryRowStore(MemoryRows()), settings(window=20_000), shards=shards)
+        await frontier.open(1.0)
+        return shards * frontier.statistics()["seen"]["capacity"]
+
+    assert asyncio.run(held(1)) == asyncio.run(held(8)) == 7 * 20_000
+    assert asyncio.run(held(1000)) == 1000 * 7 * 500  # less would be of no use
+
+
 def test_memory_does_not_grow_with_what_waits():
     async def ask() -> None:
         frontier = RemoteFrontier(MemoryRowStore(MemoryRows()), settings(window=40))

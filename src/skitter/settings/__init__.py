@@ -205,7 +205,9 @@ class ArchiveSettings(Struct, frozen=True):
 class FrontierSettings(Struct, frozen=True):
     """The store of one shard."""
 
-    window: Annotated[int, "hosts held in memory for scheduling; the rest wait on disk"] = 20_000
+    window: Annotated[
+        int, "hosts held in memory for scheduling, in a cluster by all shards together; the rest wait on disk"
+    ] = 20_000
     block_cache: Annotated[Bytes, "memory for blocks read from the store"] = Bytes(16 * 2**20)
 
 

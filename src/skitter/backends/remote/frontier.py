@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import asynccontextmanager
 from typing import Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from skitter.backends import rules
 from skitter.backends.remote import adding, ahead, leasing, recovery, settling
 from skitter.backends.remote.held import IDLE
@@ -29,6 +31,7 @@ _LINKS_AT_ONCE = 2_000  # links that are added in one write
 _PAGES_AT_ONCE = 500
 _LEAST_AHEAD, _MOST_AHEAD = 64, 4_096  # visits that are taken out ahead
 _FEW = 8  # hosts with visits in flight, or free hosts that nothing was taken out of yet
+_LEAST_WINDOW = 500  # hosts of a shard, however many shards there are
 _SEVERAL = 4  # visits that were handed out since some were taken out
 
 
@@ -67,7 +70,7 @@ class RemoteFrontier(RemoteReader):
         hand: Hand | None = None,
     ) -> None:
         super().__init__(store)
-        self._settings = settings or Settings()
+        self._settings = _shared_out(settings or Settings(), shards)
         self._names = Names(shard, shards, self._settings.frontier.window)
         self._mail, self._grace, self._hand = mail, grace, hand
         self._shard: Shard | None = None
@@ -375,3 +378,10 @@ class RemoteFrontier(RemoteReader):
     def statistics(self) -> dict[str, dict[str, float]]:
         """Round trips, and how much is in memory."""
         return super().statistics() | self._open_shard.statistics()
+
+
+def _shared_out(settings: Settings, shards: int) -> Settings:
+    """What is held in memory is bounded by the window, and a worker may have every shard: each has its part of it."""
+    whole = settings.frontier.window
+    part = max(whole // shards, min(whole, _LEAST_WINDOW))
+    return replace(settings, frontier=replace(settings.frontier, window=part))
