@@ -42,6 +42,7 @@ class Permissions:
         self._cache = cache
         self._clock = clock
         self._agent = agent
+        self.renewals = 0  # of any origin: as long as there was none, what was in force is
 
     async def in_force(self, origin: str) -> InForce:
         """What the origin's robots.txt says."""
@@ -49,6 +50,7 @@ class Permissions:
 
     async def renew(self, copy: RobotsCopy) -> RobotsRules | None:
         """There is a new copy: what it says from now on."""
+        self.renewals += 1
         await self._cache.forget(copy.origin)
         renewed = await self._cache.get_or_fetch(copy.origin, lambda: self._read(copy))
         return renewed.rules

@@ -86,13 +86,14 @@ async def make(visit: Visit, at: Stations) -> Finished:
         return await _fetch_robots(visit, at)
 
     origin = urls.origin(visit.link.url)
-    robots_txt = await at.permissions.in_force(origin)
+    robots_txt, renewals = await at.permissions.in_force(origin), at.permissions.renewals
     if robots_txt.held > at.clock.now():
         return _postponed(visit, robots_txt.held)
     refusal = robots_txt.refusal(visit.link.url) or at.scope.budget_refusal(visit.host_pages)
     outcome: Outcome = Refused(refusal) if refusal else await at.fetcher.fetch(visit)
 
-    robots_txt = await at.permissions.in_force(origin)  # it may have been renewed meanwhile
+    if at.permissions.renewals != renewals:
+        robots_txt = await at.permissions.in_force(origin)
     owed = politeness.owed(robots_txt.rules, at.settings.politeness)
     verdict = schedule.verdict(visit, outcome, owed, at.settings, at.clock.now(), at.jitter())
     at.links.visited(visit.link)
