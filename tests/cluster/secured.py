@@ -1,28 +1,24 @@
-"""The engines again, as an operator guards them: TLS with a private authority, and nobody without name and password.
-
-They are started beside those of `make services`, from the same programs, and are gone after the test.
-"""
+"""The engines again, as an operator guards them: TLS with a private authority, and nobody without name and password."""
 
 import os
 import shutil
 import socket
 import subprocess
-import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from scripts.engines.engine import Engine
 from scripts.engines.kafka import Kafka
-from scripts.engines.place import LOOPBACK, Place, find_place
+from scripts.engines.place import LOOPBACK, Place
 from scripts.engines.postgres import Postgres
-from scripts.engines.processes import identify, stop, until
 from scripts.engines.redis import Redis
 from scripts.engines.s3 import S3
 
+from tests.cluster.own import own_place, started
+
 USER, PASSWORD = "guarded", "secret-that-nobody-may-print"
-PATIENCE = 120.0  # seconds: a bound for loops, not a promise
 OPENSSL = shutil.which("openssl")
 
 
@@ -170,37 +166,9 @@ class GuardedS3(Guarded, S3):
 @contextmanager
 def guarded(papers: Papers, *kinds: type[Guarded]) -> Iterator[Sequence[Guarded]]:
     """Engines of these kinds, one of each."""
-    usual = find_place(os.environ, os.geteuid())
-    place = replace(usual, directory=usual.directory / f"guarded-{uuid.uuid4().hex[:8]}")
-    place.give(place.directory)
-    engines = [kind(place, papers) for kind in kinds]
-    children: list[subprocess.Popen[bytes]] = []
-    try:
-        for engine in engines:
-            engine.install()
-            children.append(_launched(engine))
-        for engine, child in zip(engines, children, strict=True):
-            until(lambda: engine.answers() or child.poll() is not None, PATIENCE)  # noqa: B023  called at once
-            assert child.poll() is None, (engine.home / "log").read_text()[-2000:]
-        yield engines
-    finally:
-        for engine, child in zip(engines, children, strict=False):
-            if process := identify(child.pid):
-                stop(process, engine.politely, PATIENCE)
-            child.wait()
-        shutil.rmtree(place.directory)
-
-
-def _launched(engine: Guarded) -> "subprocess.Popen[bytes]":
-    environ = engine.place.variables(engine.home) | engine.variables()
-    with (engine.home / "log").open("wb") as log:
-        return subprocess.Popen(
-            engine.command(),
-            cwd=engine.home,
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            **engine.place.identity(),
-        )
+    with own_place() as place:
+        engines = [kind(place, papers) for kind in kinds]
+        with ExitStack() as stack:
+            for engine in engines:
+                stack.enter_context(started(engine))
+            yield engines

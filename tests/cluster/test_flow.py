@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from benchmarks.cluster import links_through
 from msgspec import structs
 
 from skitter.backends.kafka import topics
@@ -170,3 +171,16 @@ def test_links_flow_from_kafka_into_postgresql_in_bounded_memory(settings):
 @pytest.mark.soak
 def test_five_million_links_flow_from_kafka_into_postgresql(settings):
     flow(settings, 5_000_000, most_growth=50 * 10**6, least_rate=5_000)
+
+
+@pytest.mark.soak
+def test_a_whole_worker_takes_in_five_million_links():
+    """With its frontier, its filters and its memory of what it has seen, beside what `flow` shows of the way itself."""
+    for name in ("postgres", "kafka", "redis"):
+        engine(name)
+    figures = asyncio.run(links_through(5_000_000))
+    print({name: round(value) for name, value in figures.items()})
+    assert figures["stored"] == figures["queued"] == 5_000_000
+    assert figures["unread"] == 0
+    assert figures["memory_growth_mb"] < 50
+    assert figures["taken_in_per_second"] > 5_000

@@ -1,0 +1,75 @@
+"""PostgreSQL dies in a running crawl, its standby takes over, and the workers find it by the second address."""
+
+from scripts.engines.postgres import Postgres
+from scripts.engines.processes import family, kill
+
+from skitter.testing.web import Features, SyntheticWeb, serve_process
+from tests.cluster.crawling import QUICK, cluster, until, until_requests
+from tests.cluster.own import own_place, started
+from tests.cluster.test_crawls import assert_polite
+from tests.crawl.harness import keys
+from tests.engines import engine
+
+
+class Primary(Postgres):
+    """Takes writes, and answers when its standby has them."""
+
+    name = "primary"
+
+    def ask(self, statement: str) -> str:
+        """By psql."""
+        return self.place.run(
+            [str(self.programs / "psql"), "-XAtc", statement, self.address], self.home
+        ).strip()
+
+
+class Standby(Primary):
+    """A copy that follows."""
+
+    name = "standby"
+
+    def __init__(self, primary: Primary) -> None:
+        super().__init__(primary.place)
+        self._primary = primary
+
+    def install(self) -> None:
+        """What the primary has, and the word to go on from there."""
+        source = f"{self._primary.address}?application_name=standby"
+        options = ["--write-recovery-conf", "--checkpoint=fast", "-D", str(self.data), "-d", source]
+        self.place.run([str(self.programs / "pg_basebackup"), *options], self.home)
+
+
+def test_the_standby_takes_over_and_nothing_is_lost(tmp_path):
+    for name in ("postgres", "redis", "kafka"):
+        engine(name)
+    web = SyntheticWeb(seed=6, hosts=12, pages_per_host=12, features=Features.plain(foreign_share=0.3))
+    with own_place() as place, serve_process(web) as server:
+        primary = Primary(place)
+        with started(primary) as process:
+            standby = Standby(primary)
+            with started(standby):
+                primary.ask("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+                primary.ask("SELECT pg_reload_conf()")
+                sync = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
+                until(lambda: primary.ask(sync) == "1", "the standby is in step")
+                addresses = tuple(f"127.0.0.1:{each.port}" for each in (primary, standby))
+                own = {
+                    "postgres__addresses": addresses,
+                    "postgres__database": "postgres",
+                    "postgres__user": "skitter",
+                    "crawl__shards": 4,
+                }
+                with cluster(tmp_path, server, **QUICK | own) as crew:
+                    crew.add(server.seeds())
+                    for _ in range(2):
+                        crew.work()
+                    until_requests(server, 60, crew)
+                    kill(family(process))
+                    at = len(server.log())
+                    standby.ask("SELECT pg_promote()")
+                    crew.wait()
+                    crew.leave()
+                    assert len(server.log()) > at
+                    judged = crew.judged()
+                    assert judged.pages == keys(server.truth("any").pages)
+                    assert_polite(server, forgiven=("/robots.txt",))
