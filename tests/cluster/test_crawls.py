@@ -70,6 +70,8 @@ def assert_polite(server: Server, forgiven: tuple[str, ...] = ()) -> None:
 
 def assert_complete(server: Server, judged: Judged) -> None:
     truth = server.truth("any")
+    missing = {key: judged.records.get(key) for key in keys(truth.pages) - judged.pages}
+    assert missing == {}
     assert judged.pages - keys(truth.unjudged) == keys(truth.pages)
 
 
