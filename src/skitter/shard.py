@@ -75,6 +75,9 @@ class Shard:
         self._events = events
         self._directory = directory
         self._limits = at.settings.crawl
+        self._alone = (
+            gathering is None
+        )  # else the leaser waits for the journey, which takes out visits as well
         self._gathering = gathering or Gathering(_MOMENT, self._limits.commit_visits, can_hurry=True)
         self._leased_together = max(1, min(_LEASED_TOGETHER, self._limits.concurrency // 8))
         # Visits that are leased and not settled, by the identity of the permission.
@@ -215,7 +218,7 @@ class Shard:
         self._finished.append(finished)
         now = self._at.clock.now()
         work_waits = self.due is not None and self.due <= now
-        if work_waits and self._room(company) >= self._leased_together:
+        if self._alone and work_waits and self._room(company) >= self._leased_together:
             self._lease_again.set()
         # Settling sets its host free, which may be what idle connections wait for.
         host_free = finished.settlement.verdict.host_free or now
