@@ -36,6 +36,7 @@ from skitter.settings import Settings
 from skitter.settings.file import dump
 from skitter.testing.warc_check import check
 from skitter.testing.web import Request, Server
+from tests.cluster.redis import judge_lists
 from tests.crawl.harness import settings_for
 from tests.engines import engine
 
@@ -239,6 +240,8 @@ class Cluster:
         pages, records = asyncio.run(self.read_back())
         assert max(Counter(page.key for page in pages).values(), default=1) == 1
         unsettled = self._judge_archive(pages)
+        if self.settings.cluster.size == "redis":
+            asyncio.run(judge_lists(self.settings))
         return Judged({page.key for page in pages if 200 <= page.status < 300}, records, unsettled)
 
     async def read_back(self) -> tuple[list[Page], dict[str, UrlRecord]]:

@@ -17,8 +17,9 @@ from msgspec import structs
 
 from skitter.backends.hand import Hand
 from skitter.backends.redis.client import Client
-from skitter.backends.redis.store import RedisStore, tag
+from skitter.backends.redis.store import RedisStore, listed, tag
 from skitter.backends.remote import RemoteFrontier
+from skitter.backends.remote.rows import standing
 from skitter.ports import Frontier
 from skitter.settings import Seconds, Settings
 from skitter.settings.engines import ClusterSettings, RedisSettings
@@ -48,6 +49,31 @@ async def clean(settings: Settings) -> None:
         if keys:
             await client.send(lambda keys=keys: [("UNLINK", *keys)])  # type: ignore[misc]
     await client.close()
+
+
+async def judge_lists(settings: Settings) -> None:
+    """Every list of URLs in Redis holds those whose rows say so, and no other."""
+    client = Client(settings)
+    for shard in range(settings.crawl.shards):
+        told: dict[bytes, set[bytes]] = {}
+        async for row in RedisStore(client, shard).urls():
+            if (stands := standing(row)) is not None:
+                _, suffix, entry = listed(stands, row.id)
+                told.setdefault(tag(client.name, shard) + suffix, set()).add(entry)
+        found = await _lists(client, tag(client.name, shard))
+        assert found == told, f"shard {shard}: {found} instead of {told}"
+    await client.close()
+
+
+async def _lists(client: Client, prefix: bytes) -> dict[bytes, set[bytes]]:
+    found: dict[bytes, set[bytes]] = {}
+    for suffix, *read in ((b"q:*", 0, -1), (b"retry", 0, -1), (b"recrawl", 0, -1), (b"parked:*",)):
+        search = ("KEYS", prefix + suffix)
+        (keys,) = await client.send(lambda search=search: [search])  # type: ignore[misc]
+        asks = [("ZRANGE" if read else "SMEMBERS", key, *read) for key in keys]
+        entries = await client.send(lambda asks=asks: asks) if asks else []  # type: ignore[misc]
+        found |= {key: set(some) for key, some in zip(keys, entries, strict=True)}
+    return found
 
 
 class Owner(RedisStore):

@@ -167,6 +167,36 @@ def test_a_settlement_in_a_busy_crawl_takes_out_what_is_wanted_next_in_the_same_
     asyncio.run(ask())
 
 
+def test_a_link_that_moves_forward_and_is_taken_out_in_the_same_write_leaves_its_former_place():
+    async def ask() -> None:
+        frontier = RemoteFrontier(MemoryRowStore(MemoryRows()), settings())
+        await frontier.open(START)
+        hosts = [f"https://h{number}.example" for number in range(6)]
+        await frontier.add([link(f"{host}/") for host in hosts], [], START)
+        await frontier.add([link(f"{host}/6", score=-2.0) for host in hosts], [], START)
+        visited, now = [], START
+        for step in range(3):
+            visits = await frontier.lease(100, now)
+            visited += [visit.link.url for visit in visits]
+            verdict = Verdict(state=State.CRAWLED, host_free=now + 1)
+            done = [
+                Settlement(
+                    visit=visit,
+                    verdict=verdict,
+                    robots=allowed(visit.link.origin, now + 60) if not step else None,
+                    links=[link(f"{visit.link.url}6", score=-1.0)] if step == 1 else [],
+                )
+                for visit in visits
+            ]
+            await frontier.settle(done, Mark(), now)
+            now += 1
+        assert sorted(visited) == sorted(
+            f"{host}/{page}" for host in hosts for page in ("robots.txt", "", "6")
+        )
+
+    asyncio.run(ask())
+
+
 def test_one_fast_host_is_leased_in_large_batches():
     async def ask() -> None:
         store = MemoryRowStore(MemoryRows())

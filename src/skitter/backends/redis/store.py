@@ -203,7 +203,7 @@ def _commands(batch: Batch) -> dict[tuple[str, bytes], list[Any]]:
     for id16, row in batch.urls.items():
         stands = None if row is None else standing(row)
         if stands is not None:
-            command, suffix, member = _member(stands, id16)
+            command, suffix, member = listed(stands, id16)
             out[command, suffix] += [0, member] if command == "ZADD" else [member]
     for name, host in batch.hosts.items():
         if host.place:
@@ -227,7 +227,7 @@ def _commands(batch: Batch) -> dict[tuple[str, bytes], list[Any]]:
 
 def _leave_lists(batch: Batch, out: defaultdict[tuple[str, bytes], list[Any]]) -> None:
     for id16, stood in batch.stood.items():
-        command, suffix, member = _member(stood, id16)
+        command, suffix, member = listed(stood, id16)
         out["ZREM" if command == "ZADD" else "SREM", suffix].append(member)
     for name, place in batch.placed.items():
         out["ZREM", b"agenda"].append(_placed(place, name))
@@ -247,7 +247,7 @@ def _put(out: defaultdict[tuple[str, bytes], list[Any]], table: bytes, changes: 
             out["HSET", table] += (key, _encode(row))
 
 
-def _member(stands: Standing, id16: bytes) -> tuple[str, bytes, bytes]:
+def listed(stands: Standing, id16: bytes) -> tuple[str, bytes, bytes]:
     """The command that puts a row into its list, the list, and what stands there."""
     if stands.kind == QUEUE:
         return "ZADD", _queue(stands.host, stands.level), score8(-stands.order) + number8(stands.seq) + id16

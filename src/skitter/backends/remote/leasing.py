@@ -152,7 +152,8 @@ def take(shard: Shard, name: str, now: float) -> Lease | Wanted | None:
     shard.drain = ""
     attempt = head[1].attempts + 1 if link.purpose is Purpose.PAGE else 1 + known.tries + suspicion.crashes
     if row is not None:
-        shard.adopt(row)
+        if row.id not in shard.rows:  # else this verb has it, and knows where the engine does
+            shard.adopt(row)
         shard.take(host, level, head[0])
         host.turn = turn
         host.hops -= bool(row.origin)

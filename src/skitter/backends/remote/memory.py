@@ -140,12 +140,26 @@ class MemoryRowStore:
             if (self._epoch, batch.number) < self.rows.written:
                 return
             self.rows.written = self._epoch, batch.number
+        self._check_former_places(batch)
         tables = ("urls", "hosts", "pages", "robots", "leases", "suspects", "outbox")
         for name in tables:
             self._put(getattr(self.rows, name), getattr(batch, name))
         self.rows.meta = _encode(batch.meta)
         self._counts["writes"] += 1
         self._counts["rows_written"] += sum(len(getattr(batch, name)) for name in tables)
+
+    def _check_former_places(self, batch: Batch) -> None:
+        """A store that keeps its lists itself takes rows out where it is told that they stood: that must be the truth."""
+        for id16, row in batch.urls.items():
+            before = self.rows.urls.get(id16)
+            stood = None if before is None else standing(_url(before))
+            stands = None if row is None else standing(row)
+            if stood not in (None, stands, batch.stood.get(id16)):
+                raise AssertionError(f"{id16.hex()} stood at {stood}, not at {batch.stood.get(id16)}")
+        for name, host in batch.hosts.items():
+            place = _host(self.rows.hosts[name]).place if name in self.rows.hosts else b""
+            if place not in (b"", host.place, batch.placed.get(name)):
+                raise AssertionError(f"{name} stood at {place!r}, not at {batch.placed.get(name)!r}")
 
     def _put(self, table: dict[Any, bytes], changes: dict[Any, Any]) -> None:
         for key, row in changes.items():

@@ -64,6 +64,7 @@ class StoreContract:
         assert found.robots == batch.robots
         gone = Batch(Meta(), urls={url.id: None}, pages={page.id: None}, robots={copy.origin: None})
         gone.replaced[page.id] = page
+        gone.stood[url.id] = must(standing(url))
         await store.write(gone)
         found = await store.load(every)
         assert (found.urls, found.pages, found.robots) == ({}, {}, {})
