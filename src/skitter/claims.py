@@ -6,6 +6,11 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from skitter.model import Counts, Link
+from skitter.ports import EngineError
+
+
+class NoCrawl(EngineError):  # noqa: N818  the engine is well
+    """There is no crawl of this name on an engine."""
 
 
 class Claim(Struct, frozen=True):

@@ -45,10 +45,6 @@ class EngineAway(EngineError):  # noqa: N818  it is the engine that is away
     again: Callable[[], Awaitable[None]] | None = None  # its breaker's word for it
 
 
-class NoCrawl(EngineError):  # noqa: N818  the engine is well
-    """There is no crawl of this name on an engine."""
-
-
 class Fenced(Exception):  # noqa: N818  it is the worker that is fenced off; nothing has failed
     """Somebody else owns the shard by now: nothing was changed, and nothing will be under this epoch."""
 

@@ -13,8 +13,8 @@ from msgspec import structs
 from skitter.backends.kafka import topics
 from skitter.backends.kafka.client import connection
 from skitter.backends.redis.client import Client
+from skitter.claims import NoCrawl
 from skitter.compose.engines import make, opened
-from skitter.ports import NoCrawl
 from skitter.settings import Settings
 from skitter.settings.file import dump
 from skitter.testing.web import Features, SyntheticWeb, serve_process

@@ -10,7 +10,8 @@ ROOT = Path(skitter.__file__).parent
 # From the bottom to the top; modules on one line do not know each other's insides but may use what is below.
 LAYERS = (
     ("model", "words"),
-    ("ports", "claims"),
+    ("ports",),
+    ("claims",),
     ("breaker", "settings", "events", "display", "clock"),
     ("surt", "digest", "simhash", "suffixes", "keys"),
     ("urls",),

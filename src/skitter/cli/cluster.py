@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skitter import seeds
+from skitter.claims import NoCrawl
 from skitter.cli.crawl import opened_seeds
 from skitter.cli.options import add_settings, resolve
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.display import counted, printable
 from skitter.model import Link
-from skitter.ports import EngineError, NoCrawl
+from skitter.ports import EngineError
 from skitter.seeds import BadSeed
 from skitter.settings import Settings, seconds
 

@@ -13,8 +13,7 @@ from msgspec.msgpack import decode
 from skitter.backends.redis.client import Client, Command, unfit
 from skitter.backends.redis.store import tag
 from skitter.backends.remote.rows import Meta
-from skitter.claims import Claim, Colleague, Renewal, Standing
-from skitter.ports import NoCrawl
+from skitter.claims import Claim, Colleague, NoCrawl, Renewal, Standing
 
 
 class RedisClaims:
