@@ -210,6 +210,16 @@ def test_what_is_missing_or_taken_once_the_cluster_is_made(made, tmp_path, capsy
     assert "-o" in said
 
 
+def test_whoever_is_refused_by_one_engine_lets_go_of_the_others(made, tmp_path, capsys):
+    assert main(["cluster", "init", "--config", str(made)]) == 0
+    capsys.readouterr()
+    said = complaint(
+        capsys, "work", "-o", tmp_path / "w", "--config", made, f'--set=redis.addresses=["{_NOWHERE}"]'
+    )
+    assert "Redis (redis.addresses): " in said
+    assert [thread.name for thread in threading.enumerate() if "kafka" in thread.name] == []
+
+
 def test_seeds_may_stand_behind_the_flags(made, capsys):
     assert main(["cluster", "init", "--config", str(made)]) == 0
     assert (

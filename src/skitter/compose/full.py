@@ -88,9 +88,8 @@ class FullEngines:
         return RedisCache(self._redis, name, kind, capacity, clock)
 
     async def close(self) -> None:
-        """Let go of all of them."""
+        """Receive no more links. Who has opened the engines closes them."""
         await self._inbox.close()
-        await self._sender.close()
 
 
 def _entry(settlement: Settlement) -> Entry:
@@ -133,6 +132,7 @@ async def open_full(
             fix = "stop all workers and run `skitter cluster init`, so that no link in it is passed over"
             raise EngineError(f"Kafka: {_not_the_same(anew)}; {fix}")
     sender = Sender(settings.kafka)
+    stack.push_async_callback(sender.close)
     redis = Client(settings) if looking else await connect(settings, durable=False)
     stack.push_async_callback(redis.close)
     engines = FullEngines(settings, shards, pool, sender, redis, worker)
