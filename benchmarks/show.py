@@ -21,7 +21,7 @@ def crawls(rows: Sequence[Mapping[str, Any]]) -> Table:
             f"{row['pages_per_second']:,.0f}",
             f"{row['cpu']:.2f}",
             f"{row['cpu_least']:.2f}–{row['cpu_most']:.2f}",
-            f"{row['peak_mb']:.0f}",
+            f"{row['peak_mb']:.0f}" if row["peak_mb"] else "–",  # it was over before anybody looked
             f"{row['pages']:,} of {row['of']:,}"
             + (f", {row['forbidden']} forbidden" if row["forbidden"] else ""),
             "–" if row["same"] is None else f"{row['same'] / row['of']:.0%}",

@@ -245,17 +245,21 @@ def s3(engines: Mapping[str, str], method: str, path: str) -> None:
 @contextmanager
 def cleaned_up(name: str, engines: Mapping[str, str]) -> Iterator[None]:
     """Take the cluster away again, then what an operator would keep: objects, index."""
-    try:
-        yield
-    finally:
-        skitter("cluster", "remove", "--config", str(SETTINGS), "--yes")
+    with ExitStack() as stack:  # each is done, whatever becomes of the others
         if "SKITTER_TEST_S3" in engines:
-            without_bucket(name, engines)
+            stack.callback(without_bucket, name, engines)
         if "SKITTER_TEST_OPENSEARCH" in engines:
-            node = HTTPConnection(urlsplit(engines["SKITTER_TEST_OPENSEARCH"]).netloc)
-            for path in (f"/{name}", f"/_index_template/{name}"):
-                node.request("DELETE", path)
-                node.getresponse().read()
+            stack.callback(without_index, name, engines)
+        stack.callback(skitter, "cluster", "remove", "--config", str(SETTINGS), "--yes")
+        yield
+
+
+def without_index(name: str, engines: Mapping[str, str]) -> None:
+    """Delete the index and its template."""
+    node = HTTPConnection(urlsplit(engines["SKITTER_TEST_OPENSEARCH"]).netloc)
+    for path in (f"/{name}", f"/_index_template/{name}"):
+        node.request("DELETE", path)
+        node.getresponse().read()
 
 
 def without_bucket(name: str, engines: Mapping[str, str]) -> None:

@@ -86,7 +86,8 @@ async def make(visit: Visit, at: Stations) -> Finished:
         return await _fetch_robots(visit, at)
 
     origin = urls.origin(visit.link.url)
-    robots_txt, renewals = await at.permissions.in_force(origin), at.permissions.renewals
+    renewals = at.permissions.renewals
+    robots_txt = await at.permissions.in_force(origin)
     if robots_txt.held > at.clock.now():
         return _postponed(visit, robots_txt.held)
     refusal = robots_txt.refusal(visit.link.url) or at.scope.budget_refusal(visit.host_pages)

@@ -345,6 +345,7 @@ async def _forget(settings: Settings) -> None:
             await unmake(settings)
             return
         await asyncio.sleep(0.3)
+    await unmake(settings)
 
 
 # ------------------------------------------------------------------------------------------------ waiting, measuring

@@ -45,7 +45,7 @@ def started(engine: Engine) -> Iterator[Process]:
     process = identify(child.pid)
     assert process is not None, "our own child stays in /proc until we wait for it"
     try:
-        until(lambda: child.poll() is not None or _answers(engine), PATIENCE)
+        assert until(lambda: child.poll() is not None or _answers(engine), PATIENCE), "it does not answer"
         assert child.poll() is None, (engine.home / "log").read_text()[-2000:]
         yield process
     finally:

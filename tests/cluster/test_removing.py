@@ -4,21 +4,27 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import asyncpg
 import pytest
 from confluent_kafka.admin import AdminClient
 from msgspec import structs
 
 from skitter.backends.kafka import topics
 from skitter.backends.kafka.client import connection
+from skitter.backends.postgres.pool import options
 from skitter.backends.redis.client import Client
 from skitter.claims import NoCrawl
 from skitter.compose.engines import make, opened
+from skitter.ports import EngineError
 from skitter.settings import Settings
 from skitter.settings.file import dump
 from skitter.testing.web import Features, SyntheticWeb, serve_process
-from tests.cluster.crawling import SIZES, Cluster, cluster
+from tests.cluster.archiving import archiving
+from tests.cluster.crawling import SIZES, Cluster, cluster, until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -75,6 +81,30 @@ def with_longer_names(settings: Settings) -> Settings:
     )
 
 
+def asked(settings: Settings, question: str) -> int:
+    """PostgreSQL itself."""
+
+    async def ask() -> int:
+        connection = await asyncpg.connect(**options(settings.postgres))
+        try:
+            return int(await connection.fetchval(question) or 0)
+        finally:
+            await connection.close()
+
+    return asyncio.run(ask())
+
+
+@contextmanager
+def own_schema(settings: Settings) -> Iterator[str]:
+    """A schema of somebody else's."""
+    name = f"{settings.cluster.name}_bills"
+    asked(settings, f"CREATE SCHEMA {name} CREATE TABLE bills (number integer)")
+    try:
+        yield name
+    finally:
+        asked(settings, f"DROP SCHEMA {name} CASCADE")
+
+
 def crawled(crew: Cluster, server) -> None:
     crew.add(server.seeds())
     crew.work()
@@ -127,6 +157,73 @@ def test_nothing_is_removed_while_a_worker_is_at_work(server, tmp_path):
         assert remove(crew.config, "--yes").returncode == 0
 
 
+def test_nothing_is_removed_while_segments_are_on_a_workers_disk_alone(server, tmp_path):
+    with archiving(tmp_path, server) as crew:
+        crew.cluster("add", *server.seeds())
+        worker = crew.work("doomed", s3__segment_time="1h")
+        crew.cluster("wait")
+        (name,) = [each["name"] for each in crew.status()["workers"]]
+        worker.kill()
+        worker.wait()
+
+        def refused() -> str:
+            done = crew.skitter("cluster", "remove", "--yes", "--config", crew.config)
+            assert done.returncode == 1, done.stdout
+            return str(done.stderr)
+
+        until(lambda: "at work" not in refused(), "the leases are over")
+        assert f"not in the bucket yet, of {name}; let them upload" in refused()
+        until(
+            lambda: "given up" in crew.skitter("cluster", "abandon", name, "--config", crew.config).stdout,
+            "the worker is given up",
+        )
+        assert "removed" in crew.cluster("remove", "--yes")
+
+
+def test_a_schema_that_is_no_crawls_is_left_alone_and_so_are_the_topics(server, tmp_path):
+    with cluster(tmp_path, server, crawl__shards=2) as crew, own_schema(crew.settings) as name:
+        other = structs.replace(
+            crew.settings, cluster=structs.replace(crew.settings.cluster, name=name)
+        )  # with the topics of a crawl that is there
+        config = tmp_path / "other.toml"
+        config.write_text(dump(other))
+        done = remove(config, "--yes")
+        assert (done.returncode, done.stdout) == (0, f"there is no crawl {name} on these engines\n")
+        assert len(of_kafka(crew.settings)) == 6
+        with pytest.raises(EngineError, match=f"the schema {name} is there and is no crawl's"):
+            asyncio.run(make(other))
+        assert asked(crew.settings, f"SELECT count(*) FROM {name}.bills") == 0
+
+
+def test_a_crawl_of_the_same_name_has_higher_epochs(server, tmp_path):
+    with cluster(tmp_path, server, crawl__shards=2) as crew:
+        epochs = f"SELECT min(epoch) FROM {crew.settings.cluster.name}.shards"
+        first = asked(crew.settings, epochs)
+        asyncio.run(asyncio.sleep(1.1))
+        assert remove(crew.config, "--yes").returncode == 0
+        asyncio.run(make(crew.settings))
+        assert asked(crew.settings, epochs) > first
+
+
+def test_a_crawl_that_somebody_reads_is_removed_when_that_is_over(server, tmp_path):
+    with cluster(tmp_path, server, crawl__shards=2, postgres__timeout="2s") as crew:
+
+        async def read() -> "subprocess.CompletedProcess[str]":
+            connection = await asyncpg.connect(**options(crew.settings.postgres))
+            try:
+                async with connection.transaction():
+                    await connection.execute(f"LOCK {crew.settings.cluster.name}.urls IN ACCESS SHARE MODE")
+                    return remove(crew.config, "--yes")
+            finally:
+                await connection.close()
+
+        done = asyncio.run(read())
+        assert done.returncode == 2
+        assert f"somebody else reads the schema {crew.settings.cluster.name}; wait until" in done.stderr
+        assert remove(crew.config, "--yes").returncode == 0
+        assert not is_there(crew.settings)
+
+
 def test_what_an_engine_kept_while_it_was_away_is_removed_the_next_time(server, tmp_path):
     with cluster(tmp_path, server, crawl__shards=2) as crew:
         nowhere = structs.replace(
@@ -137,6 +234,7 @@ def test_what_an_engine_kept_while_it_was_away_is_removed_the_next_time(server, 
         done = remove(half, "--yes")
         assert done.returncode == 2
         assert "kafka.addresses" in done.stderr
+        assert is_there(crew.settings)
         assert len(of_kafka(crew.settings)) == 6
         done = remove(crew.config, "--yes")
         assert done.returncode == 0, done.stderr

@@ -354,12 +354,12 @@ def test_a_crawl_without_work_is_done_at_once(ground):
 
 
 def settled_in_groups(ground, hosts, gather):
-    """Crawl hosts that answer at once, each at a time of its own; how many visits were settled together, each time."""
+    """Crawl hosts as where a commit is a journey; how many visits were settled together, each time."""
     groups = []
 
     async def main():
         crawl = ground.crawl(scope__kind="host")
-        crawl.shard._gathering = Gathering(gather, 64)
+        crawl.shard._gathering, crawl.shard._alone = Gathering(gather, 64), False
         settle = crawl.stations.frontier.settle
 
         async def counting(settlements, mark, now):
@@ -372,6 +372,19 @@ def settled_in_groups(ground, hosts, gather):
     result = ground.run(main())
     assert result.counts.pages == 6 * len(hosts)
     return groups, result
+
+
+def test_where_a_commit_is_a_journey_visits_are_taken_out_with_it_and_not_in_between(tmp_path):
+    hosts = [f"http://h{number}.test" for number in range(40)]
+    pages = {
+        url: Answer(answer.status, answer.body, takes=0.01 * number)
+        for number, host in enumerate(hosts)
+        for url, answer in site(host, 5).items()
+    }
+    ground = Ground(tmp_path, pages, crawl__concurrency=16, politeness__delay="0s")
+    groups, result = settled_in_groups(ground, hosts, 0.5)
+    begins = {request.start for request in result.log}
+    assert len(begins) <= len(groups) + 1
 
 
 def test_where_a_commit_is_a_journey_it_waits_for_hosts_that_are_about_to_be_free(tmp_path):

@@ -6,7 +6,6 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +37,7 @@ def parser() -> Parser:
         "returns when nothing is left to do, or when all workers have stopped at a limit; `abandon` gives up the segments of a worker that was lost with its disk, so that "
         "their pages are fetched again; `remove` takes the crawl out of the engines for good, and leaves its archive and its "
         "search index alone. Workers join with `skitter work`. Exit codes: 0 done, 1 not finished in time (wait) or "
-        "still alive (abandon, remove), 2 wrong settings or an engine that cannot be used, 3 stopped at a limit (wait).",
+        "still in use (abandon, remove), 2 wrong settings or an engine that cannot be used, 3 stopped at a limit (wait).",
         [
             "skitter cluster init --config cluster.toml",
             "skitter cluster add --config cluster.toml https://example.org",
@@ -245,16 +244,28 @@ async def _remove(arguments: argparse.Namespace, settings: Settings) -> int:
         raise UsageError(
             f"the crawl {printable(name)} would be gone for good, with every URL that it knows; say --yes to do it"
         )
-    with suppress(NoCrawl):  # perhaps some of it is left: an engine was away when it was removed
+    try:
         async with opened(settings, "", looking=True) as engines:
-            standing = await engines.claims.standing()
-            owners = {shard.owner for shard in standing if shard.owner and shard.lease_until > shard.now}
-            if owners:
-                print(
-                    f"skitter: {counted(len(owners), 'worker')} at work; stop them first: {', '.join(sorted(owners))}",
-                    file=sys.stderr,
-                )
-                return Exit.NO
-    gone = await unmake(settings)
-    print("\n".join(gone) if gone else f"there is no crawl {printable(name)} on these engines")
+            reason = await _in_use(engines, settings)
+    except NoCrawl:
+        print(f"there is no crawl {printable(name)} on these engines")
+        return Exit.DONE
+    if reason:
+        print(f"skitter: {reason}", file=sys.stderr)
+        return Exit.NO
+    print("\n".join(await unmake(settings)))
     return Exit.DONE
+
+
+async def _in_use(engines: "Engines", settings: Settings) -> str:
+    """Why a crawl must not be removed yet, if there is a reason."""
+    standing = await engines.claims.standing()
+    owners = {shard.owner for shard in standing if shard.owner and shard.lease_until > shard.now}
+    if owners:
+        return f"{counted(len(owners), 'worker')} at work; stop them first: {', '.join(sorted(owners))}"
+    disks = await engines.segments.disks() if engines.segments and settings.s3.bucket else []
+    if disks:
+        where = ", ".join(disk.worker or disk.name for disk in disks)
+        fix = "let them upload (`skitter work` in their directories), or give them up with `skitter cluster abandon`"
+        return f"{counted(sum(disk.segments for disk in disks), 'segment')} not in the bucket yet, of {where}; {fix}"
+    return ""

@@ -190,15 +190,15 @@ async def make_full(settings: Settings) -> list[str]:
 
 
 async def unmake_full(settings: Settings) -> list[str]:
-    """The truth first: if it cannot be had, nothing is gone yet; and without it no worker starts on what is left."""
-    gone = [f"PostgreSQL: schema {settings.cluster.name} removed"] if await drop(settings) else []
-    gone += [f"Kafka: topic {name} removed" for name in await topics.remove(settings.kafka)]
+    """The truth last: as long as it is there, what is left of the crawl can be removed by asking again."""
     client = await connect(settings, durable=False)
     try:
         keys = await remove(client)
     finally:
         await client.close()
-    return [*gone, f"Redis: {counted(keys, 'key')} removed"] if keys else gone
+    gone = [f"Redis: {counted(keys, 'key')} removed"] if keys else []
+    gone += [f"Kafka: topic {name} removed" for name in await topics.remove(settings.kafka)]
+    return [*gone, f"PostgreSQL: schema {settings.cluster.name} removed"] if await drop(settings) else gone
 
 
 async def _begin_again(settings: Settings) -> list[str]:

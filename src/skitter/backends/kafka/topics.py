@@ -91,12 +91,12 @@ async def create(settings: KafkaSettings, shards: int) -> list[str]:
 async def remove(settings: KafkaSettings) -> list[str]:
     """Remove the topics that are there, and whatever waits in them; says which."""
     admin, there = await reach(settings)
-    names = [topic.name for topic in wanted(settings, 0) if topic.name in there.topics]
-    found = await answers(admin.delete_topics(names, operation_timeout=_LOOK)) if names else {}
+    topics = {topic.name: topic for topic in wanted(settings, 0) if topic.name in there.topics}
+    found = await answers(admin.delete_topics(list(topics), operation_timeout=_LOOK)) if topics else {}
     for name, error in found.items():
         if isinstance(error, KafkaError) and error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-            raise unfit("kafka.addresses", f"topic {name} cannot be removed: {error.str()}")
-    return names
+            raise _refusal(error, topics[name], settings)
+    return list(topics)
 
 
 async def check(settings: KafkaSettings, shards: int) -> None:
@@ -178,8 +178,9 @@ def _refusal(error: KafkaError, topic: Topic, settings: KafkaSettings) -> Engine
         KafkaError.TOPIC_EXCEPTION,
         KafkaError.INVALID_PARTITIONS,
         KafkaError.POLICY_VIOLATION,
+        KafkaError.TOPIC_DELETION_DISABLED,
     ):
-        return unfit(topic.setting, f"topic {topic.name} cannot be made: {error.str()}")
+        return unfit(topic.setting, f"topic {topic.name} cannot be made or removed: {error.str()}")
     return explained(KafkaException(error), settings)
 
 

@@ -18,6 +18,11 @@ from skitter.claims import NoCrawl
 from skitter.settings import Settings
 
 _PARTITIONED = ("urls", "pages", "hosts", "robots")
+_DROPPING = 3600.0  # seconds: large tables are many files
+_OCCUPIED = """
+    SELECT EXISTS (SELECT FROM pg_class c, pg_namespace n WHERE n.nspname = $1 AND c.relnamespace = n.oid)
+        OR EXISTS (SELECT FROM pg_proc p, pg_namespace n WHERE n.nspname = $1 AND p.pronamespace = n.oid)
+"""
 
 
 @cache
@@ -55,6 +60,9 @@ async def _connected(settings: Settings) -> AsyncIterator[Any]:
 
 async def _apply(connection: Any, schema: str, shards: int) -> list[int]:  # noqa: ANN401
     await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", f"skitter {schema}")
+    if not await _is_crawl(connection, schema) and await connection.fetchval(_OCCUPIED, schema):
+        fix = "another name is needed, since `skitter cluster remove` takes the whole schema"
+        raise unfit("cluster.name", f"the schema {schema} is there and is no crawl's; {fix}")
     await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
     await connection.execute(f"SET LOCAL search_path TO {quoted(schema)}")
     await connection.execute(
@@ -82,7 +90,11 @@ async def _make_shards(connection: Any, schema: str, shards: int) -> None:  # no
             await connection.execute(
                 f"CREATE TABLE {table}_{shard:04} PARTITION OF {table} FOR VALUES IN ({shard})"
             )
-    await connection.execute("INSERT INTO shards (shard) SELECT generate_series(0, $1 - 1)", shards)
+    # Epochs begin at the time: who still works on an earlier crawl of this name, which was removed, has a lower one.
+    await connection.execute(
+        "INSERT INTO shards (shard, epoch) SELECT generate_series(0, $1 - 1), extract(epoch FROM now())::bigint",
+        shards,
+    )
 
 
 def _check_known(known: set[int], schema: str) -> None:
@@ -134,9 +146,24 @@ async def _check(pool: Pool, shards: int | None) -> None:
 
 
 async def drop(settings: Settings) -> bool:
-    """Remove a crawl from the database, whole; says whether it was there."""
-    schema = settings.cluster.name
+    """Remove a crawl from the database, whole; says whether it was there. A schema that is no crawl's stays."""
+    schema, patience = settings.cluster.name, settings.postgres.timeout
     async with _connected(settings) as connection:
-        there = await connection.fetchval("SELECT count(*) FROM pg_namespace WHERE nspname = $1", schema)
-        await connection.execute(f"DROP SCHEMA IF EXISTS {quoted(schema)} CASCADE")
-    return bool(there)
+        if not await _is_crawl(connection, schema):
+            return False
+        await connection.execute(f"SET statement_timeout = 0; SET lock_timeout = '{patience * 1000:.0f}ms'")
+        try:
+            await connection.execute(f"DROP SCHEMA {quoted(schema)} CASCADE", timeout=_DROPPING)
+        except asyncpg.LockNotAvailableError:
+            fix = "wait until that is over, a backup perhaps, and try again"
+            raise unfit("cluster.name", f"somebody else reads the schema {schema}; {fix}") from None
+    return True
+
+
+async def _is_crawl(connection: Any, schema: str) -> bool:  # noqa: ANN401
+    ours = [f"{quoted(schema)}.{table}" for table in ("migrations", "shards")]
+    return bool(
+        await connection.fetchval(
+            "SELECT bool_and(to_regclass(t) IS NOT NULL) FROM unnest($1::text[]) t", ours
+        )
+    )

@@ -229,8 +229,12 @@ _CAUSES: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
 
 def explained(problem: BaseException, settings: PostgresSettings) -> EngineError:
     """The setting behind a failure to connect."""
-    if "no encryption" in str(problem):  # the server's own words when it wants TLS
-        return unfit("postgres.tls", f"{problem}; set postgres.tls")
+    if any(
+        words in str(problem) for words in ("no encryption", "SSL off")
+    ):  # said of whoever comes without TLS
+        return unfit(
+            "postgres.tls", f"{problem}; set postgres.tls, or let this host in without (pg_hba.conf)"
+        )
     for kinds, setting, fix in _CAUSES:
         if isinstance(problem, kinds):
             return unfit(setting, fix.format(said=problem))

@@ -150,12 +150,12 @@ class RedisClaims:
         return tag(self._client.name, shard) + b"epoch"
 
     def _key(self, name: str) -> bytes:
-        return _whole(self._client.name, name)
+        return whole(self._client.name, name)
 
 
 async def prepare(client: Client, shards: int) -> bool:
     """Write down how many shards a crawl has, once and for all. True when that was not known before."""
-    key = _whole(client.name, "shards")
+    key = whole(client.name, "shards")
     made, written = await client.send(lambda: [("SETNX", key, shards), ("GET", key)])
     if int(written) != shards:
         raise unfit(
@@ -167,14 +167,14 @@ async def prepare(client: Client, shards: int) -> bool:
 
 async def shards_of(client: Client) -> int:
     """How many shards a crawl has."""
-    (written,) = await client.send(lambda: [("GET", _whole(client.name, "shards"))])
+    (written,) = await client.send(lambda: [("GET", whole(client.name, "shards"))])
     if written is None:
         missing = f"there is no crawl {client.name} here; run `skitter cluster init`"
         raise NoCrawl(str(unfit("cluster.name", missing)))
     return int(written)
 
 
-def _whole(name: str, what: str) -> bytes:
+def whole(name: str, what: str) -> bytes:
     """A key that belongs to no shard."""
     return f"{{{name}}}:{what}".encode()
 

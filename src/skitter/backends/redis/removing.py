@@ -2,6 +2,7 @@
 
 import re
 
+from skitter.backends.redis.claims import whole
 from skitter.backends.redis.client import Client
 
 _AT_ONCE = 1_000  # keys looked at in one request, and removed in one
@@ -9,8 +10,11 @@ _GLOB = re.compile(r"[\\*?\[\]^]")
 
 
 async def remove(client: Client) -> int:
-    """Remove every key of this crawl; says how many there were. Redis goes on with other work in between."""
-    name = client.name
+    """Remove every key of this crawl; says how many there were. Redis goes on with other work in between.
+
+    The one by which the crawl is known goes last: until then, what is left can be removed by asking again.
+    """
+    name, last = client.name, whole(client.name, "shards")
     # Shards, the crawl as a whole, caches: see `store.tag`, `claims` and `cache`.
     ours = re.compile(rf"\{{{re.escape(name)}:\d+\}}:|\{{{re.escape(name)}\}}:|{re.escape(name)}:".encode())
     pattern = "*" + _GLOB.sub(lambda found: f"\\{found[0]}", name) + "*"
@@ -18,9 +22,11 @@ async def remove(client: Client) -> int:
     while True:
         ask = ("SCAN", cursor, "MATCH", pattern, "COUNT", _AT_ONCE)
         ((cursor, found),) = await client.send(lambda ask=ask: [ask])  # type: ignore[misc]
-        keys = [key for key in found if ours.match(key)]
+        keys = [key for key in found if ours.match(key) and key != last]
         if keys:
             (gone,) = await client.send(lambda keys=keys: [("UNLINK", *keys)])  # type: ignore[misc]
             removed += gone
         if int(cursor) == 0:
-            return removed
+            break
+    (known,) = await client.send(lambda: [("UNLINK", last)])
+    return removed + int(known)
