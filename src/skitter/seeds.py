@@ -25,6 +25,11 @@ class BadSeed(Struct, frozen=True):
     text: str
     reason: Reason
 
+    @property
+    def complaint(self) -> str:
+        """Where it stands, what it says, and what is wrong with that."""
+        return f"{self.where}: {self.text}: {self.reason.detail}"
+
 
 class _Line(Struct, frozen=True):
     """A JSON line of a seed file."""

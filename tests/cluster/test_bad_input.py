@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from skitter.backends.postgres.migrate import drop
+from skitter.backends.redis.client import Client
 from skitter.cli import main
 from skitter.directory import CrawlDirectory
 from skitter.settings.file import load
-from tests.engines import engine
+from tests.cluster.redis import settings_for
+from tests.engines import Engine, engine
 
 _NOWHERE = "127.0.0.1:1"
 
@@ -138,6 +140,34 @@ def test_a_wrong_password(tmp_path, capsys, monkeypatch):
     assert "PostgreSQL: postgres.user: password authentication failed" in said
     assert "SKITTER_POSTGRES_PASSWORD or postgres.password_file" in said
     assert "hunter2" not in said
+
+
+def test_a_user_of_redis_who_may_not_touch_the_keys(tmp_path, capsys, monkeypatch):
+    redis, name = engine("redis"), f"bad-{uuid.uuid4().hex[:12]}"
+    changes = {"cluster__size": '"redis"', "redis__addresses": f'["{redis.host}:{redis.port}"]'}
+    with redis_user(redis, name, "~elsewhere:*", "+@all"):
+        monkeypatch.setenv("SKITTER_REDIS_PASSWORD", "secret")
+        file = config(tmp_path, **changes, redis__username=f'"{name}"')
+        for command in (("cluster", "init"), ("cluster", "status"), ("work", "-o", tmp_path / "worker")):
+            said = complaint(capsys, *command, "--config", file)
+            assert said.startswith("skitter: Redis (redis.username): ")
+            assert "give this user the right to do it" in said
+
+
+@contextmanager
+def redis_user(redis: Engine, name: str, *rights: str) -> Iterator[None]:
+    """A user of Redis, with the password "secret" and these rights."""
+
+    async def tell(*command: str) -> None:
+        client = Client(settings_for(redis))
+        await client.send(lambda: [command])
+        await client.close()
+
+    asyncio.run(tell("ACL", "SETUSER", name, "on", ">secret", "&*", *rights))
+    try:
+        yield
+    finally:
+        asyncio.run(tell("ACL", "DELUSER", name))
 
 
 def test_a_password_file_that_is_not_there(tmp_path, capsys):

@@ -195,6 +195,21 @@ def test_a_schema_that_is_no_crawls_is_left_alone_and_so_are_the_topics(server, 
         assert asked(crew.settings, f"SELECT count(*) FROM {name}.bills") == 0
 
 
+def test_a_second_crawl_does_not_begin_on_the_topics_of_the_first(server, tmp_path):
+    with cluster(tmp_path, server, crawl__shards=2) as crew:
+        second = structs.replace(
+            crew.settings,
+            cluster=structs.replace(crew.settings.cluster, name=f"{crew.settings.cluster.name}2"),
+        )
+        crew.add(server.seeds())
+        with pytest.raises(
+            EngineError, match=r"Kafka: 1 topic in use, by another crawl .*name topics of its own"
+        ):
+            asyncio.run(make(second))
+        assert not is_there(second)
+        asyncio.run(make(crew.settings))  # the first one may be made again
+
+
 def test_a_crawl_of_the_same_name_has_higher_epochs(server, tmp_path):
     with cluster(tmp_path, server, crawl__shards=2) as crew:
         epochs = f"SELECT min(epoch) FROM {crew.settings.cluster.name}.shards"

@@ -302,9 +302,9 @@ def test_the_default_directory_is_named_by_the_first_usable_seed(tmp_path):
     seeds = tmp_path / "seeds.txt"
     seeds.write_bytes(b"# mine\nmailto:x\nhttps://c.example/\nd.example\n")
     with seeds.open("rb") as file:
-        assert default_directory([], [file]) == Path("skitter-c.example")
+        assert default_directory([], [("seeds.txt", file)]) == Path("skitter-c.example")
         assert file.read() == seeds.read_bytes(), "nothing of the file is used up"
-    with pytest.raises(UsageError, match="name a directory with -o"):
+    with pytest.raises(UsageError, match="nothing to crawl: argument 1: ftp://x: this is no http"):
         default_directory(["ftp://x"], [])
 
 

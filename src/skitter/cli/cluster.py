@@ -14,7 +14,7 @@ from skitter.claims import NoCrawl
 from skitter.cli.crawl import opened_seeds
 from skitter.cli.options import add_settings, resolve
 from skitter.cli.usage import Exit, Parser, UsageError
-from skitter.display import counted, printable
+from skitter.display import count, counted, printable
 from skitter.model import Link
 from skitter.ports import EngineError
 from skitter.seeds import BadSeed
@@ -110,15 +110,14 @@ async def _add(arguments: argparse.Namespace, settings: Settings) -> int:
     found = _seeds(arguments, settings)
     bad = [seed for seed in found if isinstance(seed, BadSeed)]
     for seed in bad:
-        print(
-            f"skitter: {seed.where}: {seed.text}: {seed.reason.detail}".replace(": :", ":"), file=sys.stderr
-        )
+        print(f"skitter: {seed.complaint}", file=sys.stderr)
     good = [seed for seed in found if not isinstance(seed, BadSeed)]
     if not good:
         raise UsageError("there is nothing to add; name a URL, or a file of URLs with --seeds")
     async with opened(settings, "") as engines:
         await _send(good, engines, settings)
-    print(f"{len(good)} seeds are on their way to their shards")
+    many = f"{count(len(good))} seeds are on their way to their shards"
+    print("1 seed is on its way to its shard" if len(good) == 1 else many)
     return Exit.DONE
 
 

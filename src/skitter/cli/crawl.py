@@ -61,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace, files: Sequence[BufferedReader]) -> int:
     """Find out what is wanted, and crawl."""
-    path = arguments.output or default_directory(arguments.url, files)
+    from_files = list(zip(arguments.seeds, files, strict=True))
+    path = arguments.output or default_directory(arguments.url, from_files)
     if path.exists() and not path.is_dir():
         raise UsageError(f"{path} is a file; name another place for the crawl directory with -o")
     directory = CrawlDirectory(path)
@@ -71,12 +72,10 @@ def _run(arguments: argparse.Namespace, files: Sequence[BufferedReader]) -> int:
     named = list(seeds.named(arguments.url, settings.urls))
     bad = [seed for seed in named if isinstance(seed, BadSeed)]
     if bad and len(bad) == len(named) and not files:
-        raise UsageError(f"{bad[0].text}: {bad[0].reason.detail}")
+        raise UsageError(f"there is nothing to crawl: {bad[0].complaint}")
 
-    from_files = (
-        seeds.read(file, name, settings.urls) for name, file in zip(arguments.seeds, files, strict=True)
-    )
-    every: Iterator[Link | BadSeed] = chain(named, chain.from_iterable(from_files))
+    read = (seeds.read(file, name, settings.urls) for name, file in from_files)
+    every: Iterator[Link | BadSeed] = chain(named, chain.from_iterable(read))
     if not directory.exists:
         every = _with_a_link(every)
 
@@ -93,7 +92,7 @@ def _with_a_link(every: Iterator[Link | BadSeed]) -> Iterator[Link | BadSeed]:
         if isinstance(seed, Link):
             return chain(looked_at, every)
     first = next((seed for seed in looked_at if isinstance(seed, BadSeed)), None)
-    because = f": {first.where}: {first.text}: {first.reason.detail}" if first else "; the seeds are empty"
+    because = f": {first.complaint}" if first else "; the seeds are empty"
     raise UsageError(f"there is nothing to crawl{because}")
 
 
@@ -109,16 +108,18 @@ def opened_seeds(name: str) -> BufferedReader:
         ) from None
 
 
-def default_directory(texts: Sequence[str], files: Sequence[BufferedReader]) -> Path:
+def default_directory(texts: Sequence[str], files: Sequence[tuple[str, BufferedReader]]) -> Path:
     """./skitter-HOST, by the first URL that has a host. Of a file only what is in its buffer is looked at."""
-    beginnings = (seeds.read(BytesIO(file.peek()), "") for file in files)
+    beginnings = (seeds.read(BytesIO(file.peek()), name) for name, file in files)
+    first: BadSeed | None = None
     for seed in chain(seeds.named(texts), *beginnings):
         if isinstance(seed, Link):
             return Path(directory_name(seed.host))
-    if texts or any(file.peek() for file in files):
-        raise UsageError(
-            "there is nothing to crawl: no seed has a host to name the crawl directory after; write https://…, or name a directory with -o"
-        )
+        first = first or seed
+    if first is not None:
+        raise UsageError(f"there is nothing to crawl: {first.complaint}")
+    if any(file.peek() for _, file in files):
+        raise UsageError("there is no URL to name the crawl directory after; name one with -o")
     raise UsageError("there is nothing to crawl; name a URL, or a file of URLs with --seeds")
 
 

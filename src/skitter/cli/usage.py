@@ -1,6 +1,7 @@
 """What all commands share: exit codes, a parser whose complaints are one line, and help that ends with examples."""
 
 import argparse
+import difflib
 import textwrap
 from collections.abc import Sequence
 from enum import IntEnum
@@ -42,4 +43,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Complain; the usage lines argparse would print hide the message."""
-        raise UsageError(f"{message} (see {self.prog} --help)")
+        unknown = message.removeprefix("unrecognized arguments: ").split()[0].partition("=")[0]
+        near = difflib.get_close_matches(unknown, self._option_string_actions, n=1, cutoff=0.7)
+        hint = f"; did you mean {near[0]}?" if message.startswith("unrecognized") and near else ""
+        raise UsageError(f"{message}{hint} (see {self.prog} --help)")

@@ -11,7 +11,7 @@ from msgspec import Struct
 from skitter.claims import Claims, Colleague, Disk, Disks, Standing
 from skitter.cluster.limits import began, limited, reached
 from skitter.cluster.looks import Look, finished, stopped
-from skitter.display import amount, count, duration, moment, table
+from skitter.display import amount, count, counted, duration, moment, table
 from skitter.model import Counts
 from skitter.ports import EngineAway
 from skitter.report import total
@@ -193,7 +193,7 @@ def as_lines(status: Status, limits: CrawlSettings) -> list[str]:
     mail = (
         "what is in the mail is not known"
         if unread is None
-        else f"{sum(unread.values()):,} messages in the mail"
+        else f"{counted(sum(unread.values()), 'message')} in the mail"
     )
     whole = f"{counts.pages:,} pages, {counts.queued:,} queued, {counts.leased:,} in flight"
     lines = [f"{whole}, {mail}", *_limits(status, limits), "", *engine_lines(status), ""]
@@ -264,7 +264,7 @@ def _breakers(about: Mapping[str, Any], now: float) -> str:
 
 def _workers(status: Status) -> list[str]:
     if not status.workers:
-        return ["no worker has joined; start one with: skitter work --config FILE"]
+        return ["no worker is here; start one with: skitter work --config FILE"]
     rows = []
     for worker in status.workers:
         about = worker.about

@@ -11,12 +11,12 @@ from typing import Any
 from skitter import claims
 from skitter.backends.kafka import topics
 from skitter.backends.kafka.documents import CrawlError, DocumentReader, Documents
-from skitter.backends.kafka.lag import made_anew, waiting
+from skitter.backends.kafka.lag import made_anew, used, waiting
 from skitter.backends.kafka.mail import Inbox, Mail
 from skitter.backends.kafka.sending import Sender
 from skitter.backends.postgres.claims import Claims
 from skitter.backends.postgres.journeys import Journeys
-from skitter.backends.postgres.migrate import drop, migrate, open_pool
+from skitter.backends.postgres.migrate import drop, is_made, migrate, open_pool
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.segments import PostgresSegments
 from skitter.backends.postgres.store import PostgresStore
@@ -178,6 +178,11 @@ class DocumentSource:
 
 async def make_full(settings: Settings) -> list[str]:
     """Schema and topics."""
+    if not await is_made(settings) and (others := await used(settings.kafka)):
+        fix = "name topics of its own under [kafka] for this crawl, or delete what is left of an earlier one"
+        raise EngineError(
+            f"Kafka: {counted(len(others), 'topic')} in use, by another crawl ({', '.join(others)}); {fix}"
+        )
     made = [
         f"PostgreSQL: migration {number} applied" for number in await migrate(settings, settings.crawl.shards)
     ]

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from msgspec import Struct
 
 from skitter.backends.kafka.client import answers, away, explained, moving, reach
-from skitter.backends.kafka.topics import link_topics
+from skitter.backends.kafka.topics import link_topics, wanted
 from skitter.settings.engines import KafkaSettings
 
 HOT = 4.0  # times the mean of the other partitions …
@@ -38,6 +38,12 @@ async def ends(settings: KafkaSettings, topics: Sequence[str]) -> dict[str, list
 async def begins(settings: KafkaSettings, topics: Sequence[str]) -> dict[str, list[int]]:
     """The beginning of every partition: what lies before it was trimmed."""
     return await _offsets(settings, topics, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+
+
+async def used(settings: KafkaSettings) -> list[str]:
+    """The topics of a crawl, whether it was made or not, to which somebody has sent something."""
+    finish = await ends(settings, [topic.name for topic in wanted(settings, 0)])
+    return [topic for topic, offsets in finish.items() if any(offsets)]
 
 
 async def _offsets(settings: KafkaSettings, topics: Sequence[str], which: OffsetSpec) -> dict[str, list[int]]:

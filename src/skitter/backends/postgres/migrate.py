@@ -145,6 +145,12 @@ async def _check(pool: Pool, shards: int | None) -> None:
         _check_shards(row["shards"], shards, pool.schema)
 
 
+async def is_made(settings: Settings) -> bool:
+    """Whether there is a crawl of this name."""
+    async with _connected(settings) as connection:
+        return await _is_crawl(connection, settings.cluster.name)
+
+
 async def drop(settings: Settings) -> bool:
     """Remove a crawl from the database, whole; says whether it was there. A schema that is no crawl's stays."""
     schema, patience = settings.cluster.name, settings.postgres.timeout

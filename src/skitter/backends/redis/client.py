@@ -135,9 +135,9 @@ class Client:
             try:
                 async with self.guard.guard():
                     await self._ask(asked)
-            except EngineAway as away:
+            except EngineError as problem:
                 for question in asked:
-                    question.fail(_for_one(away))
+                    question.fail(_for_one(problem))
             except BaseException as problem:
                 for question in asked:
                     question.fail(problem)
@@ -149,6 +149,8 @@ class Client:
             answers = await self._answers(asked)
         except PASSING as problem:
             raise self._gone(problem) from None
+        except NoPermissionError as problem:
+            raise self._forbidden(problem) from None
         ill: Exception | None = None
         for question, found in zip(asked, answers, strict=True):
             wrong = next((each for each in found if isinstance(each, Exception)), None)
@@ -157,7 +159,7 @@ class Client:
             elif isinstance(wrong, PASSING) or str(wrong).startswith(_ILL):
                 ill = wrong
             else:
-                question.fail(wrong)
+                question.fail(self._forbidden(wrong) if isinstance(wrong, NoPermissionError) else wrong)
         if ill is not None:
             raise self._gone(ill)
 
@@ -209,6 +211,9 @@ class Client:
         address = self.settings.redis.addresses[self._at]
         self._at, self._is_primary = (self._at + 1) % len(self._servers), False
         return EngineAway(f"Redis at {address}: {problem or type(problem).__name__}")
+
+    def _forbidden(self, problem: NoPermissionError) -> EngineError:
+        return _not_allowed(problem, self.settings.redis.addresses[self._at])
 
     async def check(self, *, durable: bool = True) -> None:
         """Refuse a server that is too old or, if it shall keep what it is told, one that would lose it."""
@@ -271,7 +276,9 @@ def unfit(setting: str, problem: str) -> EngineError:
 def _explained(problem: Exception, address: str) -> EngineError | None:
     """What is wrong with a server that does answer; None when it does not."""
     said = str(problem) or type(problem).__name__
-    if isinstance(problem, AuthenticationError | NoPermissionError) or "NOAUTH" in said:
+    if isinstance(problem, NoPermissionError):
+        return _not_allowed(problem, address)
+    if isinstance(problem, AuthenticationError) or "NOAUTH" in said:
         fix = "correct redis.username or the password (SKITTER_REDIS_PASSWORD or redis.password_file)"
         return unfit("redis.username", f"{address}: {said}; {fix}")
     if isinstance(problem.__context__, ssl.SSLError) or "SSL" in said:
@@ -281,6 +288,10 @@ def _explained(problem: Exception, address: str) -> EngineError | None:
     if "DB index" in said:
         return unfit("redis.database", f"{address}: {said}; name one that the server has")
     return unfit("redis.addresses", f"{address}: {said}; let it be a Redis that we may ask for INFO")
+
+
+def _not_allowed(problem: NoPermissionError, address: str) -> EngineError:
+    return unfit("redis.username", f"{address}: {problem}; give this user the right to do it")
 
 
 def _server(settings: RedisSettings, address: str) -> "redis.asyncio.Redis":
@@ -311,10 +322,12 @@ async def _piped(server: "redis.asyncio.Redis", questions: Sequence[Sequence[Com
     return [list(islice(answers, len(commands))) for commands in questions]
 
 
-def _for_one(away: EngineAway) -> EngineAway:
+def _for_one(problem: EngineError) -> EngineError:
     """The same, for one of many who are told: each raises its own."""
-    own = EngineAway(*away.args)
-    own.again = away.again
+    if not isinstance(problem, EngineAway):
+        return EngineError(*problem.args)
+    own = EngineAway(*problem.args)
+    own.again = problem.again
     return own
 
 

@@ -99,9 +99,14 @@ async def _serve(options: argparse.Namespace, web: SyntheticWeb) -> None:
 
 def main() -> None:
     """Serve until told to stop."""
-    options = _arguments().parse_args()
+    arguments = _arguments()
+    options = arguments.parse_args()
+    try:
+        web = _web(options)
+    except ValueError as problem:
+        arguments.error(str(problem))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(options, _web(options)))
+        runner.run(_serve(options, web))
 
 
 main()
