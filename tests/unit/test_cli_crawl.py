@@ -306,6 +306,12 @@ def test_the_default_directory_is_named_by_the_first_usable_seed(tmp_path):
         assert file.read() == seeds.read_bytes(), "nothing of the file is used up"
     with pytest.raises(UsageError, match="nothing to crawl: argument 1: ftp://x: this is no http"):
         default_directory(["ftp://x"], [])
+    seeds.write_bytes(b"mailto:x\n")
+    with (
+        seeds.open("rb") as file,
+        pytest.raises(UsageError, match=r"directory after \(s:1: mailto:x: .*name one with -o"),
+    ):
+        default_directory([], [("s", file)])
 
 
 def test_flags_are_settings():

@@ -116,10 +116,11 @@ def default_directory(texts: Sequence[str], files: Sequence[tuple[str, BufferedR
         if isinstance(seed, Link):
             return Path(directory_name(seed.host))
         first = first or seed
+    if any(file.peek() for _, file in files):
+        because = f" ({first.complaint})" if first else ""
+        raise UsageError(f"there is no URL to name the crawl directory after{because}; name one with -o")
     if first is not None:
         raise UsageError(f"there is nothing to crawl: {first.complaint}")
-    if any(file.peek() for _, file in files):
-        raise UsageError("there is no URL to name the crawl directory after; name one with -o")
     raise UsageError("there is nothing to crawl; name a URL, or a file of URLs with --seeds")
 
 

@@ -229,12 +229,9 @@ _CAUSES: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
 
 def explained(problem: BaseException, settings: PostgresSettings) -> EngineError:
     """The setting behind a failure to connect."""
-    if any(
-        words in str(problem) for words in ("no encryption", "SSL off")
-    ):  # said of whoever comes without TLS
-        return unfit(
-            "postgres.tls", f"{problem}; set postgres.tls, or let this host in without (pg_hba.conf)"
-        )
+    said = str(problem)
+    if "no encryption" in said or "SSL off" in said:  # of whoever comes without TLS
+        return unfit("postgres.tls", f"{said}; set postgres.tls, or let this host in without (pg_hba.conf)")
     for kinds, setting, fix in _CAUSES:
         if isinstance(problem, kinds):
             return unfit(setting, fix.format(said=problem))
