@@ -160,6 +160,10 @@ class MemoryRowStore:
             place = _host(self.rows.hosts[name]).place if name in self.rows.hosts else b""
             if place not in (b"", host.place, batch.placed.get(name)):
                 raise AssertionError(f"{name} stood at {place!r}, not at {batch.placed.get(name)!r}")
+        for id16, page in batch.pages.items():
+            former = self.rows.pages.get(id16)
+            if former is not None and _page(former) not in (page, batch.replaced.get(id16)):
+                raise AssertionError(f"{id16.hex()} replaces {_page(former)}, not {batch.replaced.get(id16)}")
 
     def _put(self, table: dict[Any, bytes], changes: dict[Any, Any]) -> None:
         for key, row in changes.items():
