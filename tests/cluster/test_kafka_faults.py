@@ -2,15 +2,42 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from functools import partial
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
 
+from skitter.backends.kafka.lag import _answered
 from skitter.backends.remote.patience import patiently
 from skitter.settings import Settings
 from tests.cluster.kafka import crawl_on, link, post
 from tests.engines import frozen, kill, our_engine, start
+
+
+class Elected:
+    """A broker whose partitions have just had an election: it refuses once, then answers."""
+
+    def __init__(self, code: int) -> None:
+        self._refusal: KafkaException | None = KafkaException(KafkaError(code))
+
+    def list_offsets(self, asked: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, "Future[int]"]:
+        refusal, self._refusal = self._refusal, None
+        told: dict[TopicPartition, Future[int]] = {partition: Future() for partition in asked}
+        for future in told.values():
+            if refusal is None:
+                future.set_result(7)
+            else:
+                future.set_exception(refusal)
+        return told
+
+
+@pytest.mark.parametrize("code", [KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH])
+def test_a_broker_that_is_behind_an_election_is_asked_again(code):
+    partition = TopicPartition("links", 0)
+    assert asyncio.run(_answered(Elected(code), {partition: OffsetSpec.latest()})) == {partition: 7}
 
 
 @pytest.fixture

@@ -109,11 +109,15 @@ _MOVING = {
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.UNKNOWN_TOPIC_OR_PART,  # a broker that has just started does not know its topics yet
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
+    # The leader was elected anew, and one of both sides does not know it yet: so after a broker was frozen.
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
 }
 
 
 def moving(error: KafkaError) -> bool:
-    """Whether a partition has no leader just now."""
+    """Whether a partition has no leader just now, or one that cannot say yet."""
     return error.code() in _MOVING
 
 
