@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 import pytest
@@ -11,7 +12,7 @@ from skitter.backends.kafka.documents import CrawlError, DocumentReader, Documen
 from skitter.backends.kafka.letters import label
 from skitter.backends.kafka.sending import Outgoing, Sender
 from skitter.model import Page, Place, Reason
-from skitter.ports import Entry
+from skitter.ports import EngineAway, Entry
 from skitter.settings import Settings
 from skitter.settings.units import Bytes
 from tests.cluster.kafka import SHARDS, altered, crawl_on, everything
@@ -156,6 +157,33 @@ def test_a_poisoned_message_is_set_aside_and_the_rest_is_read(settings):
         while not everything(settings, settings.kafka.dead_letters, 1):
             assert await reader.batch(10, wait=5) == []
         assert await reader.done()
+        await reader.close()
+
+    scenario(settings, play)
+
+
+def test_what_was_read_beside_a_poisoned_message_is_read_again_when_that_could_not_be_set_aside(settings):
+    async def play(sender, documents):
+        topic, partitions = settings.kafka.documents, settings.kafka.partitions
+        await sender.send([Outgoing(topic, b"\xc1", partition=number) for number in range(partitions)])
+        await documents.send([Entry(page(number)) for number in range(5)])
+        reader = DocumentReader(settings, sender)
+        offer, refusals = sender.offer, []
+
+        async def refusing(messages):
+            if not refusals:
+                refusals.append(1)
+                raise EngineAway("no broker acknowledges it")
+            return await offer(messages)
+
+        sender.offer = refusing
+        found: list[Page] = []
+        for _ in range(100):
+            with suppress(EngineAway):
+                found += [entry.page for entry in await reader.batch(50, wait=0.3)]
+            if refusals and len(found) >= 5:
+                break
+        assert sorted(one.url for one in found) == sorted(page(number).url for number in range(5))
         await reader.close()
 
     scenario(settings, play)

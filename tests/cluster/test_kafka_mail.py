@@ -16,7 +16,7 @@ from skitter.backends.kafka.mail import Inbox
 from skitter.backends.kafka.packing import KIND, letters, owner
 from skitter.backends.kafka.sending import Outgoing
 from skitter.backends.kafka.topics import link_topics
-from skitter.model import Level
+from skitter.model import Level, Link
 from skitter.ports import EngineAway
 from skitter.settings import Settings
 from tests.cluster.kafka import SHARDS, Post, altered, crawl_on, everything, link, post
@@ -204,7 +204,14 @@ def stray(settings: Settings) -> list[Outgoing]:
         Outgoing(topic, good[:-5], partition=0, headers=label(crawl, KIND)),
         Outgoing(topic, b"\x91\x92\xc3\xc3", partition=0, headers=label(crawl, KIND)),
         Outgoing(topic, b"", partition=0, headers=label(crawl, KIND)),
+        Outgoing(topic, deep(), partition=0, headers=label(crawl, KIND)),
     ]
+
+
+def deep() -> bytes:
+    """A link with a list in a list in a list."""
+    link = Link(url="u", key="k", host="h", meta={"q": 1})
+    return msgspec.msgpack.encode([link])[:-1] + b"\x91" * 5000 + b"\x01"
 
 
 def test_what_nobody_can_read_is_set_aside_with_the_reason_and_the_partition_goes_on(settings):

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
-from msgspec import structs
+from msgspec import msgpack, structs
 
 from skitter import claims
 from skitter.backends.redis.claims import RedisClaims, prepare, shards_of
@@ -198,14 +198,19 @@ async def test_mail_is_trimmed_up_to_what_is_stored(settings):
 @asynchronous
 async def test_what_nobody_can_read_is_set_aside_and_the_rest_arrives(settings):
     async with client_of(settings) as client:
-        await client.send(lambda: [("XADD", stream(client.name, 0), "*", "links", b"\xc1 no links")])
+        for damaged in (
+            b"\xc1 no links",
+            msgpack.encode([link("https://a.example/0")]).replace(b"/0", b"/\xff"),
+        ):
+            entry = ("XADD", stream(client.name, 0), "*", "links", damaged)
+            await client.send(lambda entry=entry: [entry])
         await RedisMail(client).send({0: [link("https://a.example/1")]})
         inbox = RedisInbox(client, wait=0.05)
         await inbox.own(0, {})
         found = [one.url for _ in range(3) for each in await inbox.receive(1000) for one in each.links]
         assert found == ["https://a.example/1"]
         (dead,) = await client.send(lambda: [("XLEN", tag(client.name, 0) + b"dead")])
-        assert dead == 1
+        assert dead == 2
 
 
 @asynchronous

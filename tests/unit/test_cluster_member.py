@@ -93,10 +93,15 @@ class Outfit:
         self.mail = asyncio.Queue()
         self.taken = []
         self.begun = []
+        self.owned = []
+        self.receiving = asyncio.Event()
+        self.slow = None
         self.taking, self.go_on = asyncio.Event(), asyncio.Event()
 
     @asynccontextmanager
     async def shard(self, claim):
+        if self.slow is not None:
+            await self.slow.wait()
         shard = self.opened[claim.shard] = Shard(claim.shard)
         try:
             yield shard
@@ -115,12 +120,13 @@ class Outfit:
         self.taken.append(delivery)
 
     async def own(self, shard, positions):
-        pass
+        self.owned.append(shard)
 
     async def disown(self, shard):
         pass
 
     async def receive(self, limit):
+        self.receiving.set()
         received = [await self.mail.get()]
         while not self.mail.empty():
             received.append(self.mail.get_nowait())
@@ -182,6 +188,36 @@ def test_mail_for_several_shards_is_taken_in_together():
         await until(lambda: outfit.taken == mail)
 
     played(scene)
+
+
+def test_mail_for_a_shard_that_was_taken_again_while_it_came_is_received_once_more():
+    async def scene(member, office, outfit, watch):
+        await until(lambda: len(member.crew.shards) == SHARDS)
+        await outfit.receiving.wait()  # with the shards of now
+        first = outfit.opened[0]
+        first.stop()
+        await until(lambda: outfit.opened[0] is not first and 0 in member.crew.shards)
+        begun = len(outfit.owned)
+        outfit.mail.put_nowait(Delivery(0, [], {"topic": "7"}))
+        await until(lambda: outfit.owned[begun:] == [0])
+        assert outfit.begun == []
+
+    played(scene)
+
+
+def test_a_shard_that_was_not_opened_is_not_given_back():
+    async def run():
+        watch = Watch()
+        office, outfit = Office(watch), Outfit()
+        outfit.slow = asyncio.Event()
+        member = Member("me", office, EngineClock(watch), Settings(), Events())
+        working = asyncio.create_task(member.run(outfit))
+        await until(lambda: office.owners == ["me", "me"])
+        working.cancel()
+        await asyncio.wait([working])
+        assert office.owners == ["me", "me"]  # until their leases end, as if we had died
+
+    asyncio.run(run())
 
 
 def test_what_a_lost_shard_had_in_flight_is_room_for_the_others():

@@ -76,6 +76,14 @@ def test_the_engines_time_never_goes_back():
     assert clock.now() == 9004.0
 
 
+def test_what_our_own_clock_said_before_the_engine_spoke_is_forgotten():
+    watch = Watch()
+    clock = EngineClock(watch)
+    ours = clock.now()
+    clock.heard(ours - 60.0, asked_at=watch.time, answered_at=watch.time)
+    assert clock.now() == ours - 60.0
+
+
 def test_a_slow_answer_does_not_put_the_clock_forward():
     watch = Watch()
     clock = EngineClock(watch)

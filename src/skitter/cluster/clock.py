@@ -4,12 +4,16 @@ from skitter.ports import Clock
 
 
 class EngineClock:
-    """`skitter.ports.Clock` by an engine's clock: what it said last, and how long ago that was. It never goes back."""
+    """`skitter.ports.Clock` by an engine's clock: what it said last, and how long ago that was.
+
+    From then on it never goes back. Before the engine has said anything, it is our own.
+    """
 
     def __init__(self, local: Clock) -> None:
         self._local = local
         self._ahead = local.now() - local.monotonic()
         self._latest = 0.0
+        self._heard = False
 
     def heard(self, said: float, asked_at: float, answered_at: float) -> None:
         """The engine said its time between two monotonic moments.
@@ -19,6 +23,8 @@ class EngineClock:
         it first when an answer takes long, and then everything between a moment ago and now is possible.
         """
         self._ahead = min(max(self._ahead, said - answered_at), said - asked_at)
+        if not self._heard:
+            self._heard, self._latest = True, 0.0
 
     def now(self) -> float:
         """The engine's seconds since the epoch."""

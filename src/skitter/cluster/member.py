@@ -72,6 +72,7 @@ class Member:
         self._renew_every = settings.cluster.renew
         self._events = events
         self._epochs: dict[int, int] = {}
+        self._opened: dict[int, int] = {}  # shards, under these epochs
         self._holding: dict[int, asyncio.Task[None]] = {}
         self._leaving = asyncio.Event()
         self._delivering: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)  # by shard
@@ -87,8 +88,12 @@ class Member:
         try:
             await unwrapped(self._run(outfit))
         finally:
+            # One that was not opened yet may be needed by requests of its last owner: its lease runs out by itself.
+            opened = {
+                shard: epoch for shard, epoch in self._epochs.items() if self._opened.get(shard) == epoch
+            }
             with suppress(EngineAway):
-                await self._claims.release(self._epochs)
+                await self._claims.release(opened)
                 await self._claims.leave()
 
     def leave(self) -> None:
@@ -188,6 +193,7 @@ class Member:
         shard = claim.shard
         try:
             async with outfit.shard(claim) as opened, self._manned(opened, outfit):
+                self._opened[shard] = claim.epoch
                 await unwrapped(opened.run(self.crew))
         except Fenced:
             if shard in self._epochs:
@@ -231,9 +237,12 @@ class Member:
             async with asyncio.TaskGroup() as together:  # so that they are stored in one round trip
                 for delivery in received:
                     shard = self.crew.shards.get(delivery.shard)
-                    # What came for a shard that was given back and taken again since is received by its new tenure once more.
-                    if shard is not None and before.get(delivery.shard, shard) is shard:
+                    if shard is None:
+                        continue  # whoever has it next receives this
+                    if before.get(delivery.shard, shard) is shard:
                         together.create_task(self._deliver(shard, delivery, inbox, outfit))
+                    else:  # given back and taken again meanwhile: who knows of which tenure this is
+                        await inbox.own(delivery.shard, outfit.mail_taken(shard))
             if sum(len(delivery.links) for delivery in received) < _MAIL:
                 await asyncio.sleep(_MAIL_EVERY)
 

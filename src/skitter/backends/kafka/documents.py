@@ -17,7 +17,7 @@ from xxhash import xxh3_128_digest
 
 from skitter.backends.kafka.client import away, connection, explained
 from skitter.backends.kafka.consuming import messages_of
-from skitter.backends.kafka.letters import Unreadable, bury, label, read
+from skitter.backends.kafka.letters import Found, Unreadable, bury, label, read
 from skitter.backends.kafka.sending import Outgoing, Sender
 from skitter.backends.kafka.topics import message_limit
 from skitter.model import Page, Reason
@@ -110,16 +110,17 @@ class DocumentReader:
         self._consumer = _consumer(settings, f"{settings.cluster.name}-{group}")
         self._thread = ThreadPoolExecutor(1, "kafka-documents")
         self._read: dict[tuple[str, int], int] = {}
+        self._found: Sequence[Found] = ()  # until what cannot be read of them is safe elsewhere
 
     async def batch(self, limit: int, wait: float = 1.0) -> list[Entry]:
         """The next pages, at most so many; fewer, or none, when no more came for so many seconds.
 
         What cannot be read is on the dead-letter topic when this returns.
         """
-        found = await self._call(messages_of, self._consumer, limit, wait)
+        self._found = self._found or await self._call(messages_of, self._consumer, limit, wait)
         entries: list[Entry] = []
         unreadable: list[Unreadable] = []
-        for message in found:
+        for message in self._found:
             self._read[message.topic, message.partition] = message.offset + 1
             entry = read(message, self._settings.cluster.name, PAGE, _entries)
             if isinstance(entry, Unreadable):
@@ -128,6 +129,7 @@ class DocumentReader:
                 entries.append(entry)
         if unreadable:
             await bury(self._sender, self._settings.kafka.dead_letters, unreadable)
+        self._found = ()
         return entries
 
     async def done(self) -> bool:

@@ -13,11 +13,13 @@ from confluent_kafka import Message
 from msgspec import Struct
 
 from skitter.backends.kafka.sending import Headers, Outgoing, Sender
+from skitter.backends.remote.mail import DAMAGED
 
 T = TypeVar("T")
 
 VERSION = b"1"
 _KEPT = 64 * 2**10  # bytes of a message that is too large to be set aside whole
+_NAMED = 100  # bytes of a header that is not what it should be
 
 
 class Found(Struct, frozen=True, gc=False):
@@ -64,11 +66,11 @@ def read(message: Found, crawl: str, kind: str, decoder: "msgspec.msgpack.Decode
         return Unreadable(message, "not a message of Skitter")
     for name, expected in label(crawl, kind):
         if headers.get(name) != expected:
-            other = headers.get(name, b"").decode("utf-8", "replace")
+            other = headers.get(name, b"")[:_NAMED].decode("utf-8", "replace")
             return Unreadable(message, f"{name} is {other!r}, not {expected.decode()!r}")
     try:
         return decoder.decode(message.value)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+    except DAMAGED as problem:
         return Unreadable(message, f"damaged: {problem}")
 
 

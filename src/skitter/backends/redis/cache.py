@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
-from msgspec import DecodeError
 from msgspec.msgpack import Decoder, Encoder
 
 from skitter.backends.memory.cache import MemoryCache
 from skitter.backends.redis.client import Client
+from skitter.backends.remote.mail import DAMAGED
 from skitter.ports import Clock, EngineAway
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ class RedisCache:
             return None
         try:
             expires, value = self._decode(packed)
-        except DecodeError:
+        except DAMAGED:
             return None
         left = expires - self._clock.now()
         return (value, left) if left > 0 else None

@@ -8,11 +8,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import DecodeError
 from msgspec.msgpack import Decoder, Encoder
 
 from skitter.backends.redis.client import Client
 from skitter.backends.redis.store import tag
+from skitter.backends.remote.mail import DAMAGED
 from skitter.claims import Delivery
 from skitter.model import Link
 
@@ -97,12 +97,12 @@ class RedisInbox:
         for number, fields in entries:
             try:
                 links += _links(_field(fields))
-            except DecodeError as problem:
+            except DAMAGED as problem:
                 await self._bury(shard, number, fields, problem)
         self._read[shard] = entries[-1][0].decode()
         return Delivery(shard, links, {SOURCE: self._read[shard]})
 
-    async def _bury(self, shard: int, number: bytes, fields: Any, problem: DecodeError) -> None:  # noqa: ANN401
+    async def _bury(self, shard: int, number: bytes, fields: Any, problem: Exception) -> None:  # noqa: ANN401
         """Set aside what nobody can read, with the reason, and go on."""
         grave = tag(self._client.name, shard) + b"dead"
         told = ("entry", number, "reason", str(problem), "links", _field(fields))

@@ -3,7 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from msgspec import MsgspecError
+
 from skitter.model import Link
+
+DAMAGED = (MsgspecError, UnicodeDecodeError, RecursionError)
+"""What reading bytes may come to that somebody else has put there."""
 
 Positions = Mapping[str, str]
 """How far the mail of a shard is taken in, by source. Only the mail knows what the words mean."""
