@@ -55,6 +55,11 @@ class Permissions:
         renewed = await self._cache.get_or_fetch(copy.origin, lambda: self._read(copy))
         return renewed.rules
 
+    async def forget(self, origin: str) -> None:
+        """Another shard has sent a copy to the frontier, or may have."""
+        self.renewals += 1
+        await self._cache.forget(origin)
+
     def statistics(self) -> dict[str, float]:
         """The cache of parsed rules in numbers."""
         return self._cache.statistics()

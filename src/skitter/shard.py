@@ -9,8 +9,8 @@ team to say (see `team`): a shard that has nothing to do waits for links from th
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -49,6 +49,10 @@ class Company(Protocol):
 
     def idle(self) -> None:
         """A shard has nothing to do, and nothing in flight."""
+        ...
+
+    def took(self) -> None:
+        """A shard has taken out what it wanted, and perhaps not all that there was room for."""
         ...
 
     def committed(self, shard: "Shard") -> None:
@@ -113,9 +117,20 @@ class Shard:
     async def add(self, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]] = ()) -> None:
         """Take links in, safe from `kill -9`. Seeds among them are measured into the scope."""
         self.take_into_scope([link for link in links if link.seed])
-        await self._at.frontier.add(links, refused, self._at.clock.now())
+        async with self.new_rules(links):
+            await self._at.frontier.add(links, refused, self._at.clock.now())
         self.counts = await self._at.frontier.counts()
         self._lease_again.set()
+
+    @asynccontextmanager
+    async def new_rules(self, links: Sequence[Link]) -> AsyncIterator[None]:
+        """While links are taken in that may bring a robots.txt: what was read of it before is forgotten."""
+        origins = {link.origin for link in links if link.purpose is Purpose.ROBOTS}
+        for origin in origins:
+            await self._at.permissions.forget(origin)
+        yield
+        for origin in origins:  # somebody may have asked for it meanwhile
+            await self._at.permissions.forget(origin)
 
     async def synced(self) -> None:
         """Return when all that was taken in so far would survive a loss of power. Idle shards do not make one wait."""
@@ -188,7 +203,9 @@ class Shard:
                 self._open[id(visit)] = visit
                 self.under_way += 1
                 tasks.create_task(self._visit(visit, company))
-            self.taking = 0
+            if self.taking:
+                self.taking = 0
+                company.took()
             due = self.due = None if self._stopping else await frontier.next_due(clock.now())
             if due is None and not self.in_flight:
                 if self._stopping:
@@ -248,7 +265,7 @@ class Shard:
         while left:
             size = min(left, self._limits.commit_visits)
             left -= size
-            await self._commit([self._finished.popleft() for _ in range(size)])
+            await _to_its_end(self._commit([self._finished.popleft() for _ in range(size)]))
             self._lease_again.set()
             company.committed(self)
 
@@ -346,6 +363,16 @@ class Shard:
         return (
             f"the archive ends before its last settled record (power loss?); {again} pages are fetched again"
         )
+
+
+async def _to_its_end(commit: Coroutine[None, None, None]) -> None:
+    """Not broken off by the first who calls it off: what comes behind it in the archive must not be settled without it."""
+    running = asyncio.ensure_future(commit)
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await running
+        raise
 
 
 def _placed(settlement: Settlement, place: Place) -> Settlement:

@@ -221,6 +221,9 @@ class Team:
         if not self.in_flight:
             self._look.set()
 
+    def took(self) -> None:
+        """A frontier on this machine answers at once: nobody has asked for room meanwhile."""
+
     def committed(self, shard: Shard) -> None:
         """Wake those that had no room, and the post."""
         if self._starved and len(self.shards) > 1:

@@ -14,7 +14,7 @@ from skitter.backends.redis.mail import RedisInbox, RedisMail, stream, unread
 from skitter.backends.redis.store import RedisStore, tag
 from skitter.backends.remote.rows import Batch, Meta
 from skitter.model import Counts
-from skitter.ports import EngineError, Fenced
+from skitter.ports import EngineAway, EngineError, Fenced
 from skitter.settings import Seconds, Settings
 from skitter.testing.contracts.owner import asynchronous, link
 from tests.cluster.ledgers import assert_swaps
@@ -211,6 +211,28 @@ async def test_what_nobody_can_read_is_set_aside_and_the_rest_arrives(settings):
         assert found == ["https://a.example/1"]
         (dead,) = await client.send(lambda: [("XLEN", tag(client.name, 0) + b"dead")])
         assert dead == 2
+
+
+@asynchronous
+async def test_what_was_read_for_others_is_read_again_when_something_could_not_be_set_aside(settings):
+    async with client_of(settings) as client:
+        await RedisMail(client).send({0: [link("https://a.example/1")]})
+        await client.send(lambda: [("XADD", stream(client.name, 1), "*", "links", b"\xc1")])
+        inbox = RedisInbox(client, wait=0.05)
+        await inbox.own(0, {})
+        await inbox.own(1, {})
+        bury = inbox._bury
+
+        async def away(*_):
+            inbox._bury = bury
+            raise EngineAway("for a moment")
+
+        inbox._bury = away
+        with pytest.raises(EngineAway):
+            await inbox.receive(1000)
+        assert [one.url for each in await inbox.receive(1000) for one in each.links] == [
+            "https://a.example/1"
+        ]
 
 
 @asynchronous

@@ -69,6 +69,7 @@ class Shard:
     def __init__(self, number):
         self.number = number
         self.in_flight = 0
+        self.taking = 0
         self.counts = Counts()
         self.woken = 0
         self.closed = False
@@ -220,10 +221,29 @@ def test_a_shard_that_was_not_opened_is_not_given_back():
     asyncio.run(run())
 
 
+def test_shards_that_ask_at_once_get_no_more_than_there_is_and_nobody_is_forgotten():
+    async def scene(member, office, outfit, watch):
+        await until(lambda: len(member.crew.shards) == SHARDS)
+        first, second = outfit.opened[0], outfit.opened[1]
+        whole, first.taking = member.crew._concurrency, member.crew.room(first)
+        assert 0 < first.taking < whole  # its engine has not answered yet
+        second.taking = member.crew.room(second)
+        assert 0 < first.taking + second.taking <= whole
+        first.taking, second.taking = whole, 0
+        assert member.crew.room(second) == 0
+        woken, first.taking = second.woken, 0
+        member.crew.took()  # and did not need any of it
+        assert second.woken == woken + 1
+        member.crew.took()
+        assert second.woken == woken + 1
+
+    played(scene)
+
+
 def test_what_a_lost_shard_had_in_flight_is_room_for_the_others():
     async def scene(member, office, outfit, watch):
         await until(lambda: len(member.crew.shards) == SHARDS)
-        outfit.opened[0].in_flight = member.crew.room(outfit.opened[1])
+        outfit.opened[0].in_flight = member.crew._concurrency
         assert member.crew.room(outfit.opened[1]) == 0  # the other one asks, and waits from now on
         office.owners[0], office.others = "other", ["other"]
         await until(lambda: 0 not in member.crew.shards)

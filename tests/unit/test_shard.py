@@ -9,11 +9,13 @@ from itertools import count
 import pytest
 
 from skitter import seeds, team
+from skitter.backends import rules
 from skitter.backends.memory import MemoryFrontier, MemoryStore
+from skitter.backends.warc import Reader
 from skitter.directory import CrawlDirectory
 from skitter.events import Lost, Opened, Requested, SetAside, Settled, Stopped, Warned
 from skitter.gathering import Gathering
-from skitter.model import Reason, State, Stop
+from skitter.model import Reason, RobotsCopy, State, Stop
 from skitter.seeds import BadSeed
 from skitter.testing.clock import VirtualClock, run_virtual
 from tests.crawl.virtual import Answer, VirtualCrawl, html, settings_with, site, web
@@ -348,6 +350,60 @@ def test_a_crawl_without_work_is_done_at_once(ground):
     crawl = ground.crawl()
     result = ground.run(crawl.run([]))
     assert (result.stop, result.log, result.took) == (Stop.DONE, [], 0.0)
+
+
+def test_a_commit_that_is_called_off_is_finished_before_what_comes_behind_it_in_the_archive(tmp_path):
+    pages = {f"{A}/robots.txt": Answer(404), f"{B}/robots.txt": Answer(404)}
+    pages |= {f"{A}/": html(f"{A}/", takes=0.1), f"{B}/": html(f"{B}/", takes=0.5)}
+    ground = Ground(tmp_path, pages)
+
+    async def main():
+        crawl = ground.crawl()
+        settle, both_here = crawl.stations.frontier.settle, asyncio.Event()
+
+        async def slowly(settlements, mark, now):
+            if any(settlement.page for settlement in settlements):
+                both_here.set()
+                await asyncio.sleep(1.0)
+            return await settle(settlements, mark, now)
+
+        crawl.stations.frontier.settle = slowly
+        running = asyncio.create_task(crawl.run(seeds.named([f"{A}/", f"{B}/"])))
+        await both_here.wait()
+        await asyncio.sleep(0.9)  # the other page has come meanwhile
+        assert crawl.shard._finished
+        running.cancel()  # as a second signal does
+        await asyncio.wait([running])
+        return await ground.crawl().run([])
+
+    result = ground.run(main())
+    assert sorted(page.url for page in result.pages) == [f"{A}/", f"{B}/"]
+    archive = result.directory.archive
+    answers = [
+        record.fields["warc-target-uri"]
+        for file in sorted(archive.glob("*.warc.gz"))
+        for record in Reader(archive).records(file.name)
+        if record.fields["warc-type"] == "response" and "robots" not in record.fields["warc-target-uri"]
+    ]
+    assert sorted(answers) == [f"{A}/", f"{B}/"]
+
+
+def test_rules_that_another_shard_sends_are_read_anew(ground):
+    async def main():
+        crawl = ground.crawl()
+        await crawl.team.open()
+        in_force = crawl.stations.permissions.in_force
+        banned = RobotsCopy(
+            origin=A, status=0, access="none", fetched_at=0.0, expires=1e12, problem="no answer"
+        )
+        sent = RobotsCopy(origin=A, status=200, access="all", fetched_at=0.0, expires=1e12)
+        await crawl.stations.permissions.renew(banned)
+        assert (await in_force(A)).refusal(f"{A}/") is not None
+        await crawl.shard.add([rules.carry(sent, "a.test")])
+        assert (await in_force(A)).refusal(f"{A}/") is None
+        await crawl.team.close()
+
+    ground.run(main())
 
 
 # ------------------------------------------------------------------------------------------------ gathering

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from math import ceil
 
 from skitter.model import Counts
 from skitter.report import Statistics, added_up, total
@@ -14,7 +15,7 @@ class Crew:
     def __init__(self, concurrency: int) -> None:
         self.shards: dict[int, Shard] = {}
         self._concurrency = concurrency
-        self._starved = False
+        self._starved: set[Shard] = set()  # those that had no room when they asked
         self.closed = False  # nothing new is begun
         self.full: Callable[[], bool] = lambda: False  # whether the disk has no room for more
         self.allowed: dict[Shard, int] | None = (
@@ -28,23 +29,40 @@ class Crew:
         if self.full():
             self._held_back.set()
             return 0
-        room = 0 if self.closed else self._concurrency - self.in_flight
-        self._starved = self._starved or room <= 0
-        if self.allowed is None or room <= 0:
+        room = 0 if self.closed else self._free(shard)
+        if room <= 0:
+            self._starved.add(shard)
+            return room
+        if len(self.shards) > 1:
+            room = ceil(room / 2)  # others may ask while this one waits for the answer of its engine
+        if self.allowed is None:
             return room
         allowed = self.allowed.get(shard, 0) - shard.counts.pages - shard.in_flight
         if allowed <= 0 and shard.due is not None:
             self.short.set()
         return min(room, allowed)
 
+    def _free(self, shard: Shard | None = None) -> int:
+        """Connections that no visit has, and that nobody but this shard is about to use."""
+        taking = sum(other.taking for other in self.shards.values() if other is not shard)
+        return self._concurrency - self.in_flight - taking
+
     def idle(self) -> None:
         """Whether all is done is not for one worker to say."""
 
+    def took(self) -> None:
+        """Wake those that had no room, if it was not all needed."""
+        if self._starved and self._free() > 0:
+            self._wake_starved()
+
     def committed(self, _shard: Shard) -> None:
         """Wake those that had no room."""
-        if self._starved:
-            self._starved = False
-            self._wake()
+        self._wake_starved()
+
+    def _wake_starved(self) -> None:
+        starved, self._starved = self._starved, set()
+        for shard in starved:
+            shard.wake()
 
     async def wake_when(self, ready: Callable[[], Awaitable[None]]) -> None:
         """Whenever visits were held back because the disk was full, go on when it is ready. Ends by cancellation."""

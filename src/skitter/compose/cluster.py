@@ -156,7 +156,8 @@ class ClusterOutfit:
         """Add links and store their positions, in one write. Seeds among them are measured into the scope."""
         shard.take_into_scope([link for link in delivery.links if link.seed])
         frontier = self.frontiers[shard.number]
-        await frontier.take_in(delivery.links, delivery.positions, self.at.clock.now())
+        async with shard.new_rules(delivery.links):
+            await frontier.take_in(delivery.links, delivery.positions, self.at.clock.now())
 
 
 class _Roots:

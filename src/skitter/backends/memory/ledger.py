@@ -63,12 +63,15 @@ class MemoryLedger(MemoryReader):
         return self._shards > 1 and urls.shard(urls.registrable_domain(host), self._shards) != self._shard
 
     def _keep_robots(self, copy: RobotsCopy) -> None:
-        """The rules of an origin are here: its host need not wait for them any more."""
+        """The rules of an origin are here: its host need not wait for them any more.
+
+        Those of another shard's are sent there, and kept: whoever asks for them here again must know how often it has.
+        """
         home = urls.host(copy.origin)
+        self.store.robots[copy.origin] = copy
         if self._is_foreign(home):
             self._send(rules.carry(copy, home))
             return
-        self.store.robots[copy.origin] = copy
         if home in self.store.hosts:
             self.store.hosts[home].held = 0.0
 

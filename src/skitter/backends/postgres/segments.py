@@ -38,7 +38,8 @@ class PostgresSegments:
         """A shard was taken under an epoch, and its archive is settled up to the mark."""
         below = naming.first_number(epoch)
         number = naming.number(mark.file)
-        values = {"mark_file": mark.file, "mark_end": mark.end, "mark_number": number}
+        first = naming.first_of_owner(number)
+        values = {"mark_file": mark.file, "mark_end": mark.end, "mark_number": number, "mark_first": first}
         await self._rows("sealed", {**values, "shard": shard, "below": below})
 
     async def finished(self, name: str, size: int, digest: str) -> bool:

@@ -81,26 +81,25 @@ class RedisInbox:
         ask = ("XREAD", "COUNT", each, "BLOCK", round(self._wait * 1000), "STREAMS", *streams, *read.values())
         (found,) = await self._client.send(lambda: [ask])
         shards = dict(zip(streams, read, strict=True))
-        deliveries = [
-            delivery
-            for name, entries in _by_stream(found)
-            if (delivery := await self._opened(shards[name], read[shards[name]], entries)) is not None
-        ]
+        opened = [await self._opened(shards[name], entries) for name, entries in _by_stream(found) if entries]
+        deliveries = []
+        for delivery in opened:  # not before all of them can be handed out
+            shard = delivery.shard
+            if self._read.get(shard) == read[shard]:  # else given away, or told to begin again, meanwhile
+                self._read[shard] = delivery.positions[SOURCE]
+                deliveries.append(delivery)
         if deliveries and all(len(entries) < each for _, entries in _by_stream(found)):
             self._not_before = loop.time() + self._gather
         return deliveries
 
-    async def _opened(self, shard: int, after: str, entries: Sequence[Any]) -> Delivery | None:
-        if not entries or self._read.get(shard) != after:  # given away, or told to begin again, meanwhile
-            return None
+    async def _opened(self, shard: int, entries: Sequence[Any]) -> Delivery:
         links: list[Link] = []
         for number, fields in entries:
             try:
                 links += _links(_field(fields))
             except DAMAGED as problem:
                 await self._bury(shard, number, fields, problem)
-        self._read[shard] = entries[-1][0].decode()
-        return Delivery(shard, links, {SOURCE: self._read[shard]})
+        return Delivery(shard, links, {SOURCE: entries[-1][0].decode()})
 
     async def _bury(self, shard: int, number: bytes, fields: Any, problem: Exception) -> None:  # noqa: ANN401
         """Set aside what nobody can read, with the reason, and go on."""

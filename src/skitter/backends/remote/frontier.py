@@ -96,9 +96,11 @@ class RemoteFrontier(RemoteReader):
             yield self._open_shard
 
     async def _delivered(self) -> None:
-        if self._delivery is not None:
-            await asyncio.shield(self._delivery)
-            self._delivery = None
+        delivery = self._delivery
+        if delivery is not None:
+            await asyncio.shield(delivery)
+            if self._delivery is delivery:  # else the next one is under way
+                self._delivery = None
 
     async def _fetch(self, wanted: Wanted | None) -> None:
         """Into memory with what is missing, if anything is."""
@@ -249,6 +251,7 @@ class RemoteFrontier(RemoteReader):
             wanted = Wanted()
             looked = settling.need(shard, settlements, wanted)
             await self._fetch(wanted)
+            await self._fetch(settling.need_replaced(shard))
             await self._until_known(lambda: adding.need_more(shard, looked))
             shard.counts.elapsed += max(0.0, now - self._clock)
             self._clock = max(now, self._clock)
@@ -301,16 +304,18 @@ class RemoteFrontier(RemoteReader):
     async def reopen_files(self, files: Collection[str], now: float) -> int:
         """Pages in files of the archive that are lost are pending again; says how many. For an owner that has just opened.
 
-        So are pages that repeat a lost one byte for byte: of them the archive has no more than a word that they do. To
-        do it again changes nothing, because no page is in these files any more.
+        So are pages that repeat a lost one byte for byte: of them the archive has no more than a word that they do. They
+        come first: as long as the lost ones are there, it can be done again, from wherever it was broken off.
         """
+
+        def lost(page: Page) -> bool:
+            return page.archive is not None and page.archive.file in files
+
         again, gone = 0, set[str]()
-        async for rows in self._pages(lambda page: page.archive is not None and page.archive.file in files):
+        async for rows in self._pages(lost):
             gone.update(row.page.url for row in rows if not row.page.identical)
-            await self._reopen(rows, now)
-            again += len(rows)
-        if gone:
-            async for rows in self._pages(lambda page: page.identical and page.duplicate_of in gone):
+        for wanted in (lambda page: page.identical and page.duplicate_of in gone, lost):
+            async for rows in self._pages(wanted):
                 await self._reopen(rows, now)
                 again += len(rows)
         async with self._verb():

@@ -57,6 +57,15 @@ def _need_page(shard: Shard, page: Page, id16: bytes, wanted: Wanted) -> None:
         _need_simhash(shard, (page.domain, page.simhash), wanted)
 
 
+def need_replaced(shard: Shard) -> Wanted:
+    """Ask for the hosts of pages that were loaded to be replaced: they may be others than those of the new ones."""
+    wanted = Wanted()
+    for row in shard.pages.values():
+        if row is not None:
+            need_host(shard, row.page.host, wanted)
+    return wanted
+
+
 def _need_digest(shard: Shard, key: tuple[str, str], wanted: Wanted) -> None:
     """Its twins were asked for a moment ago, and pages are only settled here: what that told is still true."""
     if key in shard.compared:

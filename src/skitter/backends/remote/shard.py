@@ -124,6 +124,8 @@ class Shard:
             for name in list(islice(self.hosts, len(self.hosts) - self.capacity // 2)):
                 if name not in self.flights and name not in self.reserve.hosts and name != self.drain:
                     del self.hosts[name]
+        if len(self.seen) > self.seen.capacity:  # what is known is looked up nowhere else
+            self.names.known.clear()
         for kept in (self.rules, self.queues, self.seen, self.names):
             kept.trim()
 
@@ -212,17 +214,16 @@ class Shard:
         window = self.queues.get((host.name, level))
         if window is not None:
             window.discard(spot)
-        if spot == host.heads[level]:
-            if not host.levels[level]:
-                host.heads[level] = None
-                self.queues.pop((host.name, level), None)
-                self.headless.pop((host.name, level), None)
+        if not host.levels[level]:
+            host.heads[level] = None
+            self.queues.pop((host.name, level), None)
+            self.headless.pop((host.name, level), None)
+        elif spot == host.heads[level]:
+            first = None if window is None else window.first()
+            if first is None:
+                self.headless[host.name, level] = host
             else:
-                first = None if window is None else window.first()
-                if first is None:
-                    self.headless[host.name, level] = host
-                else:
-                    host.heads[level] = first[0]
+                host.heads[level] = first[0]
         self.touch(host)
 
     def queue(self, host: HostRow, level: int) -> Window[Spot, UrlRow]:
@@ -358,13 +359,14 @@ class Shard:
     # -- robots.txt and other shards ---------------------------------------------------------------------------
 
     def keep_robots(self, copy: RobotsCopy) -> None:
-        """The rules of an origin are here: its host need not wait for them any more."""
+        """The rules of an origin are here: its host need not wait for them any more. Those of another shard's are sent
+        there, and kept: whoever asks for them here again must know how often it has."""
         home = urls.host(copy.origin)
+        self.batch.robots[copy.origin] = copy
+        self.rules[copy.origin] = Rules(copy.expires, copy.tries, copy.access)
         if self.names.host(home).foreign:
             self.send(rules.carry(copy, home))
             return
-        self.batch.robots[copy.origin] = copy
-        self.rules[copy.origin] = Rules(copy.expires, copy.tries, copy.access)
         host = self.hosts[home]
         if host is not None:
             host.held = 0.0

@@ -317,14 +317,17 @@ class Shard:
         return until
 
     def keep_robots(self, copy: RobotsCopy) -> None:
-        """The rules of an origin are here: its host need not wait for them any more."""
+        """The rules of an origin are here: its host need not wait for them any more.
+
+        Those of another shard's are sent there, and kept: whoever asks for them here again must know how often it has.
+        """
         home = urls.host(copy.origin)
         named = self.hosts.named(home)
+        self.batch.put("robots", copy.origin.encode(), encode(copy))
+        self.rules_until[copy.origin] = copy.expires
         if named.foreign:
             self.send(rules.carry(copy, home))
             return
-        self.batch.put("robots", copy.origin.encode(), encode(copy))
-        self.rules_until[copy.origin] = copy.expires
         state = self.hosts.get(named.host8)
         if state is not None:
             state.held = 0.0

@@ -18,6 +18,11 @@ def first_number(epoch: int) -> int:
     return epoch * _PER_EPOCH
 
 
+def first_of_owner(number: int) -> int:
+    """The number of the first segment of whoever wrote the one of this number."""
+    return first_number(number // _PER_EPOCH)
+
+
 def number(file: str) -> int:
     """By which segments of a shard are ordered; -1 for no segment."""
     match = _FILE.fullmatch(file)

@@ -5,8 +5,10 @@ A cluster keeps it in the database of its pages (`backends.postgres.segments`), 
 
 1. A segment is `begun` before the first settlement that names it.
 2. `sealed` is told by whoever has just taken a shard, with the mark it found. From then on nobody settles anything in the
-   segments of earlier epochs: those before the mark's count as a whole, the mark's own counts to the mark, later ones not
-   at all. Segments of this epoch and later ones are not concerned, so an owner that comes too late says nothing wrong.
+   segments of earlier epochs: the mark's own counts to the mark, those that its owner wrote before it count as a whole, no
+   others do. What an earlier owner had begun was sealed when that one came; what it begins later, frozen meanwhile, is
+   settled by nobody. Segments of this epoch and later ones are not concerned, so an owner that comes too late says nothing
+   wrong.
 3. `finished` and `uploaded` are false, and change nothing, for a segment that was abandoned.
 4. A segment that is uploaded is never abandoned; one that is abandoned stays so. A worker's segments are abandoned only
    when it owns no shard any more: what it settled afterwards would be in none of them.
@@ -176,4 +178,5 @@ def settled_size(name: str, mark: Mark) -> int:
     """How much of a segment is settled, when its shard is settled up to the mark and no longer than that."""
     if name == mark.file:
         return mark.end
-    return WHOLE if names.number(name) < names.number(mark.file) else 0
+    number, last = names.number(name), names.number(mark.file)
+    return WHOLE if names.first_of_owner(last) <= number < last else 0

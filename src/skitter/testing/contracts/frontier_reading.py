@@ -83,7 +83,7 @@ class ReadingContract:
         assert (fetched.link.purpose, fetched.link.origin) == (Purpose.ROBOTS, hop.origin)
         copy = allowed(hop.origin, there.now + DAY)
         await there.settle(fetched, robots=copy)
-        assert await there.frontier.robots(hop.origin) is None
+        assert await there.frontier.robots(hop.origin) == copy  # the next try knows of this one
         ((number, back),) = await there.frontier.outbox(10)
         assert back.host == "a.example"
         await there.frontier.forwarded([number])

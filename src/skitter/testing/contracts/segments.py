@@ -71,6 +71,20 @@ class SegmentsContract:
         self._run(tmp_path, use)
         self._run(tmp_path, look)
 
+    def test_2_what_an_earlier_owner_began_after_it_was_replaced_does_not_count(self, tmp_path: Path) -> None:
+        """It was frozen, and what it had begun before was sealed by whoever replaced it."""
+
+        async def use(register: Segments) -> None:
+            await register.begun(segment(0), 0, "w1")
+            await register.sealed(0, Mark(segment(0), 5), 2)
+            await register.begun(segment(0, epoch=2), 0, "w2")
+            await register.begun(segment(1), 0, "w1")  # it wakes up, and does not know yet
+            await register.sealed(0, Mark(segment(0, epoch=2), 7), 3)
+            names = segment(0), segment(1), segment(0, epoch=2)
+            assert await self._known(register, *names) == [(Stage.SEALED, size) for size in (5, 0, 7)]
+
+        self._run(tmp_path, use)
+
     def test_2_a_shard_of_which_nothing_is_settled(self, tmp_path: Path) -> None:
         """Nothing counts of what was written."""
 

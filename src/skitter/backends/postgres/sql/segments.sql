@@ -10,7 +10,8 @@ RETURNING name
 -- name: sealed
 UPDATE {schema}.segments
 SET stage = 'sealed',
-    size = CASE WHEN name = :mark_file THEN :mark_end::bigint WHEN number < :mark_number::bigint THEN -1 ELSE 0 END
+    size = CASE WHEN name = :mark_file THEN :mark_end::bigint
+        WHEN number >= :mark_first::bigint AND number < :mark_number::bigint THEN -1 ELSE 0 END
 WHERE shard = :shard::integer AND stage = 'begun' AND number < :below::bigint
 
 -- name: finished
