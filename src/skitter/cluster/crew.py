@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from math import ceil
 
 from skitter.model import Counts
 from skitter.report import Statistics, added_up, total
@@ -33,8 +32,6 @@ class Crew:
         if room <= 0:
             self._starved.add(shard)
             return room
-        if len(self.shards) > 1:
-            room = ceil(room / 2)  # others may ask while this one waits for the answer of its engine
         if self.allowed is None:
             return room
         allowed = self.allowed.get(shard, 0) - shard.counts.pages - shard.in_flight
