@@ -9,7 +9,7 @@ team to say (see `team`): a shard that has nothing to do waits for links from th
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Protocol
 
@@ -88,6 +88,7 @@ class Shard:
         self._open: dict[int, Visit] = {}
         self.under_way = 0  # those whose answer has not come yet: each holds a connection
         self._finished: deque[Finished] = deque()
+        self._broken_off = False  # a commit was
         self._stopping = False
         self.due: float | None = None  # when the next visit may be taken out, as far as was known last
         self._next: float | None = None  # the same, if there is room for it
@@ -173,8 +174,12 @@ class Shard:
             stack.push_async_callback(self._at.archive.close)
 
     async def _save_before_leaving(self, company: Company) -> None:
-        """Stopped at once: what has finished is saved, and requests that are broken off are in the log as lost."""
-        await self._commit_what_has_finished(company)
+        """Stopped at once: what has finished is saved, and requests that are broken off are in the log as lost.
+
+        Nothing is saved behind a commit that was broken off: what that has left in the archive would count as settled.
+        """
+        if not self._broken_off:
+            await self._commit_what_has_finished(company)
         for visit in self._open.values():
             self._events.emit(Lost(visit.link.url, visit.link.host, visit.leased_at))
 
@@ -265,7 +270,9 @@ class Shard:
         while left:
             size = min(left, self._limits.commit_visits)
             left -= size
-            await _to_its_end(self._commit([self._finished.popleft() for _ in range(size)]))
+            self._broken_off = True  # should it not come to its end
+            await self._commit([self._finished.popleft() for _ in range(size)])
+            self._broken_off = False
             self._lease_again.set()
             company.committed(self)
 
@@ -363,16 +370,6 @@ class Shard:
         return (
             f"the archive ends before its last settled record (power loss?); {again} pages are fetched again"
         )
-
-
-async def _to_its_end(commit: Coroutine[None, None, None]) -> None:
-    """Not broken off by the first who calls it off: what comes behind it in the archive must not be settled without it."""
-    running = asyncio.ensure_future(commit)
-    try:
-        await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await running
-        raise
 
 
 def _placed(settlement: Settlement, place: Place) -> Settlement:

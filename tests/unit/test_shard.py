@@ -352,7 +352,7 @@ def test_a_crawl_without_work_is_done_at_once(ground):
     assert (result.stop, result.log, result.took) == (Stop.DONE, [], 0.0)
 
 
-def test_a_commit_that_is_called_off_is_finished_before_what_comes_behind_it_in_the_archive(tmp_path):
+def test_nothing_is_settled_behind_a_commit_that_is_called_off(tmp_path):
     pages = {f"{A}/robots.txt": Answer(404), f"{B}/robots.txt": Answer(404)}
     pages |= {f"{A}/": html(f"{A}/", takes=0.1), f"{B}/": html(f"{B}/", takes=0.5)}
     ground = Ground(tmp_path, pages)
