@@ -79,16 +79,15 @@ class Shard:
         self._events = events
         self._directory = directory
         self._limits = at.settings.crawl
-        self._alone = (
-            gathering is None
-        )  # else the leaser waits for the journey, which takes out visits as well
+        # Where a commit is a journey the leaser waits for it: it takes out visits as well.
+        self._alone = gathering is None
         self._gathering = gathering or Gathering(_MOMENT, self._limits.commit_visits, can_hurry=True)
         self._leased_together = max(1, min(_LEASED_TOGETHER, self._limits.concurrency // 8))
         # Visits that are leased and not settled, by the identity of the permission.
         self._open: dict[int, Visit] = {}
         self.under_way = 0  # those whose answer has not come yet: each holds a connection
         self._finished: deque[Finished] = deque()
-        self._broken_off = False  # a commit was
+        self._broken_off = False  # a commit is under way, or did not come to its end
         self._stopping = False
         self.due: float | None = None  # when the next visit may be taken out, as far as was known last
         self._next: float | None = None  # the same, if there is room for it
@@ -270,7 +269,7 @@ class Shard:
         while left:
             size = min(left, self._limits.commit_visits)
             left -= size
-            self._broken_off = True  # should it not come to its end
+            self._broken_off = True
             await self._commit([self._finished.popleft() for _ in range(size)])
             self._broken_off = False
             self._lease_again.set()

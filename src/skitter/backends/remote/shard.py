@@ -124,7 +124,7 @@ class Shard:
             for name in list(islice(self.hosts, len(self.hosts) - self.capacity // 2)):
                 if name not in self.flights and name not in self.reserve.hosts and name != self.drain:
                     del self.hosts[name]
-        if len(self.seen) > self.seen.capacity:  # what is known is looked up nowhere else
+        if len(self.seen) > self.seen.capacity:  # a link that is known is not loaded: its rank must be here
             self.names.known.clear()
         for kept in (self.rules, self.queues, self.seen, self.names):
             kept.trim()
