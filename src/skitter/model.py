@@ -131,6 +131,7 @@ class Fault(StrEnum):
     TLS = "tls"
     TIMEOUT = "timeout"
     RESET = "reset"  # closed or cut before the answer was whole
+    REUSE = "reuse"  # a kept connection was closed on our request, before a byte of an answer
     PROTOCOL = "protocol"  # not HTTP, or malformed
     HEADERS = "headers"  # header block larger than allowed
     SIZE = "size"  # body larger than allowed on the wire

@@ -76,7 +76,7 @@ def strategy(settings: ScheduleSettings) -> Strategy:
 _LONGEST_WAIT = 1e9  # seconds, three decades: a finite time for "never"
 # What may go better next time. Size, bombs and oversized headers will not; a parser's failure is ours and repeats.
 TRANSIENT = frozenset(
-    {Fault.DNS, Fault.CONNECT, Fault.TLS, Fault.TIMEOUT, Fault.RESET, Fault.PROTOCOL, Fault.BUSY}
+    {Fault.DNS, Fault.CONNECT, Fault.TLS, Fault.TIMEOUT, Fault.RESET, Fault.REUSE, Fault.PROTOCOL, Fault.BUSY}
 )
 
 
@@ -93,6 +93,17 @@ def verdict(
     match outcome:
         case Refused(reason):
             return Verdict(state=State.REFUSED, reason=reason, attempted=False)
+        case Failed(Fault.REUSE, detail, exchange):
+            # The server said nothing about the page, and the next request has a connection of its own: as soon as the
+            # host is free, and without a mark against the URL.
+            return Verdict(
+                state=State.QUEUED,
+                reason=Reason(Fault.REUSE.value, detail),
+                due=now,
+                attempted=False,
+                host_free=host_free(visit, exchange, owed, settings),
+                host_delay=owed,
+            )
         case Failed(fault, detail, exchange):
             free = host_free(visit, exchange, owed, settings)
             again = fault in TRANSIENT

@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import gzip
-import re
 import select
 import socket
 import threading
@@ -542,21 +541,61 @@ def test_a_kept_connection_that_the_server_closed_meanwhile_costs_nothing():
     run(main())
 
 
-def test_a_kept_connection_that_dies_on_our_request_is_replaced_once():
-    async def main() -> None:
-        async def second_time_lucky(
-            server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-        ) -> None:
-            await server.hear(reader)
-            writer.write(ok())
-            await server.hear(reader)  # and hang up on it, as a server does whose idle timer fires just then
+async def closing_on_the_second(
+    server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    """Answer one request, hear another and hang up on it, as a server does whose idle timer fires just then."""
+    await server.hear(reader)
+    writer.write(ok())
+    await server.hear(reader)
 
-        async with serving(second_time_lucky) as server, fetching() as fetcher:
+
+def paths(server: Server) -> list[bytes]:
+    return [request.split()[1] for request in server.requests]
+
+
+@BOTH_LOOPS
+def test_a_kept_connection_that_dies_on_our_request_is_a_failure_and_nothing_is_sent_twice(loop: str):
+    async def main() -> None:
+        async with serving(closing_on_the_second) as server, fetching() as fetcher:
             fetched(await fetcher.fetch(visit(server.url("/first"))))
-            fetched(await fetcher.fetch(visit(server.url("/second"))))
-            paths = [re.match(rb"GET (\S+)", request)[1] for request in server.requests]  # type: ignore[index]
-            assert paths == [b"/first", b"/second", b"/second"]
-            assert server.connections == 2
+            outcome = failed(await fetcher.fetch(visit(server.url("/second"))))
+            assert outcome.fault is Fault.REUSE
+            assert exchanged(outcome).request == server.requests[-1]
+            assert paths(server) == [b"/first", b"/second"]
+            assert server.connections == 1
+
+    run(main(), loop)
+
+
+def test_a_host_that_closed_a_kept_connection_gets_a_fresh_one_each_time_and_no_other_host_does():
+    async def main() -> None:
+        settings = loopback(resolve=("a.test:127.0.0.1", "b.test:127.0.0.1"))
+        async with serving(closing_on_the_second) as server, fetching(settings) as fetcher:
+            for number in range(2):
+                await fetcher.fetch(visit(server.url(f"/{number}", "a.test")))
+            for number in range(2, 6):
+                fetched(await fetcher.fetch(visit(server.url(f"/{number}", "a.test"))))
+                await asyncio.sleep(0.02)  # our end of the connection arrives
+                assert server.open_connections == 0
+            assert server.connections == 5
+            fetched(await fetcher.fetch(visit(server.url("/", "b.test"))))
+            assert failed(await fetcher.fetch(visit(server.url("/", "b.test")))).fault is Fault.REUSE
+            assert (server.connections, len(server.requests)) == (6, 8)
+
+    run(main())
+
+
+def test_a_request_is_not_repeated_on_another_kept_connection_either():
+    """libcurl takes any idle connection for that, and opens a new one only when there is none."""
+
+    async def main() -> None:
+        async with serving(closing_on_the_second) as server, fetching() as fetcher:
+            urls = [server.url(f"/{number}") for number in range(3)]
+            await asyncio.gather(*(fetcher.fetch(visit(url)) for url in urls))
+            assert server.connections == 3
+            assert failed(await fetcher.fetch(visit(server.url("/more")))).fault is Fault.REUSE
+            assert paths(server).count(b"/more") == 1
 
     run(main())
 

@@ -75,6 +75,34 @@ def test_name_and_sni_stay_with_the_host_although_the_address_is_pinned(good: Pa
     assert seen == ["name.example"]
 
 
+def test_a_kept_connection_that_dies_on_our_request_is_not_replaced_under_tls_either(good: Path):
+    async def closing_on_the_second(
+        server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        await server.hear(reader)
+        writer.write(ok())
+        await server.hear(reader)
+
+    async def main() -> None:
+        settings = FetchSettings(
+            allow_private=LOOPBACK, ca_file=str(good), resolve=("name.example:127.0.0.1",)
+        )
+        async with (
+            serving(closing_on_the_second, tls=server_side(good)) as server,
+            open_fetcher(settings) as fetcher,
+        ):
+            first, second, third = [
+                await fetcher.fetch(visit(server.url(host="name.example"))) for _ in "123"
+            ]
+            assert isinstance(first, Fetched)
+            assert isinstance(second, Failed)
+            assert second.fault is Fault.REUSE
+            assert isinstance(third, Fetched)
+            assert (len(server.requests), server.connections) == (3, 2)
+
+    run(main())
+
+
 def refused(outcome: Outcome, requests: list[bytes]) -> None:
     assert isinstance(outcome, Failed), outcome
     assert outcome.fault is Fault.TLS

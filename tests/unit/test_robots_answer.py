@@ -244,10 +244,13 @@ def test_that_there_was_no_file_is_no_rule_to_go_on_with() -> None:
     assert opinion(copied(ask(fetched(500), without, now=NOW + DAY))) == "none"
 
 
-def test_our_own_shortage_is_not_held_against_the_host() -> None:
+@pytest.mark.parametrize("fault", [Fault.BUSY, Fault.REUSE])
+def test_our_own_shortage_and_a_kept_connection_that_closed_are_not_held_against_the_host(
+    fault: Fault,
+) -> None:
     previous = None
     for _ in range(10):
-        verdict = ask(failed(Fault.BUSY), previous)
+        verdict = ask(failed(fault), previous)
         previous = copied(verdict)
         assert (opinion(previous), previous.tries, verdict.aside) == ("none", 0, None)
         assert copied(verdict).held == NOW + 60

@@ -116,6 +116,13 @@ def test_only_what_may_go_better_is_tried_again(fault):
     assert result.reason.code == fault.value
 
 
+@pytest.mark.parametrize("attempt", [1, 100])
+def test_a_kept_connection_that_closed_costs_the_host_its_delay_and_the_url_nothing(attempt):
+    result = verdict(Failed(Fault.REUSE, "x", EXCHANGE), attempt=attempt, owed=2.0)
+    assert (result.state, result.due, result.attempted) == (State.QUEUED, NOW, False)
+    assert result.host_free == EXCHANGE.ended + 2.0
+
+
 def test_jitter_moves_the_wait_by_its_share_at_most():
     base = ScheduleSettings()
     assert schedule.back_off(1, base, 1.0) == 30 * 1.25

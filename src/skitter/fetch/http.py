@@ -2,8 +2,8 @@
 
 Read `fetch` first. The order is the safety: the URL is cut, its host resolved, every address judged, and only then is a
 connection made, pinned to the address that was judged; the socket callback judges once more what is connected to.
-libcurl resolves nothing, follows nothing, decodes nothing and obeys no environment. It repeats a request by itself in
-one case, which RFC 9112 9.3.1 allows: a kept connection turns out to be dead before one byte of an answer came.
+libcurl resolves nothing, follows nothing, decodes nothing, repeats nothing and obeys no environment. A visit is one
+request: what has to be asked again is asked by another visit, after the host's delay.
 """
 
 import asyncio
@@ -48,6 +48,8 @@ _LIMITS = {
 }
 # Addresses of one host that are tried for one visit; they share the time there is to connect.
 _MAX_ADDRESSES = 3
+# Hosts that are remembered for closing kept connections, at most. The oldest goes first, and is found out once more.
+_MAX_CLOSERS = 50_000
 
 
 class HttpFetcher:
@@ -63,6 +65,8 @@ class HttpFetcher:
         # One is made at once, so that settings that cannot work are found out here.
         self._spare = [Transfer(settings, self._guard.refusal, self._flight)]
         self._multi: Multi | None = None
+        # Hosts that closed a kept connection instead of answering on it: each of their requests has a connection of its own.
+        self._closers: dict[str, None] = {}
         self._opened = 0
         self._requests = 0
 
@@ -118,7 +122,9 @@ class HttpFetcher:
             connect = (self._settings.connect_timeout - spent) / left
             # RFC 9309 2.5: of a robots.txt that is too large, the beginning counts.
             whole = visit.link.purpose is not Purpose.ROBOTS
-            order = Order(where, addresses[-left], lines, self._settings.deadline - spent, connect, whole)
+            kept = where.host not in self._closers
+            deadline = self._settings.deadline - spent
+            order = Order(where, addresses[-left], lines, deadline, connect, whole, kept)
             outcome = await self._carry(visit, order)
             if not _unreached(outcome):
                 break
@@ -134,10 +140,12 @@ class HttpFetcher:
         transfer.prepare(order)
         started = self._clock.now()
         try:
-            code, message = await self._multi.perform(transfer.curl, transfer.peer)
+            code, message = await self._multi.perform(transfer.curl, transfer.peer, fresh=not order.kept)
             if transfer.refused is not None:
                 return Refused(transfer.refused)
             exchange = self._exchange(visit, order, transfer, started)
+            if transfer.repeated:
+                return self._closed_on_reuse(order.target.host, exchange)
             cut = transfer.fault is Fault.SIZE and not order.whole
             if (code and not cut) or not transfer.head_fits():
                 return failure(transfer, code, message, exchange)
@@ -145,6 +153,12 @@ class HttpFetcher:
         finally:
             transfer.clear()
             self._spare.append(transfer)
+
+    def _closed_on_reuse(self, host: str, exchange: Exchange) -> Failed:
+        if len(self._closers) >= _MAX_CLOSERS:
+            del self._closers[next(iter(self._closers))]
+        self._closers[host] = None
+        return Failed(Fault.REUSE, "the server closed a kept connection when it was used again", exchange)
 
     def _exchange(self, visit: Visit, order: Order, transfer: Transfer, started: float) -> Exchange:
         self._requests += 1

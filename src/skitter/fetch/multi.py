@@ -36,12 +36,13 @@ class Multi:
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._wake)
         self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_NOTHING)
 
-    async def perform(self, curl: pycurl.Curl, peer: str) -> tuple[int, str]:
+    async def perform(self, curl: pycurl.Curl, peer: str, *, fresh: bool = False) -> tuple[int, str]:
         """Carry one transfer to its end. Returns libcurl's code and message, (0, "") when all went well.
 
-        `peer` names whom a connection leads to: transfers for the same peer may share it, one after the other.
+        `peer` names whom a connection leads to: transfers for the same peer may share it, one after the other. `fresh`
+        asks for a connection of its own.
         """
-        fresh = self._kept.has_spoken(peer, self._loop.time())
+        fresh = self._kept.has_spoken(peer, self._loop.time()) or fresh
         if fresh:
             curl.setopt(pycurl.FRESH_CONNECT, 1)
         done: asyncio.Future[tuple[int, str]] = self._loop.create_future()

@@ -52,6 +52,7 @@ class Order(Struct, frozen=True):
     deadline: float  # seconds from now
     connect: float
     whole: bool = True  # an answer beyond the limit is of no use; False: its beginning is
+    kept: bool = True  # a kept connection may be used, and this one kept
 
 
 class _Route(Struct, frozen=True):
@@ -82,6 +83,7 @@ class Transfer:
         self.trouble = ""  # what this machine could not give
         self.peer = ""  # whom the connection leads to
         self.refused: Reason | None = None  # why the guard refused to connect
+        self.repeated = False  # libcurl wanted to send the request once more, and was not allowed to
         self._guard = guard
         self._flight = flight
         self._max_body = settings.max_body
@@ -89,8 +91,10 @@ class Transfer:
         self._lines: list[bytes] = []
         self._chunks: list[bytes] = []
         self._received = 0
+        self._asked = False  # the request is being sent, or was
+        self._keeps = settings.keep_connections > 0
         self._route: _Route | None = None  # what the handle was told for the last request
-        self._limits: tuple[bool, int, int] | None = None
+        self._limits: tuple[bool, bool, int, int] | None = None
         self._configure(settings)
 
     def _configure(self, settings: FetchSettings) -> None:
@@ -106,11 +110,11 @@ class Transfer:
         put(pycurl.HTTP_CONTENT_DECODING, 0)
         put(pycurl.DNS_CACHE_TIMEOUT, 0)
         put(pycurl.OPENSOCKETFUNCTION, self._open)
+        put(pycurl.PREREQFUNCTION, self._ask)
         put(pycurl.HEADERFUNCTION, self._lines.append)
         put(pycurl.WRITEFUNCTION, self._take)
         put(pycurl.BUFFERSIZE, _READ_BUFFER)
         put(pycurl.MAXAGE_CONN, _IDLE_CONNECTION)
-        put(pycurl.FORBID_REUSE, settings.keep_connections == 0)
         # Silence, in whole seconds. libcurl averages over the last few: after some data it is noticed up to 6 s late.
         put(pycurl.LOW_SPEED_LIMIT, 1)
         put(pycurl.LOW_SPEED_TIME, max(1, round(settings.idle_timeout)))
@@ -131,13 +135,19 @@ class Transfer:
             put(pycurl.HTTPHEADER, route.fields)
             put(pycurl.CONNECT_TO, route.connect_to)
         put(pycurl.REQUEST_TARGET, where.path)
-        limits = order.whole, max(1, int(order.deadline * 1000)), max(1, int(order.connect * 1000))
+        limits = (
+            order.whole,
+            order.kept and self._keeps,
+            max(1, int(order.deadline * 1000)),
+            max(1, int(order.connect * 1000)),
+        )
         if limits != self._limits:
             self._limits = limits
             # With a limit libcurl ends a transfer by its Content-Length, before any of the body is here.
             put(pycurl.MAXFILESIZE_LARGE, self._max_body if order.whole else 0)
-            put(pycurl.TIMEOUT_MS, limits[1])
-            put(pycurl.CONNECTTIMEOUT_MS, limits[2])
+            put(pycurl.FORBID_REUSE, not limits[1])
+            put(pycurl.TIMEOUT_MS, limits[2])
+            put(pycurl.CONNECTTIMEOUT_MS, limits[3])
 
     def sent(self) -> bool:
         """Whether the request has left."""
@@ -164,6 +174,17 @@ class Transfer:
         self.fault = None
         self.refused = None
         self.trouble = ""
+        self.repeated = self._asked = False
+
+    def _ask(self, *_ends: object) -> int:
+        """libcurl's callback before it sends a request: one request for a transfer, and no other.
+
+        libcurl repeats a request by itself when a kept connection is closed on it before a byte came (RFC 9112 9.3.1
+        allows that). The host would get two requests in a row, and the log would have one.
+        """
+        self.repeated = self._asked
+        self._asked = True
+        return int(pycurl.PREREQFUNC_ABORT if self.repeated else pycurl.PREREQFUNC_OK)
 
     def _take(self, chunk: bytes) -> int | None:
         """libcurl's body callback. Any answer but None ends the transfer."""
@@ -190,7 +211,13 @@ class Transfer:
     def _open(
         self, _purpose: int, peer: tuple[int, int, int, tuple[bytes | str, int]]
     ) -> socket.socket | int:
-        """libcurl's socket callback: the second lock. What is connected to is judged here, whatever was asked."""
+        """libcurl's socket callback: the second lock. What is connected to is judged here, whatever was asked.
+
+        A connection that libcurl wants once the request was sent could only serve to repeat it (see `_ask`).
+        """
+        if self._asked:
+            self.repeated = True
+            return _NO_SOCKET
         family, kind, protocol, (address, *_) = peer
         name = address.decode() if isinstance(address, bytes) else address
         self.refused = self._guard(name)

@@ -108,8 +108,7 @@ def _failed(
 ) -> RobotsVerdict:
     """No answer: nothing is allowed (2.3.1.4), unless there are rules from before the trouble. Ask again later."""
     status = answer.outcome.status if isinstance(answer.outcome, Fetched) else 0
-    own_fault = isinstance(answer.outcome, Failed) and answer.outcome.fault is Fault.BUSY
-    tries = (previous.tries if previous else 0) + (not own_fault)
+    tries = (previous.tries if previous else 0) + (not _says_nothing(answer.outcome))
     again = now + _wait(answer.retry_after, tries, settings, busy=status == 429)
     # To crawl on, on old rules, in reply to "too many requests" would be absurd, though RFC 9309 has 429 with the 4xx.
     held = again if status == 429 else 0.0
@@ -131,6 +130,11 @@ def _failed(
     times = "at the first try" if tries == 1 else f"in {tries} tries"
     detail = f"{answer.origin}/robots.txt could not be had {times}, so nothing is allowed; last: {problem}"
     return RobotsVerdict(copy=copy, aside=Reason("robots.unreachable", detail))
+
+
+def _says_nothing(outcome: Outcome) -> bool:
+    """Whether the host is not to blame: we had no room, or a connection that we had kept was closed."""
+    return isinstance(outcome, Failed) and outcome.fault in (Fault.BUSY, Fault.REUSE)
 
 
 def _for_good(outcome: Outcome) -> bool:

@@ -1,0 +1,235 @@
+"""The request log has every request that a server saw, in order, and each came after its delay. The server is the judge."""
+
+import asyncio
+import json
+import time
+from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from skitter import seeds, urls
+from skitter.compose import opened
+from skitter.directory import CrawlDirectory
+from skitter.events import Events
+from skitter.settings import Settings
+from skitter.testing.web import Features, SyntheticWeb, serve_process
+from tests.crawl.harness import Crawled, crawl_with, read_back, settings_for
+from tests.fetching import Server, Talk, ok, run, serving
+
+DELAY = 0.1
+PRECISION = 0.01  # of two clocks
+
+
+def logged(path: Path) -> list[dict[str, object]]:
+    """The lines of all request logs, in the order of time."""
+    files = CrawlDirectory(path).path.glob("log/requests-*.jsonl")
+    lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    return sorted(lines, key=lambda line: line["start"])
+
+
+async def crawled(path: Path, start: str, settings: Settings) -> Crawled:
+    heard: list[object] = []
+    async with opened(path, settings, Events(heard.append)) as running:
+        await running.seed(seeds.named([start], settings.urls))
+        report = await running.run()
+    return await read_back(path, report, heard)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------------------ kept connections
+
+PAGES = 8
+START = "".join(f"<a href='/{number}'>{number}</a> " for number in range(1, PAGES)).encode()
+
+
+def closing_on(request: int, heard: list[tuple[str, float]]) -> Talk:
+    """A site whose connections end with their nth request, unanswered. What it hears is noted with the time."""
+
+    async def talk(server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for number in range(1, 1000):
+            head = await server.hear(reader)
+            if not head:
+                return
+            heard.append((head.split()[1].decode(), time.time()))
+            if number == request:
+                return
+            robots = b"/robots.txt" in head
+            writer.write(
+                ok(b"", status=b"404 Not Found") if robots else ok(START, b"Content-Type: text/html")
+            )
+            await writer.drain()
+
+    return talk
+
+
+@pytest.mark.parametrize("request_number", [2, 3, 5])
+@pytest.mark.parametrize("per_host", [1, 3])
+def test_a_server_that_closes_kept_connections_is_asked_after_its_delay_and_each_time_is_logged(
+    tmp_path: Path, request_number: int, per_host: int
+):
+    heard: list[tuple[str, float]] = []
+    settings = settings_for(
+        politeness__delay=f"{DELAY}s",
+        politeness__per_host=per_host,
+        schedule__retries=0,
+        robots__retry_after=("1s",),
+    )
+
+    async def main() -> Crawled:
+        async with serving(closing_on(request_number, heard)) as server:
+            return await crawled(tmp_path / "c", server.url("/"), settings)
+
+    result = run(main())
+    lines = logged(tmp_path / "c")
+    assert [urls.split(str(line["url"])).path for line in lines] == [path for path, _ in heard]  # type: ignore[union-attr]
+    gaps = [after - before for (_, before), (_, after) in pairwise(heard)]
+    assert min(gaps) >= DELAY - PRECISION
+    closed = [line for line in lines if line["fault"] == "reuse"]
+    assert 1 <= len(closed) <= per_host  # from then on, each request has a connection of its own
+    assert len(lines) == 1 + PAGES + len(closed)
+    assert len(result.keys) == PAGES
+    assert result.report.counts.failed == 0
+
+
+# ------------------------------------------------------------------------------------------------ odd answers
+
+LATER = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n"
+GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
+# What makes some clients ask again by themselves, or leave HTTP.
+ODD = {
+    "/interim": GO_ON * 3 + LATER * 50 + ok(b"<p>hi"),
+    "/interim-flood": LATER * 20_000,
+    "/interim-and-no-more": GO_ON,
+    "/switching": b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n",
+    "/login": ok(
+        b"who?", b'WWW-Authenticate: Basic realm="a"', b"WWW-Authenticate: Negotiate", status=b"401 No"
+    ),
+    "/login-proxy": ok(b"who?", b'Proxy-Authenticate: Basic realm="a"', status=b"407 No"),
+    "/timed-out": ok(b"too late", b"Connection: close", status=b"408 Request Timeout"),
+    "/expectation": ok(b"no", status=b"417 Expectation Failed"),
+    "/misdirected": ok(b"not here", status=b"421 Misdirected Request"),
+    "/too-early": ok(b"no", status=b"425 Too Early"),
+    "/upgrade": ok(b"h2 only", b"Upgrade: h2c", b"Connection: Upgrade", status=b"426 Upgrade Required"),
+    "/elsewhere": ok(
+        b"<p>hi", b'Alt-Svc: h2=":1", h3=":1"; persist=1', b"Strict-Transport-Security: max-age=9999999"
+    ),
+    "/refresh": ok(b"<p>hi", b"Refresh: 0; url=/robots.txt"),
+    "/moved-to-itself": ok(b"", b"Location: /moved-to-itself", status=b"302 Found"),
+    "/twice": ok(b"<p>one") + ok(b"<p>two"),
+    "/nothing": b"",
+    "/half": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
+    "/old": b"HTTP/0.9 is just text",
+}
+ODD_START = "".join(f"<a href='{path}'>{path}</a> " for path in ODD).encode()
+
+
+def odd(heard: list[tuple[str, float]]) -> Talk:
+    """Sends odd answers, and hangs up behind those that are not whole."""
+
+    async def talk(server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := await server.hear(reader):
+            path = head.split()[1].decode()
+            heard.append((path, time.time()))
+            answer = ODD.get(path, ok(ODD_START, b"Content-Type: text/html"))
+            if path == "/robots.txt":
+                answer = ok(b"", status=b"404 Not Found")
+            writer.write(answer)
+            await writer.drain()
+            if b"Content-Length" not in answer or path == "/half":
+                return
+
+    return talk
+
+
+@pytest.mark.parametrize("per_host", [1, 2])
+def test_whatever_an_answer_asks_for_there_is_one_request_and_one_line_for_it(tmp_path: Path, per_host: int):
+    heard: list[tuple[str, float]] = []
+    settings = settings_for(
+        politeness__delay=f"{DELAY}s",
+        politeness__per_host=per_host,
+        schedule__retries=1,
+        fetch__deadline="2s",
+    )
+
+    async def main() -> Crawled:
+        async with serving(odd(heard)) as server:
+            return await crawled(tmp_path / "c", server.url("/"), settings)
+
+    run(main())
+    lines = logged(tmp_path / "c")
+    assert [urls.split(str(line["url"])).path for line in lines] == [path for path, _ in heard]  # type: ignore[union-attr]
+    assert set(ODD) < {path for path, _ in heard}
+    gaps = [after - before for (_, before), (_, after) in pairwise(heard)]
+    assert min(gaps) >= DELAY - PRECISION
+
+
+# ------------------------------------------------------------------------------------------------ everything else
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A crawl of servers that hang, reset, cut, drip, lie, redirect and fail."""
+    wings = [
+        "slow",
+        "broken",
+        "lying",
+        "endless",
+        "redirects",
+        "redirect_faults",
+        "statuses",
+        "later",
+        "robots",
+        "robots_faults",
+    ]
+    features = Features(**dict.fromkeys(wings, True), slow_seconds=0.4, crawl_delay=0.3, retry_after=1)
+    web = SyntheticWeb(seed=21, hosts=30, pages_per_host=3, features=features)
+    path = tmp_path_factory.mktemp("hostile") / "c"
+    with serve_process(web) as server:
+        settings = settings_for(
+            server,
+            scope__kind="any",
+            politeness__delay=f"{DELAY}s",
+            fetch__deadline="2s",
+            fetch__max_body="1MiB",
+            schedule__retries=1,
+        )
+        crawl_with(2, path, server.seeds(), settings)
+        return logged(path), server.log()
+
+
+def test_the_log_has_what_the_server_saw_in_its_order(hostile):
+    lines, seen = hostile
+    by_host: dict[str, list[str]] = defaultdict(list)
+    for line in lines:
+        parts = urls.split(line["url"])
+        by_host[parts.host].append(parts.path + ("?" + parts.query if parts.query else ""))
+    asked: dict[str, list[str]] = defaultdict(list)
+    for request in seen:
+        asked[request.host].append(request.path)
+    assert by_host == asked
+    assert len(lines) > 200
+    assert {"timeout", "reset", "protocol", "headers", "size"} <= {line["fault"] for line in lines}
+
+
+def test_the_times_in_the_log_hold_the_delay_of_every_host(hostile):
+    lines, _seen = hostile
+    by_host = defaultdict(list)
+    for line in lines:
+        by_host[line["host"]].append(line)
+    gaps = [after["start"] - before["end"] for own in by_host.values() for before, after in pairwise(own)]
+    assert min(gaps) >= DELAY
+
+
+def test_the_server_was_never_asked_sooner_than_its_delay(hostile):
+    _lines, seen = hostile
+    by_host = defaultdict(list)
+    for request in seen:
+        by_host[request.host].append(request)
+    # What we gave up on ends for the server when it notices that: only beginnings are compared there.
+    gaps = [
+        after.start - (before.end if before.whole and before.end is not None else before.start)
+        for own in by_host.values()
+        for before, after in pairwise(own)
+    ]
+    assert min(gaps) >= DELAY - PRECISION
