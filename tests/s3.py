@@ -124,13 +124,14 @@ class Worker:
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Worker"]:
         """Uploads run; afterwards they are cancelled, wherever they are."""
-        task = asyncio.create_task(self.uploads.run())
+        tasks = [asyncio.create_task(each) for each in (self.uploads.run(), self.uploads.guard.watch())]
         try:
             yield self
         finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            for task in tasks:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
 
 
 class WholeArchive(S3Archive):

@@ -20,7 +20,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
 from typing import TypeVar
 
@@ -51,7 +51,7 @@ class BreakerRules:
     window: float = 12.0  # seconds that count
     minimum: int = 3  # calls in the window before anything is concluded from them
     share: float = 0.5  # of them failed: open
-    tests: int = 3  # calls at once when half-open; so many must succeed
+    tests: int = 10  # calls at once when half-open; so many must succeed (cluster.breaker_tests)
     pause: float = 0.1  # seconds of the first pause; each further one is twice as long
     longest: float = 2.0  # … and never longer than this
     silence: float = 3.0  # seconds without an answer, after which the engine is asked how it is
@@ -67,7 +67,7 @@ class Breaker:
     """The state machine. `now` never goes back, `dice` is in [0, 1)."""
 
     def __init__(self, rules: BreakerRules | None = None) -> None:
-        self._rules = rules or BreakerRules()
+        self.rules = rules or BreakerRules()
         self._calls: deque[tuple[float, bool]] = (
             deque()
         )  # when a call of this period ended, and whether it failed
@@ -91,14 +91,14 @@ class Breaker:
             case Phase.OPEN:
                 return None
             case Phase.HALF_OPEN:
-                if self._testing + self._passed >= self._rules.tests:
+                if self._testing + self._passed >= self.rules.tests:
                     return None
                 self._testing += 1
         return self._period
 
     def wait(self, now: float) -> float | None:
         """Seconds until a call may be made: 0 for now, None when that hangs on the tests that are out."""
-        if self.phase(now) is Phase.HALF_OPEN and self._testing + self._passed >= self._rules.tests:
+        if self.phase(now) is Phase.HALF_OPEN and self._testing + self._passed >= self.rules.tests:
             return None
         return max(0.0, self._until - now) if self._open else 0.0
 
@@ -109,7 +109,7 @@ class Breaker:
         if self._open:
             self._testing -= 1
             self._passed += 1
-            if self._passed >= self._rules.tests:
+            if self._passed >= self.rules.tests:
                 self._begin_period()
                 self._open, self._openings = False, 0
             return
@@ -121,13 +121,13 @@ class Breaker:
             return
         if not self._open:
             self._count(now, failed=True)
-            few = len(self._calls) < self._rules.minimum
-            if few or self._failures < self._rules.share * len(self._calls):
+            few = len(self._calls) < self.rules.minimum
+            if few or self._failures < self.rules.share * len(self._calls):
                 return
         self._begin_period()
         self._open = True
         self._openings += 1
-        self._until = now + self._rules.pause_after(self._openings, dice)
+        self._until = now + self.rules.pause_after(self._openings, dice)
 
     def abandoned(self, ticket: int) -> None:
         """The call was called off, so nothing is known; another test may be made in its place."""
@@ -147,7 +147,7 @@ class Breaker:
     def _count(self, now: float, *, failed: bool) -> None:
         self._calls.append((now, failed))
         self._failures += failed
-        while self._calls[0][0] < now - self._rules.window:
+        while self._calls[0][0] < now - self.rules.window:
             self._failures -= self._calls.popleft()[1]
 
     def _begin_period(self) -> None:
@@ -216,6 +216,10 @@ class Guard:
         self._waiting = 0  # how many wait until they may call
         self._heard = monotonic()  # when a call last went well
         self._failing: float | None = None  # when the first of the calls began that failed in a row
+
+    def test_with(self, tests: int) -> None:
+        """So many calls must go well before an engine that was away counts as back."""
+        self._rules = self._breaker.rules = replace(self._rules, tests=tests)
 
     @property
     def phase(self) -> Phase:

@@ -17,6 +17,7 @@ from skitter.backends import rules
 from skitter.backends.s3 import WHOLE, BucketError, LocalSegments, S3Archive, Stage, names, worker_of
 from skitter.backends.s3.bucket import digests
 from skitter.backends.s3.segments import settled_size
+from skitter.breaker import Phase
 from skitter.model import Place
 from skitter.ports import EngineAway, EngineError, Mark
 from skitter.settings import Bytes, Seconds
@@ -206,6 +207,7 @@ def test_while_s3_is_away_nothing_is_dropped_and_the_disk_has_a_limit(tmp_path):
             back()
             await waiter
             await worker.uploads.drain()
+            await asyncio.sleep(2)  # fewer segments than tests: health checks make up for the rest
         assert len(ground.objects()) == len(places)
         assert worker.files() == []
         assert [archive.read(place) for place in places] == [
@@ -235,6 +237,43 @@ def test_attempts_are_spaced_out(tmp_path):
 
     attempts = on_virtual_time(use)
     assert 60 <= len(attempts) <= 140, "an hour of minutes, halved by the dice at most, and some at first"
+
+
+def test_who_leaves_offers_every_segment_at_once_whatever_the_breaker_says(tmp_path):
+    """S3 is back, the breaker will not ask before a minute has passed, and one segment is still refused."""
+
+    async def use(clock):
+        ground = memory_ground(segment=Bytes(1), segment_time=Seconds(1e6))
+        worker = Worker(ground, tmp_path / "d", clock=clock)
+        real, archive, offered = ground.bucket.upload, worker.archive(), []
+        broken(worker)
+        async with worker.running():
+            for n in range(5):
+                await append(archive, b"%d" % n)
+            while worker.uploads.guard.phase is not Phase.OPEN or not long_pause(worker):
+                await asyncio.sleep(1)
+            last, began = worker.files()[0], clock.monotonic()
+
+            def upload(path, *more):
+                offered.append(path.name)
+                if path.name == last:
+                    raise BucketError("not this one")
+                return real(path, *more)
+
+            ground.bucket.upload = upload
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(5):
+                    await worker.uploads.leave()
+            assert clock.monotonic() - began <= 5.0
+        assert sorted(set(offered)) == sorted(offered), "once each, and then the breaker decides again"
+        assert len(offered) == 5
+        assert len(ground.objects()) == 4
+        assert worker.files() == [last], "it stays, for the next life of this worker"
+
+    def long_pause(worker):
+        return (worker.uploads.guard._breaker.wait(worker.clock.monotonic()) or 0) > 20
+
+    on_virtual_time(use)
 
 
 def test_an_object_of_the_same_name_with_another_content_is_not_overwritten(tmp_path):

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from skitter.backends.remote.patience import patiently
 from skitter.breaker import Away, Breaker, BreakerOpenError, BreakerRules, Guard, Phase
 from skitter.ports import EngineAway
+from skitter.settings import Settings
 from skitter.testing.clock import VirtualClock, run_virtual
 
 RULES = BreakerRules(
@@ -49,6 +50,37 @@ def test_it_opens_at_half_of_enough_calls(answers, phase):
     breaker = Breaker(RULES)
     tell(breaker, 0.0, *answers)
     assert breaker.phase(0.0) is phase
+
+
+def test_ten_calls_must_go_well_unless_it_is_told_another_number():
+    now, engine = 0.0, []
+
+    async def check() -> None:
+        engine.append("asked")
+
+    async def fails() -> None:
+        raise EngineAway("away")
+
+    async def well() -> None:
+        pass
+
+    async def calls_until_closed(tests: int | None) -> int:
+        nonlocal now
+        guard = Guard("engine", check, monotonic=lambda: now, dice=lambda: 0.0)
+        if tests is not None:
+            guard.test_with(tests)
+        for _ in range(BreakerRules().minimum):
+            with pytest.raises(EngineAway):
+                await guard.call(fails)
+        now += 100.0
+        for made in range(100):
+            if guard.away is None:
+                return made  # 0, had it not opened
+            await guard.call(well)
+        raise AssertionError("it stays half-open")
+
+    assert asyncio.run(calls_until_closed(None)) == Settings().cluster.breaker_tests == 10
+    assert asyncio.run(calls_until_closed(3)) == 3
 
 
 def test_a_success_never_opens_it():

@@ -73,7 +73,10 @@ async def follow(settings: Settings, *, once: bool, quiet: bool) -> Exit:
     try:
         await index.open()
         source = DocumentSource(settings)
-        watch = EngineWatch([index.guard, source.guard], INDEXING, SystemClock(), said.say)
+        guards = [index.guard, source.guard]
+        for guard in guards:
+            guard.test_with(settings.cluster.breaker_tests)
+        watch = EngineWatch(guards, INDEXING, SystemClock(), said.say)
         watching = asyncio.create_task(watch.run())
         try:
             with _interruptible():

@@ -225,9 +225,12 @@ class Worker:
         self._events = events
         self.requests = 0  # made here, whichever shards they were for
         self._told = (outfit.at.clock.monotonic(), 0)  # when something was said last, and requests by then
+        cluster, guards = outfit.at.settings.cluster, [*outfit.engines.guards, *outfit.storage.guards]
+        for guard in guards:
+            guard.test_with(cluster.breaker_tests)
         self._watch = EngineWatch(
-            [*outfit.engines.guards, *outfit.storage.guards],
-            working(outfit.at.settings.cluster.size),
+            guards,
+            working(cluster.size),
             outfit.at.clock,
             lambda text: events.emit(Warned(text)),
         )

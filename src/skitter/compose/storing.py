@@ -152,7 +152,7 @@ async def _running(uploads: "Uploader") -> AsyncIterator[None]:
 async def _last_uploads(uploads: "Uploader", directory: CrawlDirectory, warn: Callable[[str], None]) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(_LAST_UPLOADS):
-            await uploads.drain()
+            await uploads.leave()
     sizes = uploads.sizes()
     if sizes:
         warn(

@@ -40,6 +40,9 @@ class ClusterSettings(Struct, frozen=True):
         Seconds,
         "visits of a worker that finish within this time are settled together; hosts that are left alone for longer do not notice",
     ] = Seconds(0.5)
+    breaker_tests: Annotated[
+        int, "an engine that was away counts as back when so many calls or health checks went well"
+    ] = 10
 
 
 class RedisSettings(Struct, frozen=True):
@@ -80,7 +83,17 @@ class KafkaSettings(Struct, frozen=True):
     documents: Annotated[str, "topic of stored pages with their text"] = "crawled-documents"
     errors: Annotated[str, "topic of what could not be fetched"] = "crawl-errors"
     dead_letters: Annotated[str, "topic of messages that nobody can read"] = "dead-letters"
-    partitions: Annotated[int, "of the documents and errors topics; link topics have one per shard"] = 12
+    documents_partitions: Annotated[
+        int, "of the documents topic: so many `skitter index` can share it; link topics have one per shard"
+    ] = 10
+    errors_partitions: Annotated[int, "of the errors topic"] = 5
+    documents_retention: Annotated[
+        Seconds, "documents are kept for so long, read or not; 0 is for ever; waiting links never go by age"
+    ] = Seconds(7 * 86400.0)
+    errors_retention: Annotated[Seconds, "errors are kept for so long; 0 is for ever"] = Seconds(30 * 86400.0)
+    dead_letters_retention: Annotated[Seconds, "dead letters are kept for so long; 0 is for ever"] = Seconds(
+        0.0
+    )
     replication: Annotated[int, "copies of each partition; 3 where there are brokers enough"] = 1
     document_text: Annotated[Bytes, "the text of a document message is cut here"] = Bytes(512 * 2**10)
     tls: Annotated[bool, "speak TLS, and check the certificate"] = False

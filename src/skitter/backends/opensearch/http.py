@@ -25,7 +25,7 @@ TIMEOUT = 60.0  # without a byte; a cluster that merges or recovers may be silen
 CHECK_TIMEOUT = 10.0  # … but not about how it is
 ROUNDS = 6  # through all addresses, before an engine is away
 # Pages wait in Kafka or in the archive, so there is no hurry; a cluster that is too busy needs the rest.
-RULES = BreakerRules(window=120.0, minimum=3, tests=1, pause=0.5, longest=30.0, silence=30.0, deadline=15.0)
+RULES = BreakerRules(window=120.0, minimum=3, pause=0.5, longest=30.0, silence=30.0, deadline=15.0)
 _BUSY = frozenset({429, 502, 503, 504})  # another node, or the same one later
 
 

@@ -43,7 +43,7 @@ _TIMEOUT = 10.0  # seconds for an answer
 _CONNECT = 5.0
 _DEFAULT_PORT = 6379
 # Nobody waits for a mere cache: it is left alone at once, and longer, because whoever tests it waits.
-_CACHE_RULES = BreakerRules(minimum=1, tests=1, pause=1.0, longest=10.0)
+_CACHE_RULES = BreakerRules(minimum=1, pause=1.0, longest=10.0)
 
 # What passes: the connection broke, the server stops, starts, has no memory left or is not the one that takes writes.
 PASSING = (OSError, Disconnected, TimedOut, BusyLoadingError, ReadOnlyError, OutOfMemoryError)

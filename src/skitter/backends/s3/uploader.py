@@ -32,7 +32,7 @@ from skitter.settings.engines import S3Settings
 _AT_ONCE = 2  # segments; each goes in several parts at once
 # Uploads are few, so few of them tell; a pause of a minute is nothing to a segment that is safe on the disk. A look costs money
 # at some providers.
-_RULES = BreakerRules(window=120.0, minimum=2, tests=1, pause=0.5, longest=60.0, silence=60.0, deadline=15.0)
+_RULES = BreakerRules(window=120.0, minimum=2, pause=0.5, longest=60.0, silence=60.0, deadline=15.0)
 
 
 def worker_of(directory: Path) -> str:
@@ -85,6 +85,8 @@ class Uploader:
         self._waiting: dict[str, int] = {}  # on their way, with their size
         self._queue: asyncio.Queue[str] = asyncio.Queue()
         self._changed = asyncio.Event()
+        self._leaving = asyncio.Event()
+        self._last_offered: set[str] = set()  # since the worker leaves
         self.disk = asyncio.Lock()  # held while files are cut or removed
         self._recovering = asyncio.Lock()
 
@@ -134,6 +136,14 @@ class Uploader:
         """Return when nothing waits. `run` must be running; use a timeout."""
         while self._waiting:
             await self._change()
+
+    async def leave(self) -> None:
+        """Offer all that waits once more, at once and whatever the breaker says; return when nothing waits.
+
+        A worker that leaves cannot wait for the end of a pause, and S3 may be back. `run` must be running; use a timeout.
+        """
+        self._leaving.set()
+        await self.drain()
 
     def sizes(self) -> list[int]:
         """Of all segments that are on this disk, those that wait for somebody to take their shard among them."""
@@ -187,20 +197,27 @@ class Uploader:
     async def _upload_one_by_one(self) -> None:
         while True:
             name = await self._queue.get()
-            await self._deliver(name)
-            del self._waiting[name]
-            self._changed.set()
+            if await self._deliver(name):
+                del self._waiting[name]
+                self._changed.set()
+            else:
+                self._queue.put_nowait(name)
 
-    async def _deliver(self, name: str) -> None:
-        """One segment, until the bucket has it and the register knows; then it leaves this disk."""
+    async def _deliver(self, name: str) -> bool:
+        """One segment, until the bucket has it and the register knows; then it leaves this disk.
+
+        False: the bucket did not take it when it was offered once more, and others should be offered first.
+        """
         path = self._directory / name
         found = await asyncio.to_thread(digests, path, self._settings.part)
         if await self._registered(partial(self._segments.finished, name, found.size, found.sha256)):
-            await self._until_it_works(partial(self._put, path, found))
+            if not await self._offered(name, partial(self._put, path, found)):
+                return False
             if not await self._registered(partial(self._segments.uploaded, name)):
                 # Abandoned in the meantime: its pages are fetched again, and would be in the bucket twice.
                 await self._until_it_works(partial(self._bucket.remove, name))
         await self._remove(name)
+        return True
 
     def _put(self, path: Path, found: Digests) -> None:
         if self.content is not None:
@@ -210,6 +227,33 @@ class Uploader:
     async def _registered(self, tell: Callable[[], Awaitable[bool]]) -> bool:
         """Tell the register, however long it is away: the segment is safe where it is."""
         return await patiently(tell)
+
+    async def _offered(self, name: str, attempt: Callable[[], None]) -> bool:
+        """Try until it works. When the worker leaves, once without asking the breaker; whether that one worked."""
+        while not self._leaving.is_set() or name in self._last_offered:
+            try:
+                await self.guard.call(partial(asyncio.to_thread, attempt))
+            except (BucketError, EngineAway):
+                await self._until_again()
+            else:
+                return True
+        self._last_offered.add(name)
+        try:
+            await asyncio.to_thread(attempt)
+        except BucketError:
+            return False
+        return True
+
+    async def _until_again(self) -> None:
+        """Until the breaker may be asked again, or the worker leaves."""
+        if self._leaving.is_set():
+            return await self.guard.again()
+        waits = [asyncio.ensure_future(wait) for wait in (self.guard.again(), self._leaving.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
 
     async def _until_it_works(self, attempt: Callable[[], None]) -> None:
         while True:
