@@ -176,7 +176,8 @@ user = "{postgres.username}"
 
 [kafka]
 addresses = ["{engines["SKITTER_TEST_KAFKA"]}"]
-partitions = 2
+documents_partitions = 2
+errors_partitions = 2
 {topics}
 [redis]
 addresses = ["{redis.hostname}:{redis.port}"]

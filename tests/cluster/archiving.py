@@ -16,7 +16,7 @@ from typing import Any
 from skitter import urls
 from skitter.backends.remote.reading import RemoteReader
 from skitter.backends.s3 import SegmentReader
-from skitter.compose.engines import make, opened, unmake
+from skitter.compose.engines import opened, unmake
 from skitter.model import Page
 from skitter.settings import Settings
 from skitter.settings.file import dump
@@ -117,7 +117,8 @@ def archiving(path: Path, server: Server, **changes: object) -> Iterator[Archivi
         "postgres__database": postgres.parts.path.strip("/"),
         "postgres__user": str(postgres.parts.username),
         "kafka__addresses": (kafka.address,),
-        "kafka__partitions": 2,
+        "kafka__documents_partitions": 2,
+        "kafka__errors_partitions": 2,
         "redis__addresses": (f"{redis.host}:{redis.port}",),
         "scope__kind": "any",
         "s3__bucket": ground.settings.bucket,
@@ -128,9 +129,9 @@ def archiving(path: Path, server: Server, **changes: object) -> Iterator[Archivi
     for topic in ("links_high", "links_medium", "links_low", "documents", "errors", "dead_letters"):
         own[f"kafka__{topic}"] = f"{name}-{topic}"
     settings = settings_for(server, **own | changes)
-    asyncio.run(make(settings))
     crew = Archiving(path, settings, ground)
     try:
+        crew.cluster("init")
         yield crew
     finally:
         for worker in crew.workers:

@@ -334,7 +334,8 @@ def _full(name: str) -> dict[str, object]:
         "postgres__database": postgres.parts.path.strip("/"),
         "postgres__user": str(postgres.parts.username),
         "kafka__addresses": (kafka.address,),
-        "kafka__partitions": 2,
+        "kafka__documents_partitions": 2,
+        "kafka__errors_partitions": 2,
         **{f"kafka__{topic}": f"{name}-{topic}" for topic in topic_names},
     }
 

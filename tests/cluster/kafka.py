@@ -27,7 +27,9 @@ def settings_for(address: str, **changes) -> Settings:
     crawl = f"test-{uuid.uuid4().hex[:12]}"
     names = ("links_high", "links_medium", "links_low", "documents", "errors", "dead_letters")
     own = {name: f"{crawl}-{name}" for name in names}
-    kafka = KafkaSettings(**{"addresses": (address,), "partitions": 2, **own, **changes})
+    kafka = KafkaSettings(
+        **{"addresses": (address,), "documents_partitions": 2, "errors_partitions": 2, **own, **changes}
+    )
     return Settings(cluster=ClusterSettings(size="full", name=crawl), kafka=kafka)
 
 

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from skitter.backends.postgres.migrate import drop
+from skitter.backends.kafka.client import reach
+from skitter.backends.kafka.topics import wanted
+from skitter.backends.postgres.migrate import drop, look
 from skitter.backends.redis.client import Client
 from skitter.cli import main
 from skitter.directory import CrawlDirectory
@@ -238,6 +240,65 @@ def test_what_is_missing_or_taken_once_the_cluster_is_made(made, tmp_path, capsy
         said = complaint(capsys, "work", "--config", made, "-o", directory.path, code=4)
     assert "is in use by process" in said
     assert "-o" in said
+
+
+def there_is(made: Path) -> tuple[bool, set[str]]:
+    """Whether the engines have a schema of this crawl, and which of its topics."""
+    settings = load(made, {}, {})
+    _, there = asyncio.run(reach(settings.kafka))
+    names = {topic.name for topic in wanted(settings.kafka, settings.crawl.shards)}
+    return asyncio.run(look(settings)), names & set(there.topics)
+
+
+def test_init_misses_the_bucket_before_it_makes_anything(made, capsys, monkeypatch):
+    s3 = engine("s3")
+    monkeypatch.setenv("SKITTER_S3_SECRET_KEY", s3.settings["SECRET_KEY"])
+    keys = [f"--set=s3.endpoint={s3.address}", f"--set=s3.access_key={s3.settings['ACCESS_KEY']}"]
+    said = complaint(capsys, "cluster", "init", "--config", made, "--set=s3.bucket=no-such-bucket", *keys)
+    assert "has no bucket 'no-such-bucket'; create it, or mend s3.bucket" in said
+    assert there_is(made) == (False, set())
+
+
+def test_init_makes_nothing_when_kafka_will_not_make_the_topics(made, capsys):
+    said = complaint(capsys, "cluster", "init", "--config", made, "--set=kafka.replication=9")
+    assert "Kafka: kafka.replication: " in said
+    assert there_is(made) == (False, set())
+
+
+@pytest.mark.parametrize("evidence", ["the other crawl is in the same database", "it has sent messages"])
+def test_init_refuses_topics_of_another_crawl_and_makes_nothing(evidence, made, tmp_path, capsys):
+    assert main(["cluster", "init", "--config", str(made)]) == 0
+    first = load(made, {}, {})
+    if evidence == "it has sent messages":
+        assert main(["cluster", "add", "--config", str(made), "https://example.org/"]) == 0
+        asyncio.run(drop(first))  # as if its truth were in another database
+    capsys.readouterr()
+    name = f"other_{uuid.uuid4().hex[:12]}"
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other" / "cluster.toml"
+    other.write_text(made.read_text().replace(f'"{first.cluster.name}"', f'"{name}"'))
+    said = complaint(capsys, "cluster", "init", "--config", other)
+    assert f"used by the crawl '{first.cluster.name}'; name topics of its own under [kafka]" in said
+    assert there_is(other)[0] is False
+
+
+def test_init_refuses_topics_of_another_crawl_for_a_crawl_that_is_there(made, tmp_path, capsys):
+    """The settings of a crawl that has topics of its own were changed to those of another."""
+    assert main(["cluster", "init", "--config", str(made)]) == 0
+    assert main(["cluster", "add", "--config", str(made), "https://example.org/"]) == 0
+    first, name = load(made, {}, {}), f"other_{uuid.uuid4().hex[:12]}"
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other" / "cluster.toml"
+    other.write_text(made.read_text().replace(first.cluster.name, name))
+    try:
+        assert main(["cluster", "init", "--config", str(other)]) == 0
+        capsys.readouterr()
+        wrong = f"--set=kafka.links_medium={first.kafka.links_medium}"
+        said = complaint(capsys, "cluster", "init", "--config", other, wrong)
+        assert f"topic {first.kafka.links_medium} is used by the crawl '{first.cluster.name}'" in said
+        assert main(["cluster", "init", "--config", str(other)]) == 0
+    finally:
+        asyncio.run(drop(load(other, {}, {})))
 
 
 def test_whoever_is_refused_by_one_engine_lets_go_of_the_others(made, tmp_path, capsys):

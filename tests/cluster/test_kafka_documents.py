@@ -140,9 +140,9 @@ def test_versions_of_a_page_keep_their_order_and_errors_are_keyed_by_domain(sett
         await reader.close()
 
     scenario(settings, play)
-    kept = everything(settings, settings.kafka.documents, settings.kafka.partitions)
+    kept = everything(settings, settings.kafka.documents, settings.kafka.documents_partitions)
     assert {message.key() for message in kept} == {document_key(page(1))}
-    [error] = everything(settings, settings.kafka.errors, settings.kafka.partitions)
+    [error] = everything(settings, settings.kafka.errors, settings.kafka.errors_partitions)
     assert error.key() == b"b.example"
 
 
@@ -164,7 +164,7 @@ def test_a_poisoned_message_is_set_aside_and_the_rest_is_read(settings):
 
 def test_what_was_read_beside_a_poisoned_message_is_read_again_when_that_could_not_be_set_aside(settings):
     async def play(sender, documents):
-        topic, partitions = settings.kafka.documents, settings.kafka.partitions
+        topic, partitions = settings.kafka.documents, settings.kafka.documents_partitions
         await sender.send([Outgoing(topic, b"\xc1", partition=number) for number in range(partitions)])
         await documents.send([Entry(page(number)) for number in range(5)])
         reader = DocumentReader(settings, sender)

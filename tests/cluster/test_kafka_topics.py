@@ -5,11 +5,13 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from skitter.backends.kafka import topics
+from skitter.backends.kafka.client import reach
 from skitter.ports import EngineError
 from skitter.settings import Settings
+from skitter.settings.engines import KafkaSettings
 from tests.cluster.kafka import SHARDS, altered, crawl_on, settings_for
 from tests.engines import engine
 
@@ -75,6 +77,49 @@ def test_a_topic_that_would_forget_links_is_refused_and_mended(settings):
     assert "retention.ms=60000" in said
     asyncio.run(topics.create(settings.kafka, SHARDS))
     asyncio.run(topics.check(settings.kafka, SHARDS))
+
+
+def configs(settings: Settings, name: str) -> dict[str, str]:
+    admin = AdminClient({"bootstrap.servers": settings.kafka.addresses[0], "log_level": 0})
+    [future] = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name)]).values()
+    return {key: entry.value for key, entry in future.result(20).items()}
+
+
+def test_documents_and_errors_have_numbers_and_ages_of_their_own_and_links_have_no_age(settings):
+    fresh = KafkaSettings()
+    own = altered(
+        settings,
+        documents_partitions=fresh.documents_partitions,
+        errors_partitions=fresh.errors_partitions,
+        errors_retention=3600.0,
+    )
+    asyncio.run(topics.create(own.kafka, SHARDS))
+    _, there = asyncio.run(reach(own.kafka))
+    assert len(there.topics[own.kafka.documents].partitions) == 10
+    assert len(there.topics[own.kafka.errors].partitions) == 5
+    assert configs(own, own.kafka.documents)["retention.ms"] == str(7 * 86400 * 1000)
+    assert configs(own, own.kafka.errors)["retention.ms"] == "3600000"
+    for name in (*topics.link_topics(own.kafka), own.kafka.dead_letters):
+        assert configs(own, name)["retention.ms"] == "-1"
+        assert configs(own, name)["retention.bytes"] == "-1"
+    assert asyncio.run(topics.differences(own.kafka, SHARDS)) == []
+
+
+def test_topics_with_other_numbers_are_used_as_they_are_and_it_is_said_what_to_do(settings):
+    asyncio.run(topics.create(settings.kafka, SHARDS))
+    now = altered(settings, documents_partitions=3, errors_partitions=1, documents_retention=60.0)
+    assert asyncio.run(topics.create(now.kafka, SHARDS)) == []
+    asyncio.run(topics.check(now.kafka, SHARDS))
+    fewer, age, more = asyncio.run(topics.differences(now.kafka, SHARDS))
+    assert f"topic {now.kafka.documents} has 2 partitions, not 3, and is used as it is" in fewer
+    assert "set kafka.documents_partitions to 2, or add some: kafka-topics.sh --alter --topic" in fewer
+    assert "has retention.ms=604800000, not 60000" in age
+    assert 'set kafka.documents_retention to "604800000ms", or change the topic: kafka-configs.sh' in age
+    assert "has 2 partitions, not 1" in more
+    assert "Kafka takes none away: set kafka.errors_partitions to 2, or name another topic" in more
+    # What is said to do is right: with these settings nothing differs.
+    same = altered(now, documents_partitions=2, errors_partitions=2, documents_retention=604800.0)
+    assert asyncio.run(topics.differences(same.kafka, SHARDS)) == []
 
 
 def test_more_copies_than_brokers_are_refused(settings):

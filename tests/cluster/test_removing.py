@@ -203,7 +203,8 @@ def test_a_second_crawl_does_not_begin_on_the_topics_of_the_first(server, tmp_pa
         )
         crew.add(server.seeds())
         with pytest.raises(
-            EngineError, match=r"Kafka: 1 topic in use, by another crawl .*name topics of its own"
+            EngineError,
+            match=f"Kafka: topics .* by the crawl '{crew.settings.cluster.name}'; name topics of its own",
         ):
             asyncio.run(make(second))
         assert not is_there(second)

@@ -117,7 +117,7 @@ def test_who_is_not_let_in_is_told_why_in_one_line(secured, tmp_path, section, s
     settings = cluster_settings(None, crawl__shards=2, **secured.settings | wrong)
     config.write_text(dump(settings))
     command = ["cluster", "init"]
-    if section in ("redis", "s3"):  # the first who needs these is a worker
+    if section == "redis":  # the first who needs it is a worker
         asyncio.run(make(settings))
         command = ["work", "-o", str(tmp_path / "worker")]
     command = [sys.executable, "-m", "skitter", *command, "--config", str(config)]

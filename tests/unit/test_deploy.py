@@ -238,7 +238,7 @@ def test_autoscaling_looks_at_the_groups_and_topics_there_are(tmp_path):
         "skitter-index": (
             f"{settings.cluster.name}-index",
             settings.kafka.documents,
-            settings.kafka.partitions,
+            settings.kafka.documents_partitions,
         ),
     }
     for name, (group, topic, most) in expected.items():

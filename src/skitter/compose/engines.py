@@ -107,7 +107,7 @@ async def make(settings: Settings) -> list[str]:
             "crawl.shards must be set for a cluster, to a few times the workers it will ever have"
         )
     if settings.cluster.size == "full":
-        from skitter.compose.full import make_full  # noqa: PLC0415  its libraries are an extra
+        from skitter.compose.making import make_full  # noqa: PLC0415  its libraries are an extra
 
         return await make_full(settings)
     if settings.cluster.size == "redis":

@@ -11,12 +11,12 @@ from typing import Any
 from skitter import claims
 from skitter.backends.kafka import topics
 from skitter.backends.kafka.documents import CrawlError, DocumentReader, Documents
-from skitter.backends.kafka.lag import made_anew, used, waiting
+from skitter.backends.kafka.lag import made_anew, waiting
 from skitter.backends.kafka.mail import Inbox, Mail
 from skitter.backends.kafka.sending import Sender
 from skitter.backends.postgres.claims import Claims
 from skitter.backends.postgres.journeys import Journeys
-from skitter.backends.postgres.migrate import drop, is_made, migrate, open_pool
+from skitter.backends.postgres.migrate import drop, open_pool
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.segments import PostgresSegments
 from skitter.backends.postgres.store import PostgresStore
@@ -130,7 +130,7 @@ async def open_full(
         await topics.check(settings.kafka, shards)
         if anew := await made_anew(settings.kafka, {each.shard: each.mail for each in standing}):
             fix = "stop all workers and run `skitter cluster init`, so that no link in it is passed over"
-            raise EngineError(f"Kafka: {_not_the_same(anew)}; {fix}")
+            raise EngineError(f"Kafka: {not_the_same(anew)}; {fix}")
     sender = Sender(settings.kafka)
     stack.push_async_callback(sender.close)
     redis = Client(settings) if looking else await connect(settings, durable=False)
@@ -176,24 +176,6 @@ class DocumentSource:
         await self._sender.close()
 
 
-async def make_full(settings: Settings) -> list[str]:
-    """Schema and topics."""
-    if not await is_made(settings) and (others := await used(settings.kafka)):
-        fix = "name topics of its own under [kafka] for this crawl, or delete what is left of an earlier one"
-        raise EngineError(
-            f"Kafka: {counted(len(others), 'topic')} in use, by another crawl ({', '.join(others)}); {fix}"
-        )
-    made = [
-        f"PostgreSQL: migration {number} applied" for number in await migrate(settings, settings.crawl.shards)
-    ]
-    # Before there are topics to read: without them no worker starts.
-    made += await _begin_again(settings)
-    made += [
-        f"Kafka: topic {name} made" for name in await topics.create(settings.kafka, settings.crawl.shards)
-    ]
-    return made
-
-
 async def unmake_full(settings: Settings) -> list[str]:
     """The truth last: as long as it is there, what is left of the crawl can be removed by asking again."""
     client = await connect(settings, durable=False)
@@ -206,26 +188,8 @@ async def unmake_full(settings: Settings) -> list[str]:
     return [*gone, f"PostgreSQL: schema {settings.cluster.name} removed"] if await drop(settings) else gone
 
 
-async def _begin_again(settings: Settings) -> list[str]:
-    """Put stored positions back to the beginning where a topic is not the one that they are of.
-
-    A worker that went to such a position would pass over whatever lies before it. Links are added once, however often they
-    are read, so to begin at the beginning does no harm.
-    """
-    pool = await open_pool(settings)
-    try:
-        claims = Claims(pool, "")
-        anew = await made_anew(settings.kafka, {each.shard: each.mail for each in await claims.standing()})
-        if anew and (held := await claims.begin_again(anew)):
-            fix = f"workers still own {counted(len(held), 'shard')}; stop all workers and run `skitter cluster init` again"
-            raise EngineError(f"Kafka: {_not_the_same(anew)}, and {fix}")
-    finally:
-        await pool.close()
-    lost = "links that waited in the old one are lost, and come back when their pages are fetched again"
-    return [f"Kafka: topic {topic} is read from its beginning; {lost}" for topic in anew]
-
-
-def _not_the_same(anew: Sequence[str]) -> str:
+def not_the_same(anew: Sequence[str]) -> str:
+    """What is wrong with topics that end before the positions that are stored for them."""
     many = len(anew) > 1
     which = f"the topics {', '.join(anew)} are not those" if many else f"the topic {anew[0]} is not the one"
     return f"{which} whose links were taken in (made anew, or links in {'them' if many else 'it'} are lost)"

@@ -3,6 +3,9 @@
 A shard is a partition: the three topics of links have one partition per shard, and the producer names it. Links that wait
 are never deleted by time or size; they are trimmed below the offset that is stored with them (`mail`). A topic that would
 forget links, or spread them over another number of partitions, is refused before any crawling.
+
+Documents, errors and dead letters have their own numbers of partitions and their own retention. A topic that is there with
+other numbers works as well, so it is left as it is, and `differences` says what to do.
 """
 
 import asyncio
@@ -32,6 +35,7 @@ _LOOKS, _LOOK = (
 )  # how often, and for how many seconds at most, it is looked whether a new topic is there
 # Pages and errors can be had again from the archive and the truth; links on their way cannot.
 _FOR_EVER: Mapping[str, str] = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
+_RETENTION = "retention.ms"
 
 
 class Topic(Struct, frozen=True):
@@ -66,13 +70,31 @@ def wanted(settings: KafkaSettings, shards: int) -> list[Topic]:
         Topic(topic, name, shards, {**common, **_FOR_EVER}, _FOR_EVER)
         for topic, name in zip(link_topics(settings), names, strict=True)
     ]
-    return [
-        *links,
-        Topic(settings.documents, "kafka.documents", settings.partitions, common),
-        Topic(settings.errors, "kafka.errors", settings.partitions, common),
+    others = [
+        (settings.documents, "documents", settings.documents_partitions, settings.documents_retention),
+        (settings.errors, "errors", settings.errors_partitions, settings.errors_retention),
         # Whoever reads dead letters wants them in order, and there are few.
-        Topic(settings.dead_letters, "kafka.dead_letters", 1, {**common, **_FOR_EVER}),
+        (settings.dead_letters, "dead_letters", 1, settings.dead_letters_retention),
     ]
+    return links + [
+        Topic(topic, f"kafka.{name}", partitions, {**common, **_kept(retention)})
+        for topic, name, partitions, retention in others
+    ]
+
+
+def _kept(retention: float) -> dict[str, str]:
+    """Messages go by age alone, or never: by size, the oldest would go when there is most to read."""
+    return {**_FOR_EVER, _RETENTION: str(int(retention * 1000)) if retention else "-1"}
+
+
+async def look(settings: KafkaSettings, shards: int) -> None:
+    """EngineError if topics that are there cannot be used, or missing ones cannot be made. Nothing is changed."""
+    topics = distinct(wanted(settings, shards))
+    admin, there = await reach(settings)
+    _check_partitions([topic for topic in topics if topic.name in there.topics], there)
+    missing = [topic for topic in topics if topic.name not in there.topics]
+    if missing:
+        await _make(admin, settings, missing, only_look=True)
 
 
 async def create(settings: KafkaSettings, shards: int) -> list[str]:
@@ -116,6 +138,44 @@ async def check(settings: KafkaSettings, shards: int) -> None:
         )
 
 
+async def differences(settings: KafkaSettings, shards: int) -> list[str]:
+    """What topics of documents, errors and dead letters have otherwise than the settings say, and what to do; a line each."""
+    admin, there = await reach(settings)
+    topics = [topic for topic in wanted(settings, shards) if not topic.must and topic.name in there.topics]
+    configs = await _configs(admin, settings, topics)
+    lines = []
+    for topic in topics:
+        count = len(there.topics[topic.name].partitions)
+        if count != topic.partitions:
+            lines.append(_other_partitions(topic, count))
+        if configs[topic.name][_RETENTION] != topic.config[_RETENTION]:
+            lines.append(_other_retention(topic, configs[topic.name][_RETENTION]))
+    return lines
+
+
+def _other_partitions(topic: Topic, count: int) -> str:
+    setting = f"{topic.setting}_partitions"
+    if topic.setting == "kafka.dead_letters":  # it has no such setting: order is worth more than speed
+        return (
+            f"Kafka: topic {topic.name} has {count} partitions, so its messages are in no order; 1 is enough"
+        )
+    what = f"Kafka: topic {topic.name} has {count} partitions, not {topic.partitions}, and is used as it is"
+    if count > topic.partitions:
+        return f"{what}; Kafka takes none away: set {setting} to {count}, or name another topic"
+    command = f"kafka-topics.sh --alter --topic {topic.name} --partitions {topic.partitions}"
+    return f"{what}; set {setting} to {count}, or add some: {command}"
+
+
+def _other_retention(topic: Topic, value: str) -> str:
+    setting, wish = f"{topic.setting}_retention", f"{_RETENTION}={topic.config[_RETENTION]}"
+    command = f"kafka-configs.sh --alter --entity-type topics --entity-name {topic.name} --add-config {wish}"
+    same = "0" if value == "-1" else f"{value}ms"
+    return (
+        f"Kafka: topic {topic.name} has {_RETENTION}={value}, not {topic.config[_RETENTION]}, and is used as it is; "
+        f'set {setting} to "{same}", or change the topic: {command}'
+    )
+
+
 def distinct(topics: Sequence[Topic]) -> Sequence[Topic]:
     """The topics, if no two settings name the same one."""
     seen: dict[str, str] = {}
@@ -141,7 +201,9 @@ def _check_partitions(topics: Sequence[Topic], there: ClusterMetadata) -> None:
             )
 
 
-async def _make(admin: AdminClient, settings: KafkaSettings, topics: Sequence[Topic]) -> None:
+async def _make(
+    admin: AdminClient, settings: KafkaSettings, topics: Sequence[Topic], *, only_look: bool = False
+) -> None:
     new = [
         NewTopic(
             topic.name,
@@ -151,13 +213,14 @@ async def _make(admin: AdminClient, settings: KafkaSettings, topics: Sequence[To
         )
         for topic in topics
     ]
-    found = await answers(admin.create_topics(new))
+    found = await answers(admin.create_topics(new, validate_only=only_look))
     for topic in topics:
         error = found[topic.name]
         # Another `cluster init` may have been faster.
         if isinstance(error, KafkaError) and error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise _refusal(error, topic, settings)
-    await _appear(admin, [topic.name for topic in topics])
+    if not only_look:
+        await _appear(admin, [topic.name for topic in topics])
 
 
 async def _appear(admin: AdminClient, names: Sequence[str]) -> None:
@@ -188,21 +251,30 @@ async def _wrong(
     admin: AdminClient, settings: KafkaSettings, topics: Sequence[Topic]
 ) -> list[tuple[Topic, dict[str, str]]]:
     """Topics whose configuration is not what it must be, with what it is."""
-    resources = {ConfigResource(ResourceType.TOPIC, topic.name): topic for topic in topics if topic.must}
-    if not resources:
-        return []
-    found = await answers(admin.describe_configs(list(resources)))
+    strict = [topic for topic in topics if topic.must]
+    configs = await _configs(admin, settings, strict)
     wrong = []
-    for resource, topic in resources.items():
-        entries = found[resource]
-        if isinstance(entries, KafkaError):
-            raise explained(KafkaException(entries), settings)
-        different = {
-            name: str(entries[name].value) for name in topic.must if entries[name].value != topic.must[name]
-        }
+    for topic in strict:
+        config = configs[topic.name]
+        different = {name: config[name] for name, value in topic.must.items() if config[name] != value}
         if different:
             wrong.append((topic, different))
     return wrong
+
+
+async def _configs(
+    admin: AdminClient, settings: KafkaSettings, topics: Sequence[Topic]
+) -> dict[str, dict[str, str]]:
+    """The configuration of topics that are there, by name."""
+    resources = {ConfigResource(ResourceType.TOPIC, topic.name): topic.name for topic in topics}
+    found = await answers(admin.describe_configs(list(resources))) if resources else {}
+    configs = {}
+    for resource, name in resources.items():
+        entries = found[resource]
+        if isinstance(entries, KafkaError):
+            raise explained(KafkaException(entries), settings)
+        configs[name] = {entry: str(found.value) for entry, found in entries.items()}
+    return configs
 
 
 async def _mend(admin: AdminClient, settings: KafkaSettings, topic: Topic, wrong: Mapping[str, str]) -> None:

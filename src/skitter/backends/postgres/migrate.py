@@ -38,12 +38,36 @@ def migrations() -> dict[int, tuple[str, str]]:
 
 async def migrate(settings: Settings, shards: int) -> list[int]:
     """Make the schema of a crawl with so many shards, or bring it up to date; the migrations applied. Safe to repeat."""
-    async with _connected(settings) as connection, connection.transaction():
+    async with connected(settings) as connection, connection.transaction():
         return await _apply(connection, settings.cluster.name, shards)
 
 
+async def look(settings: Settings) -> bool:
+    """Whether there is a crawl of this name. EngineError if it has other shards, or the schema is not a crawl's.
+
+    Nothing is changed.
+    """
+    schema = settings.cluster.name
+    async with connected(settings) as connection:
+        if not await _check_free(connection, schema):
+            return False
+        there = await connection.fetchval(f"SELECT count(*) FROM {quoted(schema)}.shards")  # noqa: S608  a schema is no parameter
+    _check_shards(there, settings.crawl.shards, schema)
+    return True
+
+
+async def _check_free(connection: Any, schema: str) -> bool:  # noqa: ANN401
+    """Whether the schema is a crawl's; EngineError if there is something else in it."""
+    if await _is_crawl(connection, schema):
+        return True
+    if await connection.fetchval(_OCCUPIED, schema):
+        fix = "another name is needed, since `skitter cluster remove` takes the whole schema"
+        raise unfit("cluster.name", f"the schema {schema} is there and is no crawl's; {fix}")
+    return False
+
+
 @asynccontextmanager
-async def _connected(settings: Settings) -> AsyncIterator[Any]:
+async def connected(settings: Settings) -> AsyncIterator[Any]:
     """One connection, to change what there is."""
     chosen = options(settings.postgres)
     try:
@@ -60,9 +84,7 @@ async def _connected(settings: Settings) -> AsyncIterator[Any]:
 
 async def _apply(connection: Any, schema: str, shards: int) -> list[int]:  # noqa: ANN401
     await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", f"skitter {schema}")
-    if not await _is_crawl(connection, schema) and await connection.fetchval(_OCCUPIED, schema):
-        fix = "another name is needed, since `skitter cluster remove` takes the whole schema"
-        raise unfit("cluster.name", f"the schema {schema} is there and is no crawl's; {fix}")
+    await _check_free(connection, schema)
     await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
     await connection.execute(f"SET LOCAL search_path TO {quoted(schema)}")
     await connection.execute(
@@ -145,16 +167,10 @@ async def _check(pool: Pool, shards: int | None) -> None:
         _check_shards(row["shards"], shards, pool.schema)
 
 
-async def is_made(settings: Settings) -> bool:
-    """Whether there is a crawl of this name."""
-    async with _connected(settings) as connection:
-        return await _is_crawl(connection, settings.cluster.name)
-
-
 async def drop(settings: Settings) -> bool:
     """Remove a crawl from the database, whole; says whether it was there. A schema that is no crawl's stays."""
     schema, patience = settings.cluster.name, settings.postgres.timeout
-    async with _connected(settings) as connection:
+    async with connected(settings) as connection:
         if not await _is_crawl(connection, schema):
             return False
         await connection.execute(f"SET statement_timeout = 0; SET lock_timeout = '{patience * 1000:.0f}ms'")

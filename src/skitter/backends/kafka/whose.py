@@ -1,0 +1,42 @@
+"""Whose topics these are: every message says which crawl sent it, so the first one that is left tells."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from confluent_kafka import Consumer, TopicPartition
+
+from skitter.backends.kafka.client import connection
+from skitter.backends.kafka.consuming import messages_of
+from skitter.backends.kafka.lag import begins, ends
+from skitter.settings.engines import KafkaSettings
+
+_PATIENCE = 10.0  # seconds for messages that are there to come; what does not come says nothing
+
+
+async def senders(settings: KafkaSettings, group: str, topics: Sequence[str]) -> dict[str, str]:
+    """By topic, the crawl that sent its first message, as far as there is one; empty if that was not Skitter."""
+    start, end = await begins(settings, topics), await ends(settings, topics)
+    first = {
+        topic: TopicPartition(topic, number, begin)
+        for topic in topics
+        for number, (begin, finish) in reversed(list(enumerate(zip(start[topic], end[topic], strict=True))))
+        if begin < finish
+    }
+    return await asyncio.to_thread(_read, settings, group, first) if first else {}
+
+
+def _read(settings: KafkaSettings, group: str, first: dict[str, TopicPartition]) -> dict[str, str]:
+    """One message of each. Nothing is committed: the group's positions stay as they are."""
+    consumer = Consumer({**connection(settings), "group.id": group, "enable.auto.commit": False})
+    found: dict[str, str] = {}
+    deadline = time.monotonic() + _PATIENCE
+    try:
+        consumer.assign(list(first.values()))
+        while len(found) < len(first) and time.monotonic() < deadline:
+            for message in messages_of(consumer, len(first), wait=0.5):
+                crawl = dict(message.headers).get("skitter-crawl", b"")
+                found.setdefault(message.topic, crawl.decode("utf-8", "replace"))
+    finally:
+        consumer.close()
+    return found
