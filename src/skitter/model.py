@@ -87,6 +87,7 @@ class Exchange(Struct, frozen=True):
     request: bytes  # the request head as sent
     head: bytes  # status line and header fields as received, with the empty line
     body: bytes  # as received: chunked framing and content coding still on
+    cut: bool = False  # we stopped reading at our limit; what is here is the beginning
 
 
 class Fetched(Struct, frozen=True):

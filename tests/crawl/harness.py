@@ -63,17 +63,23 @@ def crawl(
     meanwhile: Callable[[Crawl], None] | None = None,
 ) -> Crawled:
     """Crawl from the starts to the end, and read everything back."""
+    return run(crawl_on_this_loop(path, starts, settings, meanwhile))
+
+
+async def crawl_on_this_loop(
+    path: Path,
+    starts: list[str],
+    settings: Settings,
+    meanwhile: Callable[[Crawl], None] | None = None,
+) -> Crawled:
+    """The same beside other tasks, such as a server."""
     heard: list[Event] = []
-
-    async def main() -> Crawled:
-        async with opened(path, settings, Events(heard.append)) as running:
-            await running.seed(seeds.named(starts, settings.urls))
-            if meanwhile is not None:
-                meanwhile(running)
-            report = await running.run()
-        return await read_back(path, report, heard)
-
-    return run(main())
+    async with opened(path, settings, Events(heard.append)) as running:
+        await running.seed(seeds.named(starts, settings.urls))
+        if meanwhile is not None:
+            meanwhile(running)
+        report = await running.run()
+    return await read_back(path, report, heard)
 
 
 def crawl_with(

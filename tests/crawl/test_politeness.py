@@ -9,9 +9,12 @@ from itertools import pairwise
 import pytest
 
 from skitter import urls
+from skitter.backends.warc import Reader
+from skitter.testing.warc_check import check
 from skitter.testing.web import Features, SyntheticWeb, overlaps, serve_process
 from tests.crash.test_kill import plan_for, run_until_it_ends, start
-from tests.crawl.harness import crawl, crawl_with, keys, settings_for
+from tests.crawl.harness import archives, crawl, crawl_on_this_loop, crawl_with, keys, settings_for
+from tests.fetching import ok, run, serving
 
 DELAY = 0.3
 # The crawler reads its clock when it has the last byte, the server when it has handed it over: the crawler's end is
@@ -134,3 +137,30 @@ def test_the_delay_holds_across_kill_9(tmp_path, workers):
     # The one exception: a process that died with its first robots.txt in hand never learnt of the Crawl-delay.
     assert [gap for gap in gaps if gap[1] != "/robots.txt"] == []
     assert set(first) == {urls.host(url) for url in truth.pages}
+
+
+def test_a_robots_txt_larger_than_any_page_may_be_is_obeyed_as_far_as_it_is_read(tmp_path):
+    """RFC 9309 2.5: what comes first counts, and nobody is shut out because the rest is long."""
+    rules = b"User-agent: *\nDisallow: /private/\nAllow: /\n" + b"# noise\n" * 300_000
+    page = b"<a href='/private/1'>no</a> <a href='/open/1'>yes</a>"
+
+    async def talk(server, reader, writer):
+        while head := await server.hear(reader):
+            body = rules if b"/robots.txt" in head else page
+            writer.write(ok(body, b"Content-Type: text/html"))
+
+    async def main():
+        async with serving(talk) as server:
+            settings = settings_for(fetch__max_body="20KiB")
+            result = await crawl_on_this_loop(tmp_path / "c", [server.url("/")], settings)
+            return result, [request.split()[1] for request in server.requests]
+
+    result, asked = run(main())
+    assert asked == [b"/robots.txt", b"/", b"/open/1"]
+    assert result.report.counts.refused == {"robots": 1}
+    files = archives(tmp_path / "c")
+    assert check(*files) == []
+    reader = Reader(files[0].parent)
+    records = [record for file in files for record in reader.records(file.name)]
+    cut = [r.fields["warc-target-uri"] for r in records if r.fields.get("warc-truncated") == "length"]
+    assert [uri.rpartition("/")[2] for uri in cut] == ["robots.txt"]

@@ -9,13 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from skitter import seeds, urls
-from skitter.compose import opened
+from skitter import urls
 from skitter.directory import CrawlDirectory
-from skitter.events import Events
-from skitter.settings import Settings
 from skitter.testing.web import Features, SyntheticWeb, serve_process
-from tests.crawl.harness import Crawled, crawl_with, read_back, settings_for
+from tests.crawl.harness import Crawled, crawl_on_this_loop, crawl_with, settings_for
 from tests.fetching import Server, Talk, ok, run, serving
 
 DELAY = 0.1
@@ -27,14 +24,6 @@ def logged(path: Path) -> list[dict[str, object]]:
     files = CrawlDirectory(path).path.glob("log/requests-*.jsonl")
     lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     return sorted(lines, key=lambda line: line["start"])
-
-
-async def crawled(path: Path, start: str, settings: Settings) -> Crawled:
-    heard: list[object] = []
-    async with opened(path, settings, Events(heard.append)) as running:
-        await running.seed(seeds.named([start], settings.urls))
-        report = await running.run()
-    return await read_back(path, report, heard)  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------------------------------------ kept connections
@@ -78,7 +67,7 @@ def test_a_server_that_closes_kept_connections_is_asked_after_its_delay_and_each
 
     async def main() -> Crawled:
         async with serving(closing_on(request_number, heard)) as server:
-            return await crawled(tmp_path / "c", server.url("/"), settings)
+            return await crawl_on_this_loop(tmp_path / "c", [server.url("/")], settings)
 
     result = run(main())
     lines = logged(tmp_path / "c")
@@ -154,7 +143,7 @@ def test_whatever_an_answer_asks_for_there_is_one_request_and_one_line_for_it(tm
 
     async def main() -> Crawled:
         async with serving(odd(heard)) as server:
-            return await crawled(tmp_path / "c", server.url("/"), settings)
+            return await crawl_on_this_loop(tmp_path / "c", [server.url("/")], settings)
 
     run(main())
     lines = logged(tmp_path / "c")

@@ -243,7 +243,7 @@ def test_the_second_lock_refuses_even_if_the_first_was_left_open():
             for address in ("127.0.0.1", "::1", "0.0.0.0", "::ffff:127.0.0.1"):
                 where = target(traps[0].url("/", "public.example"))
                 assert isinstance(where, Target)
-                order = Order(where, address, (), 5.0, 5.0)
+                order = Order(where, address, (), 5.0, 5.0, limit=10_000)
                 outcome = await fetcher._carry(visit("http://public.example/"), order)
                 assert isinstance(outcome, Refused), outcome
             assert [listener.connections for listener in traps] == [0, 0]

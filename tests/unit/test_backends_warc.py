@@ -206,6 +206,8 @@ def test_dechunk_never_raises(body):
         (replace(exchange(body=b"hello"), body=b""), None),
         (exchange(body=b"hello", chunked=True), None),
         (replace(exchange(body=b"hello", chunked=True), body=b"5\r\nhel"), "unspecified"),
+        (replace(exchange(body=b"hello"), body=b"hel", cut=True), "length"),
+        (replace(exchange(body=b"hello", chunked=True), body=b"5\r\nhel", cut=True), "length"),
     ],
 )
 def test_a_body_that_was_cut_short_is_marked(tmp_path, answered, truncated):

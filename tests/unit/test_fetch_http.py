@@ -14,6 +14,7 @@ import pytest
 from skitter.fetch.address import Answer
 from skitter.fetch.http import HttpFetcher
 from skitter.model import Exchange, Failed, Fault, Fetched, NotModified, Outcome, Purpose, Redirected, Refused
+from skitter.robots import MAX_SIZE
 from skitter.settings import Bytes, FetchSettings, Seconds, SettingsError
 from skitter.testing.clock import VirtualClock
 from skitter.testing.web import Server as WebServer
@@ -756,16 +757,53 @@ def test_a_machine_out_of_sockets_is_busy_and_the_host_is_not_to_blame(monkeypat
     assert "Too many open files" in outcome.detail
 
 
-def test_a_robots_txt_that_is_a_bomb_is_read_up_to_the_limit():
+def test_a_robots_txt_that_is_a_bomb_is_read_up_to_its_own_limit():
     async def main() -> bytes:
-        answer = ok(gzip.compress(b"User-agent: *\n" + b"#" * 50_000), b"Content-Encoding: gzip")
+        answer = ok(gzip.compress(b"User-agent: *\n" + b"#" * 5_000_000), b"Content-Encoding: gzip")
         async with serving(answer) as server, fetching(loopback(max_body=Bytes(5000))) as fetcher:
             assert failed(await fetcher.fetch(visit(server.url()))).fault is Fault.BOMB
             return fetched(await fetcher.fetch(visit(server.url("/robots.txt"), Purpose.ROBOTS))).content
 
     content = run(main())
     assert content.startswith(b"User-agent: *\n")
-    assert len(content) == 5000
+    assert MAX_SIZE <= len(content) < 5_000_000
+
+
+LARGE_ROBOTS = b"User-agent: *\nDisallow: /private/\n" + b"# noise\n" * 300_000
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ok(LARGE_ROBOTS),
+        b"HTTP/1.1 200 OK\r\n\r\n" + LARGE_ROBOTS,
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
+        % (len(LARGE_ROBOTS), LARGE_ROBOTS),
+    ],
+    ids=["with its length", "until the connection ends", "chunked"],
+)
+@pytest.mark.parametrize("max_body", [5000, 10 * 2**20])
+def test_of_a_robots_txt_that_is_too_large_the_beginning_is_read(answer: bytes, max_body: int):
+    async def main() -> Outcome:
+        settings = loopback(max_body=Bytes(max_body))
+        async with serving(once(answer)) as server, fetching(settings) as fetcher:
+            return await fetcher.fetch(visit(server.url("/robots.txt"), Purpose.ROBOTS))
+
+    outcome = fetched(run(main()))
+    assert LARGE_ROBOTS.startswith(outcome.content)
+    assert len(outcome.content) >= MAX_SIZE
+    assert outcome.exchange.cut
+    assert len(outcome.exchange.body) < len(LARGE_ROBOTS)
+
+
+def test_a_robots_txt_below_its_limit_is_whole_whatever_the_limit_of_pages():
+    async def main() -> Outcome:
+        settings = loopback(max_body=Bytes(5000))
+        async with serving(ok(LARGE_ROBOTS[:400_000])) as server, fetching(settings) as fetcher:
+            return await fetcher.fetch(visit(server.url("/robots.txt"), Purpose.ROBOTS))
+
+    outcome = fetched(run(main()))
+    assert (len(outcome.content), outcome.exchange.cut) == (400_000, False)
 
 
 @pytest.mark.parametrize(

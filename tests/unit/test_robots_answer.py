@@ -256,6 +256,14 @@ def test_our_own_shortage_and_a_kept_connection_that_closed_are_not_held_against
         assert copied(verdict).held == NOW + 60
 
 
+def test_of_a_file_that_was_cut_the_last_line_does_not_count() -> None:
+    """Half a rule may well be "Disallow: /"."""
+    half = b"User-agent: *\nDisallow: /private\nDisallow: /"
+    assert opinion(copied(ask(fetched(200, half)))) == "none"
+    cut = Fetched(replace(WIRE, cut=True), 200, [], half, half)
+    assert opinion(copied(ask(cut))) == "rules"
+
+
 def test_a_host_without_second_tries_is_given_up_at_once() -> None:
     assert ask(failed(), settings=RobotsSettings(retry_after=())).aside is not None
 

@@ -17,6 +17,7 @@ from skitter.fetch.multi import Multi
 from skitter.fetch.transfer import Flight, Order, Transfer
 from skitter.model import Exchange, Failed, Fault, Outcome, Purpose, Reason, Refused, Visit
 from skitter.ports import Cache, Clock
+from skitter.robots import MAX_SIZE
 from skitter.settings import FetchSettings
 
 _FAULTS = {
@@ -48,6 +49,8 @@ _LIMITS = {
 }
 # Addresses of one host that are tried for one visit; they share the time there is to connect.
 _MAX_ADDRESSES = 3
+# RFC 9309 2.5: of a robots.txt that is too large the beginning counts, at least 500 KiB. Framing and coding come on top.
+_ROBOTS_BODY = 2 * MAX_SIZE
 # Hosts that are remembered for closing kept connections, at most. The oldest goes first, and is found out once more.
 _MAX_CLOSERS = 50_000
 
@@ -120,11 +123,17 @@ class HttpFetcher:
         for left in range(len(addresses), 0, -1):
             spent = self._clock.monotonic() - begun
             connect = (self._settings.connect_timeout - spent) / left
-            # RFC 9309 2.5: of a robots.txt that is too large, the beginning counts.
             whole = visit.link.purpose is not Purpose.ROBOTS
-            kept = where.host not in self._closers
-            deadline = self._settings.deadline - spent
-            order = Order(where, addresses[-left], lines, deadline, connect, whole, kept)
+            order = Order(
+                target=where,
+                address=addresses[-left],
+                lines=lines,
+                deadline=self._settings.deadline - spent,
+                connect=connect,
+                limit=self._settings.max_body if whole else _ROBOTS_BODY,
+                whole=whole,
+                kept=where.host not in self._closers,
+            )
             outcome = await self._carry(visit, order)
             if not _unreached(outcome):
                 break
@@ -146,10 +155,9 @@ class HttpFetcher:
             exchange = self._exchange(visit, order, transfer, started)
             if transfer.repeated:
                 return self._closed_on_reuse(order.target.host, exchange)
-            cut = transfer.fault is Fault.SIZE and not order.whole
-            if (code and not cut) or not transfer.head_fits():
+            if (code and not exchange.cut) or not transfer.head_fits():
                 return failure(transfer, code, message, exchange)
-            return response.outcome(exchange, self._settings.max_body, visit.link.purpose)
+            return response.outcome(exchange, order.limit, visit.link.purpose)
         finally:
             transfer.clear()
             self._spare.append(transfer)
@@ -171,6 +179,7 @@ class HttpFetcher:
             request=request.head(order.target, order.lines) if transfer.sent() else b"",
             head=transfer.head(),
             body=transfer.body(),
+            cut=transfer.fault is Fault.SIZE and not order.whole,
         )
 
 

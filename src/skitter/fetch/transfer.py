@@ -51,6 +51,7 @@ class Order(Struct, frozen=True):
     lines: tuple[str, ...]
     deadline: float  # seconds from now
     connect: float
+    limit: int  # bytes of the body that are read, at most
     whole: bool = True  # an answer beyond the limit is of no use; False: its beginning is
     kept: bool = True  # a kept connection may be used, and this one kept
 
@@ -86,7 +87,7 @@ class Transfer:
         self.repeated = False  # libcurl wanted to send the request once more, and was not allowed to
         self._guard = guard
         self._flight = flight
-        self._max_body = settings.max_body
+        self._max_body = int(settings.max_body)
         self._max_headers = min(settings.max_headers, _HEAD_END)
         self._lines: list[bytes] = []
         self._chunks: list[bytes] = []
@@ -94,7 +95,7 @@ class Transfer:
         self._asked = False  # the request is being sent, or was
         self._keeps = settings.keep_connections > 0
         self._route: _Route | None = None  # what the handle was told for the last request
-        self._limits: tuple[bool, bool, int, int] | None = None
+        self._limits: tuple[int, bool, int, int] | None = None
         self._configure(settings)
 
     def _configure(self, settings: FetchSettings) -> None:
@@ -135,16 +136,17 @@ class Transfer:
             put(pycurl.HTTPHEADER, route.fields)
             put(pycurl.CONNECT_TO, route.connect_to)
         put(pycurl.REQUEST_TARGET, where.path)
+        self._max_body = order.limit
         limits = (
-            order.whole,
+            # With a limit libcurl ends a transfer by its Content-Length, before any of the body is here.
+            order.limit if order.whole else 0,
             order.kept and self._keeps,
             max(1, int(order.deadline * 1000)),
             max(1, int(order.connect * 1000)),
         )
         if limits != self._limits:
             self._limits = limits
-            # With a limit libcurl ends a transfer by its Content-Length, before any of the body is here.
-            put(pycurl.MAXFILESIZE_LARGE, self._max_body if order.whole else 0)
+            put(pycurl.MAXFILESIZE_LARGE, limits[0])
             put(pycurl.FORBID_REUSE, not limits[1])
             put(pycurl.TIMEOUT_MS, limits[2])
             put(pycurl.CONNECTTIMEOUT_MS, limits[3])
@@ -206,7 +208,7 @@ class Transfer:
         """Whether the header block is within its limit; libcurl stops it at the latest where `_HEAD_END` says."""
         if sum(map(len, self._lines)) > self._max_headers:
             self.fault = Fault.HEADERS
-        return self.fault is None
+        return self.fault is not Fault.HEADERS
 
     def _open(
         self, _purpose: int, peer: tuple[int, int, int, tuple[bytes | str, int]]

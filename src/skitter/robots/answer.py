@@ -52,8 +52,8 @@ def judge(  # noqa: PLR0911  one return per kind of answer
     """What the answer means, given the copy there was. `jitter` is a number in [-1, 1], drawn by the caller."""
     keep = _Keep(answer.origin, settings, now, jitter)
     match answer.outcome:
-        case Fetched(status=status, content=content) if 200 <= status < 300:
-            return keep.rules(status, content)
+        case Fetched(exchange, status, content=content) if 200 <= status < 300:
+            return keep.rules(status, clipped(content, len(content)) if exchange.cut else content)
         case NotModified() if previous is not None and previous.access == "rules":
             return keep.rules(previous.status, previous.body)
         case Redirected(target=target) if target and answer.hops < settings.max_redirects:

@@ -153,7 +153,10 @@ class FetchSettings(Struct, frozen=True):
     deadline: Annotated[Seconds, "for the whole request, from DNS to the last byte"] = Seconds(30.0)
     connect_timeout: Annotated[Seconds, "for DNS, connection and TLS"] = Seconds(10.0)
     idle_timeout: Annotated[Seconds, "without a single byte"] = Seconds(15.0)
-    max_body: Annotated[Bytes, "largest body, on the wire and again after decompression"] = Bytes(10 * 2**20)
+    max_body: Annotated[
+        Bytes,
+        "largest body, on the wire and again after decompression; a robots.txt has a limit of its own, 500 KiB",
+    ] = Bytes(10 * 2**20)
     max_headers: Annotated[Bytes, "largest header block"] = Bytes(256 * 2**10)
     max_in_flight: Annotated[Bytes, "all bodies in flight together"] = Bytes(256 * 2**20)
     max_redirects: Annotated[int, "redirects followed from one link"] = 10

@@ -104,8 +104,11 @@ def _answer(
     """Record type, its own fields, and block."""
     if twin is None:
         digest = b"" if payload.coded else b"WARC-Payload-Digest: %b\r\n" % payload.digest
-        cut = b"" if payload.whole else b"WARC-Truncated: unspecified\r\n"
-        return b"response", digest + cut, (exchange.head, exchange.body)
+        if exchange.cut:  # WARC 1.1 5.13: more than we were ready to take
+            digest += b"WARC-Truncated: length\r\n"
+        elif not payload.whole:
+            digest += b"WARC-Truncated: unspecified\r\n"
+        return b"response", digest, (exchange.head, exchange.body)
     refers = b"WARC-Refers-To-Target-URI: %b\r\nWARC-Refers-To-Date: %b\r\n" % (
         uri(twin.url),
         date(twin.fetched_at),
