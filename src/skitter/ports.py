@@ -45,6 +45,10 @@ class EngineAway(EngineError):  # noqa: N818  it is the engine that is away
     again: Callable[[], Awaitable[None]] | None = None  # its breaker's word for it
 
 
+class Unstorable(EngineError):  # noqa: N818  the engine is well
+    """An engine refuses a value for good: too long, not text it can hold, too large a message. Nothing was written."""
+
+
 class Fenced(Exception):  # noqa: N818  it is the worker that is fenced off; nothing has failed
     """Somebody else owns the shard by now: nothing was changed, and nothing will be under this epoch."""
 

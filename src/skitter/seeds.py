@@ -85,7 +85,7 @@ def _json(line: bytes, where: str, rules: urls.UrlRules) -> Link | BadSeed:
     try:
         parsed = _decode(line)
         msgspec.msgpack.encode(parsed.meta)  # it is stored as such, and that has no numbers beyond 64 bits
-    except (msgspec.DecodeError, UnicodeDecodeError, OverflowError) as problem:
+    except (msgspec.DecodeError, UnicodeDecodeError, OverflowError, RecursionError) as problem:
         return _bad(where, line, f'{problem}; write for example {{"url": "https://example.org/"}}')
     return _seed(parsed, where, rules)
 
@@ -101,10 +101,13 @@ def _seed(line: _Line, where: str, rules: urls.UrlRules) -> Link | BadSeed:
     key = None if url is None else urls.key(url, rules)
     if url is None or key is None:
         return _bad(where, line.url, "this is no http or https URL; write for example https://example.org/")
+    host = urls.host(url)
+    if urls.too_long(host):
+        return _bad(where, line.url, "its host name is longer than any can be (253 characters)")
     return Link(
         url=url,
         key=key,
-        host=urls.host(url),
+        host=host,
         depth=line.depth,
         level=level,
         score=line.score,

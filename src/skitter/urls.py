@@ -72,6 +72,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _HOST_PORT = re.compile(r"[^/?#:@\s]+:[0-9]{1,5}(?=[/?#]|\Z)")
 _FOREIGN_SCHEME = re.compile(r"(?!https?:)[a-z][a-z0-9+.\-]*:", re.IGNORECASE | re.ASCII)
 _HEAD = re.compile(rf"(https?://({_HOST}){_PORT})")
+_LONGEST_HOST = 253  # characters (RFC 1035 2.3.4: 255 octets, two of them for lengths)
 _DOTS = frozenset((".", ".."))
 
 
@@ -110,6 +111,11 @@ def key(url: str, rules: UrlRules = DEFAULT_RULES) -> str | None:
 def canonical(url: str, rules: UrlRules = DEFAULT_RULES) -> str | None:
     """The key of a URL as people hand it over, with white space around it; None unless it is http or https."""
     return key(url.strip(), rules)
+
+
+def too_long(host: str) -> bool:
+    """Whether no host can be called so, and no store has to hold such a name."""
+    return len(host) > _LONGEST_HOST
 
 
 def link(href: str, base: str, rules: UrlRules = DEFAULT_RULES) -> tuple[str, str, str] | None:

@@ -130,6 +130,12 @@ class Cluster:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    def say(self, *words: object) -> str:
+        """As `command`; what it prints and complains of."""
+        done = subprocess.run(_words(*words), capture_output=True, text=True, cwd=ROOT, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout + done.stderr
+
     def add(self, seeds: Sequence[str]) -> None:
         """Bring seeds."""
         file = self.path / "seeds.txt"

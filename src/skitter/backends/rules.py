@@ -77,6 +77,20 @@ def crash_reason(in_hand: int) -> Reason:
     return Reason("crash", f"the process died {in_hand} times while it worked on this answer")
 
 
+def unstorable(settlement: Settlement, why: str, now: float) -> Settlement:
+    """What is left of a visit when an engine refuses to store what came of it: that it was made, and the reason."""
+    reason = Reason("unstorable", why)
+    link = settlement.visit.link
+    robots = unreachable(link.origin, why, now) if link.purpose is Purpose.ROBOTS else None
+    return Settlement(
+        visit=settlement.visit,
+        verdict=msgspec.structs.replace(settlement.verdict, state=State.FAILED, reason=reason, due=None),
+        robots=robots,
+        status=settlement.status,
+        exchange=settlement.exchange,
+    )
+
+
 # ------------------------------------------------------------------------------------------------ another chance
 
 # Why a host may be set aside that is worth another look when somebody names it: what these say of it can change.

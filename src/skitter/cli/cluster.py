@@ -131,24 +131,35 @@ def _seeds(arguments: argparse.Namespace, settings: Settings) -> list[Link | Bad
 
 async def _send(good: Sequence[Link], engines: "Engines", settings: Settings) -> None:
     """Roots first: whoever finds links on a seed's page knows then that they are wanted."""
+    from skitter.compose.engines import in_parts  # noqa: PLC0415  engines' libraries are large
     from skitter.links import LinkJudge  # noqa: PLC0415  with the engines
     from skitter.post import owner_of  # noqa: PLC0415  the same
     from skitter.scope import Scope  # noqa: PLC0415  the same
 
+    async def bring(links: Sequence[Link]) -> list[None]:
+        owners: defaultdict[int, list[Link]] = defaultdict(list)
+        for link in links:
+            owners[owner_of(link.host, engines.shards)].append(link)
+        await engines.claims.add_roots([link.url for link in links])
+        await engines.mail.send(owners)
+        return []
+
+    async def refused(link: Link, problem: Exception) -> None:
+        print(f"skitter: seed {link.url[:200]} is not crawled: {problem}", file=sys.stderr)
+
     judge = LinkJudge(settings, Scope(settings.scope))
     for start in range(0, len(good), _SEED_BATCH):
-        owners: defaultdict[int, list[Link]] = defaultdict(list)
+        wanted: list[Link] = []
         for seed in good[start : start + _SEED_BATCH]:
             link, reason = judge.seed(seed)
             if reason is None:
-                owners[owner_of(link.host, engines.shards)].append(link)
+                wanted.append(link)
             else:
                 print(
                     f"skitter: seed {link.url} is not crawled: {reason.detail or reason.code}",
                     file=sys.stderr,
                 )
-        await engines.claims.add_roots([link.url for links in owners.values() for link in links])
-        await engines.mail.send(owners)
+        await in_parts(wanted, bring, refused)
 
 
 # ------------------------------------------------------------------------------------------------ status, wait

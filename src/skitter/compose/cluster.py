@@ -13,6 +13,7 @@ from typing import Any
 from skitter.backends.hand import Hand
 from skitter.backends.remote import RemoteFrontier
 from skitter.backends.remote.patience import patiently
+from skitter.backends.remote.refusals import in_parts
 from skitter.breaker import until_again
 from skitter.claims import Claim, Delivery, Inbox
 from skitter.clock import SystemClock
@@ -31,7 +32,7 @@ from skitter.fetch.address import Answer
 from skitter.gathering import Gathering
 from skitter.log import RequestLog
 from skitter.model import Counts, Outcome, Settlement, Stop, Visit
-from skitter.ports import EngineAway, Fenced, Fetcher, Mark, Opened
+from skitter.ports import EngineAway, Fenced, Fetcher, Mark, Opened, Unstorable
 from skitter.process import unwrapped
 from skitter.settings import Settings
 from skitter.shard import Shard
@@ -69,10 +70,9 @@ class _Announcing(RemoteFrontier):
         """Pages that the archive has lost are pending again, however often the engine goes away meanwhile."""
         return await patiently(lambda: RemoteFrontier.reopen(self, mark, now))
 
-    async def settle(self, settlements: Sequence[Settlement], mark: Mark, now: float) -> list[bool]:
-        """Close visits with all that came of them."""
+    async def announce(self, settlements: Sequence[Settlement]) -> None:
+        """Pages and errors, to whoever reads them."""
         await self.engines.announce(settlements)
-        return await super().settle(settlements, mark, now)
 
 
 class _Guarded:
@@ -129,6 +129,7 @@ class ClusterOutfit:
             hand=Hand(self.directory.path / "state" / f"{number:02d}.hand"),
         )
         frontier.engines, frontier.number = self.engines, number
+        frontier.complain = lambda text: self.events.emit(Warned(text))
         archive = self.storage.archive(archive_of(self.directory, number, self.at), number, claim.epoch)
         fetcher = _Guarded(self.at.fetcher, self.member, number)
         own = stations(self.at, frontier, archive, fetcher)
@@ -163,8 +164,9 @@ class ClusterOutfit:
 class _Roots:
     """What one worker takes into the scope, all the others take in with their next sign of life."""
 
-    def __init__(self, engines: Engines) -> None:
+    def __init__(self, engines: Engines, events: Events) -> None:
         self._engines = engines
+        self._events = events
         self._new: set[str] = set()
         self._waiting = asyncio.Event()
 
@@ -180,11 +182,19 @@ class _Roots:
             self._waiting.clear()
             roots = sorted(self._new)
             try:
-                await self._engines.claims.add_roots(roots)
+                await in_parts(roots, self._add, self._refused)
                 self._new.difference_update(roots)
             except EngineAway as away:
                 await until_again(away)
                 self._waiting.set()
+
+    async def _add(self, roots: Sequence[str]) -> list[None]:
+        await self._engines.claims.add_roots(roots)
+        return []
+
+    async def _refused(self, root: str, problem: Unstorable) -> None:
+        """No other worker takes it into the scope."""
+        self._events.emit(Warned(f"{root[:200]} widens the scope of this worker only: {problem}"))
 
 
 @asynccontextmanager
@@ -255,7 +265,7 @@ class Worker:
         return self._stop or Stop.DONE
 
     async def _run(self) -> None:
-        roots = _Roots(self._outfit.engines)
+        roots = _Roots(self._outfit.engines, self._events)
         self._events.subscribe(roots, RootsAdded)
         storage, crew = self._outfit.storage, self.member.crew
         async with asyncio.TaskGroup() as tasks:

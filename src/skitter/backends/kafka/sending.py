@@ -22,6 +22,7 @@ from msgspec import Struct
 from skitter.backends.kafka.client import away, connection, error_of, explained
 from skitter.backends.kafka.topics import message_limit
 from skitter.breaker import Guard
+from skitter.ports import Unstorable
 from skitter.settings.engines import KafkaSettings
 
 Headers = Sequence[tuple[str, bytes]]
@@ -102,9 +103,12 @@ class Sender:
     async def send(self, messages: Iterable[Outgoing]) -> None:
         """Hand messages to the brokers; returns when all are acknowledged.
 
-        EngineAway when some are not: those may or may not be there, and the caller sends all of them again.
+        EngineAway when some are not: those may or may not be there, and the caller sends all of them again. Unstorable when
+        one is larger than the brokers take.
         """
-        await self._send(list(messages), ())
+        for failure in await self.offer(messages):
+            size = len(failure.message.value)
+            raise Unstorable(f"Kafka: a message of {size} bytes for {failure.message.topic} is too large")
 
     async def offer(self, messages: Iterable[Outgoing]) -> list[Failure]:
         """As `send`, but what is too large for the brokers is returned."""

@@ -18,6 +18,7 @@ from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.statements import Texts
 from skitter.backends.postgres.writing import Entry
 from skitter.backends.remote.rows import Batch, Found, Wanted
+from skitter.ports import Unstorable
 
 Q = TypeVar("Q", bound=Question | Entry)
 A = TypeVar("A")
@@ -103,7 +104,9 @@ class Journeys:
         self._texts = Texts(pool.schema)
         self._shards: list[int] = []
         self._loaded: dict[int, float] = {}  # shards that have loaded and not written since, and when
-        self._writes: Together[Entry, bool] = Together(self._carry_writes, _WRITES_WAIT, once_each=True)
+        self._writes: Together[Entry, bool | Unstorable] = Together(
+            self._carry_writes, _WRITES_WAIT, once_each=True
+        )
         # By the first of the shards that are named together: a statement that named hundreds of them would be slow to plan, and too long to be kept.
         self._loads: defaultdict[int, Together[Question, Found]] = defaultdict(
             lambda: Together(self._carry_loads, _LOADS_WAIT)
@@ -119,11 +122,14 @@ class Journeys:
         self._loaded.pop(shard, None)
 
     async def write(self, shard: int, epoch: int, batch: Batch) -> bool:
-        """All of a batch, or nothing: False when the shard has another epoch."""
+        """All of a batch, or nothing: False when the shard has another epoch. Unstorable when the database refuses it."""
         self._loaded.pop(shard, None)
         lately = asyncio.get_running_loop().time() - _SOON
         expected = [other for other, when in self._loaded.items() if when > lately]
-        return await self._writes.ask(Entry(shard, epoch, batch), expected)
+        answer = await self._writes.ask(Entry(shard, epoch, batch), expected)
+        if isinstance(answer, Unstorable):
+            raise answer
+        return answer
 
     async def load(self, shard: int, wanted: Wanted) -> Found:
         """Rows by key, and heads of lists."""
@@ -133,7 +139,16 @@ class Journeys:
             self._loaded[shard] = asyncio.get_running_loop().time()
         return found
 
-    async def _carry_writes(self, entries: Sequence[Entry]) -> list[bool]:
+    async def _carry_writes(self, entries: Sequence[Entry]) -> list[bool | Unstorable]:
+        """One statement. If the database refuses a value in it, each goes alone: only the one who brought it is told so."""
+        try:
+            return [*await self._write(entries)]
+        except Unstorable as refused:
+            if len(entries) == 1:
+                return [refused]
+        return [answer for entry in entries for answer in await self._carry_writes([entry])]
+
+    async def _write(self, entries: Sequence[Entry]) -> list[bool]:
         # In the order of their numbers, as a sign of life locks them, too: nobody waits for somebody who waits for them.
         pieces, values = writing.describe(sorted(entries, key=lambda entry: entry.shard))
         rows = await self.pool.rows(self._texts.write(pieces), values)

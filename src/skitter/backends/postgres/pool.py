@@ -16,7 +16,7 @@ import asyncpg
 
 from skitter.backends.postgres.statements import Statement
 from skitter.breaker import Guard
-from skitter.ports import EngineAway, EngineError
+from skitter.ports import EngineAway, EngineError, Unstorable
 from skitter.settings import Settings
 from skitter.settings.engines import PostgresSettings
 from skitter.settings.secrets import secret
@@ -42,6 +42,10 @@ _PASSING = (
     # What asyncpg says when the server's farewell arrives just as a statement leaves.
     asyncpg.InternalClientError,
 )
+
+
+# What does not pass: a value that the server, or asyncpg on its behalf, will never take.
+_REFUSED = (ValueError, asyncpg.DataError, asyncpg.ProgramLimitExceededError)
 
 
 # asyncpg's pool tells of every attempt to come back with a traceback; we tell it in a line, once.
@@ -94,11 +98,9 @@ class Pool:
         try:
             self.trips += 1
             rows: list[Any] = await connection.fetch(text, *arguments)
-        except (
-            ValueError
-        ):  # a value that cannot be sent: a bug of ours, which asyncpg may count among its InterfaceErrors
+        except _REFUSED as problem:  # first: asyncpg counts some of them among its InterfaceErrors
             await self._pool.release(connection)
-            raise
+            raise Unstorable(" ".join(f"PostgreSQL: {problem}".split())) from problem
         except _PASSING as problem:
             # Whatever it was, this connection is not worth keeping: a demoted server would go on refusing writes.
             _drop(connection)

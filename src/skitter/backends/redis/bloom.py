@@ -110,7 +110,8 @@ class BloomStore:
     # ------------------------------------------------------------------------------------------------ the filter
 
     async def open(self) -> Opening:
-        """Take the filter over, or begin to make it."""
+        """Take the filter over, or begin to make it; again, if the shard is read again."""
+        await self._stop_filling()
         opening = await self._store.open()
         number, known = opening.meta.mail.pop(_NUMBER, ""), _known(opening.meta)
         self._bits = Bits(max(_LEAST, 2 * known))
@@ -158,15 +159,18 @@ class BloomStore:
 
     async def close(self) -> None:
         """Leave the filter to the next owner, if it is worth having."""
+        await self._stop_filling()
+        if self._whole and self._writes:
+            with suppress(EngineAway):  # it will be made again
+                await self._leave()
+        await self._store.close()
+
+    async def _stop_filling(self) -> None:
         if self._filling is not None:
             self._filling.cancel()
             await asyncio.wait([self._filling])
             if not self._filling.cancelled():
                 self._filling.result()  # what went wrong beside us is heard now
-        if self._whole and self._writes:
-            with suppress(EngineAway):  # it will be made again
-                await self._leave()
-        await self._store.close()
 
     async def _leave(self) -> None:
         """Under the number of our last write, so that nobody else's is touched; how many parts there are comes last."""

@@ -50,7 +50,7 @@ from skitter.backends.remote.rows import (
 )
 from skitter.backends.rules import Suspicion
 from skitter.model import Link, RobotsCopy, Visit
-from skitter.ports import Fenced
+from skitter.ports import Fenced, Unstorable
 
 T = TypeVar("T")
 _AT_ONCE = 1000  # rows that an iterator holds
@@ -101,8 +101,11 @@ class RedisStore:
     async def write(self, batch: Batch) -> None:
         """All of it, or nothing; Fenced when the shard is somebody else's."""
         arguments: list[Any] = [self._epoch, batch.number]
-        for (command, suffix), values in _commands(batch).items():
-            arguments += (command, self._prefix + suffix, len(values), *values)
+        try:
+            for (command, suffix), values in _commands(batch).items():
+                arguments += (command, self._prefix + suffix, len(values), *values)
+        except (ValueError, OverflowError) as problem:  # text that is none, a number that is too large
+            raise Unstorable(f"Redis: {problem}") from problem
         self._counts["writes"] += 1
         keys = [self._prefix + b"epoch", self._prefix + b"written"]
         if not await self._client.run(self._write, keys, arguments):

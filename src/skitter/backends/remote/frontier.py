@@ -4,134 +4,35 @@ Verbs take turns. One that is cancelled while it writes has its write finished a
 the engine is away they wait; when somebody else has taken the shard they raise `Fenced`, and change nothing.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Protocol, TypeVar
-
-from msgspec.structs import replace
 
 from skitter.backends import rules
 from skitter.backends.remote import adding, ahead, leasing, recovery, settling
 from skitter.backends.remote.held import IDLE
-from skitter.backends.remote.loading import take_in
-from skitter.backends.remote.mail import Mail, Positions
-from skitter.backends.remote.names import Names
+from skitter.backends.remote.mail import Positions
 from skitter.backends.remote.patience import patiently
-from skitter.backends.remote.reading import RemoteReader, copied
-from skitter.backends.remote.rows import Batch, PageRow, UrlRow, Wanted
+from skitter.backends.remote.reading import copied
+from skitter.backends.remote.refusals import in_parts
+from skitter.backends.remote.rows import PageRow, UrlRow, Wanted
 from skitter.backends.remote.shard import Shard
-from skitter.backends.remote.store import Store
+from skitter.backends.remote.turns import Turns
 from skitter.model import Counts, HostRecord, Link, Page, Reason, RobotsCopy, Settlement, Visit
-from skitter.ports import Likeness, Mark, Opened, StateError, Twin
-from skitter.settings import Settings
+from skitter.ports import Likeness, Mark, Opened, Twin, Unstorable
 
-T = TypeVar("T")
 _LINKS_AT_ONCE = 2_000  # links that are added in one write
 _PAGES_AT_ONCE = 500
 _LEAST_AHEAD, _MOST_AHEAD = 64, 4_096  # visits that are taken out ahead
 _FEW = 8  # hosts with visits in flight, or free hosts that nothing was taken out of yet
-_LEAST_WINDOW = 500  # hosts of a shard, however many shards there are
+_SHOWN = 200  # characters of a URL that is complained of
 _SEVERAL = 4  # visits that were handed out since some were taken out
 
 
-class Hand(Protocol):
-    """Where word is left of the visit whose bytes are worked on, readable after the process has died."""
-
-    def read(self) -> bytes:
-        """The id that stands there; zeros for none."""
-        ...
-
-    def write(self, id16: bytes | None) -> None:
-        """Take one, or put it down."""
-        ...
-
-    def close(self) -> None:
-        """Let go of it."""
-        ...
-
-
-class RemoteFrontier(RemoteReader):
+class RemoteFrontier(Turns):
     """`skitter.ports.Frontier` on a store that is held under one epoch.
 
     `grace`: seconds for which requests of the last owner may still be under way when the shard is opened. `hand` is of
     the machine: a visit that kills the process is found out sooner where it is opened again.
     """
-
-    def __init__(
-        self,
-        store: Store,
-        settings: Settings | None = None,
-        *,
-        shard: int = 0,
-        shards: int = 1,
-        mail: Mail | None = None,
-        grace: float = 0.0,
-        hand: Hand | None = None,
-    ) -> None:
-        super().__init__(store)
-        self._settings = _shared_out(settings or Settings(), shards)
-        self._names = Names(shard, shards, self._settings.frontier.window)
-        self._mail, self._grace, self._hand = mail, grace, hand
-        self._shard: Shard | None = None
-        self._turn = asyncio.Lock()
-        self._delivery: asyncio.Future[None] | None = None
-        self._clock = 0.0
-        self._refill_at = 0.0  # when visits are taken out ahead again
-        self._handed = 0  # visits handed out since they were
-
-    # -- turns and round trips ---------------------------------------------------------------------------------
-
-    @property
-    def _open_shard(self) -> Shard:
-        if self._shard is None:
-            raise StateError("the frontier is not open")
-        return self._shard
-
-    @asynccontextmanager
-    async def _verb(self) -> AsyncIterator[Shard]:
-        """One verb at a time, and none before what was decided earlier is written."""
-        async with self._turn:
-            await self._delivered()
-            yield self._open_shard
-
-    async def _delivered(self) -> None:
-        delivery = self._delivery
-        if delivery is not None:
-            await asyncio.shield(delivery)
-            if self._delivery is delivery:  # else the next one is under way
-                self._delivery = None
-
-    async def _fetch(self, wanted: Wanted | None) -> None:
-        """Into memory with what is missing, if anything is."""
-        if wanted is not None and wanted:
-            wanted.urls = list(dict.fromkeys(wanted.urls))
-            wanted.hosts = list(dict.fromkeys(wanted.hosts))
-            wanted.robots = list(dict.fromkeys(wanted.robots))
-            take_in(self._open_shard, wanted, await self._load(wanted))
-
-    async def _until_known(self, step: Callable[[], T | Wanted]) -> T:
-        """Take a step that may have to ask for something first."""
-        while isinstance(answer := step(), Wanted):
-            await self._fetch(answer)
-        return answer
-
-    async def _commit(self, now: float) -> None:
-        """All that was decided becomes durable together. Links for other shards are safe before."""
-        shard = self._open_shard
-        await self._until_known(lambda: adding.find_heads(shard))
-        batch, letters = shard.seal(now)
-        self._delivery = asyncio.ensure_future(self._deliver(batch, letters))
-        await self._delivered()
-
-    async def _deliver(self, batch: Batch, letters: list[Link]) -> None:
-        mail = self._mail
-        if letters and mail is not None:
-            by_shard: dict[int, list[Link]] = {}
-            for link in letters:
-                by_shard.setdefault(self._names.host(link.host).owner, []).append(link)
-            await patiently(lambda: mail.send(by_shard))
-        await patiently(lambda: self._store.write(batch))
 
     # -- the shard's life --------------------------------------------------------------------------------------
 
@@ -184,30 +85,57 @@ class RemoteFrontier(RemoteReader):
         """Accept links, once each."""
         before = self._open_shard.counts.added
         for at in range(0, max(len(links), 1), _LINKS_AT_ONCE):
-            some = links[at : at + _LINKS_AT_ONCE]
-            async with self._verb() as shard:
-                await self._add(shard, some, refused if not at else (), now)
-                await self._commit(now)
+            async with self._verb():
+                await self._add(links[at : at + _LINKS_AT_ONCE], refused if not at else (), {}, now)
         return self._open_shard.counts.added - before
 
     async def _add(
-        self, shard: Shard, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]], now: float
+        self,
+        links: Sequence[Link],
+        refused: Sequence[tuple[Link, Reason]],
+        positions: Positions,
+        now: float,
     ) -> None:
+        """Add links in one write, with how far the mail is read then. One that the engine refuses is left out, and told."""
+
+        async def step(some: Sequence[Link]) -> list[None]:
+            try:
+                await self._add_now(some, refused, positions if some is links or not some else {}, now)
+            except Unstorable:
+                await self._read_again(now)
+                raise
+            return []
+
+        async def leave_out(link: Link, problem: Unstorable) -> None:
+            self.complain(f"{link.url[:_SHOWN]} is not crawled: {problem}")
+
+        await in_parts(links, step, leave_out)
+        if links and positions.items() - self._open_shard.meta.mail.items():  # it was not one write
+            await step(())
+
+    async def _add_now(
+        self,
+        links: Sequence[Link],
+        refused: Sequence[tuple[Link, Reason]],
+        positions: Positions,
+        now: float,
+    ) -> None:
+        shard = self._open_shard
         wanted = Wanted()
         looked = adding.need_all(shard, links, refused, wanted)
         await self._fetch(wanted)
         await self._until_known(lambda: adding.need_more(shard, looked))
         adding.add(shard, links, refused, now)
+        shard.meta.mail.update(positions)
+        await self._commit(now)
 
     async def take_in(self, links: Sequence[Link], positions: Positions, now: float) -> int:
         """Accept links that came by mail, and remember how far the mail is read, in the same write."""
         before = self._open_shard.counts.added
         if len(links) > _LINKS_AT_ONCE:
             await self.add(links[:-_LINKS_AT_ONCE], (), now)
-        async with self._verb() as shard:
-            await self._add(shard, links[-_LINKS_AT_ONCE:], (), now)
-            shard.meta.mail.update(positions)
-            await self._commit(now)
+        async with self._verb():
+            await self._add(links[-_LINKS_AT_ONCE:], (), positions, now)
         return self._open_shard.counts.added - before
 
     def positions(self) -> Mapping[str, str]:
@@ -246,23 +174,43 @@ class RemoteFrontier(RemoteReader):
             await self._commit(now)
 
     async def settle(self, settlements: Sequence[Settlement], mark: Mark, now: float) -> list[bool]:
-        """Close visits with all that came of them."""
-        async with self._verb() as shard:
-            wanted = Wanted()
-            looked = settling.need(shard, settlements, wanted)
-            await self._fetch(wanted)
-            await self._fetch(settling.need_replaced(shard))
-            await self._until_known(lambda: adding.need_more(shard, looked))
-            shard.counts.elapsed += max(0.0, now - self._clock)
-            self._clock = max(now, self._clock)
-            shard.meta.mark = mark
-            told = settling.settle(shard, settlements, now)
-            if (
-                shard.ahead and self._handed >= _SEVERAL
-            ):  # more will be wanted at once, and this write is made anyway
-                await self._take_ahead(shard, 0, now)
-            await self._commit(now)
-            return told
+        """Close visits with all that came of them. Of one that an engine refuses, no more is kept than that, and why."""
+
+        async def step(some: Sequence[Settlement]) -> list[bool]:
+            await self.announce(some)
+            async with self._verb() as shard:
+                ids = [self._names.id_of(settlement.visit.link) for settlement in some]
+                closed = {id16: lease for id16 in ids if (lease := shard.leases.get(id16)) and lease.handed}
+                try:
+                    return await self._settle(some, mark, now)
+                except Unstorable:
+                    await self._read_again(now, closed)
+                    raise
+
+        async def give_up(settlement: Settlement, problem: Unstorable) -> bool:
+            return (await step([rules.unstorable(settlement, str(problem), now)]))[0]
+
+        return await in_parts(settlements, step, give_up)
+
+    async def _settle(self, settlements: Sequence[Settlement], mark: Mark, now: float) -> list[bool]:
+        shard, wanted = self._open_shard, Wanted()
+        looked = settling.need(shard, settlements, wanted)
+        await self._fetch(wanted)
+        await self._fetch(settling.need_replaced(shard))
+        await self._until_known(lambda: adding.need_more(shard, looked))
+        shard.counts.elapsed += max(0.0, now - self._clock)
+        self._clock = max(now, self._clock)
+        shard.meta.mark = mark
+        told = settling.settle(shard, settlements, now)
+        if (
+            shard.ahead and self._handed >= _SEVERAL
+        ):  # more will be wanted at once, and this write is made anyway
+            await self._take_ahead(shard, 0, now)
+        await self._commit(now)
+        return told
+
+    async def announce(self, settlements: Sequence[Settlement]) -> None:
+        """Tell others what is about to be settled. Here there are none."""
 
     async def next_due(self, now: float) -> float | None:
         """The earliest host clock or retry."""
@@ -383,10 +331,3 @@ class RemoteFrontier(RemoteReader):
     def statistics(self) -> dict[str, dict[str, float]]:
         """Round trips, and how much is in memory."""
         return super().statistics() | self._open_shard.statistics()
-
-
-def _shared_out(settings: Settings, shards: int) -> Settings:
-    """What is held in memory is bounded by the window, and a worker may have every shard: each has its part of it."""
-    whole = settings.frontier.window
-    part = max(whole // shards, min(whole, _LEAST_WINDOW))
-    return replace(settings, frontier=replace(settings.frontier, window=part))

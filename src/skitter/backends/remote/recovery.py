@@ -1,6 +1,7 @@
 """Taking a shard over, and giving it back: what the last owner left open, and what the archive has lost."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import inf
 
 from skitter.backends import rules
 from skitter.backends.remote.adding import need_host, need_robots
@@ -62,6 +63,24 @@ def _recover(
         else:
             shard.enqueue(row)
     return given_up
+
+
+def resume(shard: Shard, leases: dict[bytes, Visit], out: Mapping[bytes, Lease]) -> None:
+    """Go on after memory was read again: visits that are `out` stay so, what was taken out ahead waits again."""
+    # Those that are out come last: `end` looks at the flights of the host.
+    for id16 in sorted(leases, key=out.__contains__):
+        row = shard.rows[id16]
+        held = out.get(id16)
+        visit = leases[id16] if held is None else held.visit  # it was dated again when it was handed out
+        shard.host(visit.link.host)
+        shard.leases[id16] = Lease(visit, row, inf if held is None else held.until, handed=True)
+        if held is None:
+            shard.end(id16)
+            if row is not None:
+                shard.enqueue(row)
+        else:
+            shard.fly(visit.link.host, visit.link.purpose)
+            shard.alone = id16 if visit.alone else shard.alone
 
 
 def give_back(shard: Shard, now: float) -> None:

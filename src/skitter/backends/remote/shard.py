@@ -76,7 +76,7 @@ class Shard:
         self.reserve = Reserve()
         self.alone = b""  # the visit that must be the only one in flight
         self.drain = ""  # the host whose suspected visit waits until nothing is in flight
-        self._batches = 0
+        self.batches = 0  # written so far
         self._begin_unit()
 
     def _begin_unit(self) -> None:
@@ -103,13 +103,19 @@ class Shard:
         changes = (batch.urls, batch.leases, batch.pages, batch.robots, batch.suspects, batch.outbox)
         return bool(self.touched) or any(changes)
 
+    def follow(self, other: "Shard") -> None:
+        """Take the place of another under the same epoch: the engine takes batches in the order of their numbers."""
+        self.batches = other.batches
+        self.names.known.clear()
+        self.names.refused.clear()
+
     def seal(self, now: float) -> tuple[Batch, list[Link]]:
         """Everything that this verb has changed, and what must be in the mail before it is written."""
         for host in self.moved.values():
             self.place(host, now)
-        self._batches += 1
+        self.batches += 1
         batch, letters = self.batch, self.letters
-        batch.number = self._batches
+        batch.number = self.batches
         batch.hosts = dict(self.touched)
         batch.stood = {id16: self.stood[id16] for id16 in batch.urls if id16 in self.stood}
         for name, host in self.touched.items():  # what was changed lately is forgotten last

@@ -23,7 +23,8 @@ SELECT clock.now, ARRAY(SELECT shard FROM held) AS held,
 FROM clock
 
 -- name: add_roots
-INSERT INTO {schema}.roots (url) SELECT DISTINCT unnest(:roots::text[]) ON CONFLICT (url) DO NOTHING
+INSERT INTO {schema}.roots (url, digest) SELECT DISTINCT r.url, sha256(convert_to(r.url, 'UTF8'))
+FROM unnest(:roots::text[]) AS r (url) ON CONFLICT (digest) DO NOTHING
 
 -- name: take
 WITH clock AS (SELECT extract(epoch FROM clock_timestamp())::float8 AS now),
