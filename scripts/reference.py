@@ -1,4 +1,4 @@
-"""Write docs/reference: every setting from the settings tree, every command from its parser.
+"""Write what is made from the settings tree and the parsers: docs/reference, and the keywords of `skitter.crawl()`.
 
     python scripts/reference.py            write the files
     python scripts/reference.py --check    exit 1 if one of them is not current
@@ -11,14 +11,20 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import get_args
 
 from skitter.cli import COMMANDS
 from skitter.cli.usage import Exit, Parser
-from skitter.settings import SECTIONS
+from skitter.schedule import STRATEGIES
+from skitter.scope import KINDS
+from skitter.settings import SECTIONS, Bytes, Seconds
+from skitter.settings.keywords import LONG, SHORT
 from skitter.settings.rules import RANGES
 from skitter.settings.values import KEYS, Key, optional, show
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs" / "reference"
+OPTIONS = ROOT / "src" / "skitter" / "api" / "options.py"
 MADE = "<!-- made by scripts/reference.py; do not edit -->"
 
 EXITS = {
@@ -119,9 +125,48 @@ def _usage(action: argparse.Action) -> str:
     return ", ".join(f"{flag}{value}" for flag in action.option_strings)
 
 
+def options() -> str:
+    """The keywords of `skitter.crawl()`, as a type that editors and type checkers know."""
+    lines = [
+        '"""The keywords of `skitter.crawl()`. Made by scripts/reference.py from the settings; do not edit."""',
+        "",
+        "from collections.abc import Sequence",
+        "from typing import Literal, TypedDict",
+        "",
+        "",
+        "class Options(TypedDict, total=False):",
+        '    """Settings of a crawl. Durations are seconds or text with a unit ("2s"), sizes are bytes or text ("10MiB")."""',
+    ]
+    for keyword, dotted in (*SHORT.items(), *LONG.items()):
+        key = KEYS[dotted]
+        lines += ["", f"    {keyword}: {_annotation(key)}", f'    """{key.doc}"""']
+    return "\n".join(lines) + "\n"
+
+
+_WORDS = {"scope.kind": KINDS, "schedule.strategy": STRATEGIES}
+_ANNOTATIONS = {
+    Seconds: "str | float",
+    Bytes: "str | int",
+    str: "str",
+    bool: "bool",
+    int: "int",
+    float: "float",
+}
+
+
+def _annotation(key: Key) -> str:
+    """The type of what may be passed, which is more than what is kept."""
+    if words := _WORDS.get(key.dotted):
+        return "Literal[" + ", ".join(f'"{word}"' for word in words) + "]"
+    kind, may_be_unset = optional(key.kind)
+    of = get_args(kind)
+    written = f"Sequence[{_ANNOTATIONS[of[0]]}]" if of else _ANNOTATIONS[kind]
+    return f"{written} | None" if may_be_unset else written
+
+
 def pages() -> dict[Path, str]:
-    """Every file of the reference and what belongs in it."""
-    return {FOLDER / "settings.md": settings(), FOLDER / "commands.md": commands()}
+    """Every file that is made here, and what belongs in it."""
+    return {FOLDER / "settings.md": settings(), FOLDER / "commands.md": commands(), OPTIONS: options()}
 
 
 def main() -> int:

@@ -1,36 +1,67 @@
 """Skitter: a polite web crawler that never loses work.
 
-import asyncio, skitter
+    import skitter
 
-async def main():
-    run = skitter.crawl("https://example.org", max_pages=100)
-    async for page in run:
+    run = skitter.crawl("https://example.org", max_pages=100, contact="you@example.org")
+    for page in run:
         print(page.status, page.url, page.title)
-    print(run.report.counts.pages)
+        for heading in page.css("h2"):
+            print("   ", heading.text())
+    print(run.report.counts.pages, run.report.warnings)
 
-asyncio.run(main())
+What there is:
+
+    crawl            crawl, and iterate over the pages: help(skitter.crawl)
+    Run              what crawl() returns: an iterator of pages, with a report at its end
+    Page             one page: its record, html, links and css()
+    PageLink         a link on a page: url, text, rel, page
+    Report           what a run came to: counts, hosts, warnings
+    Settings         all settings of a crawl, as one frozen tree
+    SettingsError    a setting is unknown, or its value does not fit
+    StateError       a crawl directory cannot be used
+    canonical        the key that a URL is known by
+    robots_rules     the rules of a robots.txt for one crawler: .allows(url)
+    RobotsRules      what robots_rules() returns
+
+`skitter.testing` serves a synthetic web on loopback for tests. On the command line: `skitter --help`.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from skitter.api import Run, crawl
-    from skitter.model import Page
+    from skitter.page import Page, PageLink
+    from skitter.ports import StateError
     from skitter.report import Report
     from skitter.robots import RobotsRules, robots_rules
-    from skitter.settings import Settings
+    from skitter.settings import Settings, SettingsError
     from skitter.urls import canonical
 
 __version__ = "0.1.0"
 
-__all__ = ["Page", "Report", "RobotsRules", "Run", "Settings", "canonical", "crawl", "robots_rules"]
+__all__ = [
+    "Page",
+    "PageLink",
+    "Report",
+    "RobotsRules",
+    "Run",
+    "Settings",
+    "SettingsError",
+    "StateError",
+    "canonical",
+    "crawl",
+    "robots_rules",
+]
 
 _HOMES = {
-    "Page": "skitter.model",
+    "Page": "skitter.page",
+    "PageLink": "skitter.page",
     "Report": "skitter.report",
     "RobotsRules": "skitter.robots",
     "Run": "skitter.api",
     "Settings": "skitter.settings",
+    "SettingsError": "skitter.settings",
+    "StateError": "skitter.ports",
     "canonical": "skitter.urls",
     "crawl": "skitter.api",
     "robots_rules": "skitter.robots",
@@ -47,3 +78,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  a module's attributes are of
     value = getattr(importlib.import_module(home), name)
     globals()[name] = value  # `skitter.crawl` is the function, not the module of that name
     return value
+
+
+def __dir__() -> list[str]:
+    """The public names, imported or not, so that completion and help() show them."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

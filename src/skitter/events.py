@@ -5,7 +5,7 @@ from typing import get_args
 
 from msgspec import Struct
 
-from skitter.model import Counts, Page, Reason, Visit
+from skitter.model import Counts, Exchange, Page, Reason, State, Visit
 
 
 class Opened(Struct, frozen=True, tag=True):
@@ -73,8 +73,9 @@ class Settled(Struct, frozen=True, tag=True):
 
     visit: Visit
     page: Page | None
-    status: int
+    state: State  # QUEUED: it is tried again
     reason: Reason | None
+    exchange: Exchange | None
 
 
 class Warned(Struct, frozen=True, tag=True):

@@ -68,7 +68,8 @@ def _cut_torn_line(path: Path) -> str:
 
 
 # What a person wants to read.
-SAID = (Opened, Requested, Lost, Deferred, SetAside, ScopeWidened, Warned)
+WARNING = (Opened, Deferred, SetAside, ScopeWidened, Warned)
+SAID = (*WARNING, Requested, Lost)
 
 
 def say(event: Event) -> None:
@@ -77,23 +78,30 @@ def say(event: Event) -> None:
         case Requested():
             if log.isEnabledFor(logging.INFO):
                 _say_request(event)
-        case Opened(_, lost, repaired):
-            if repaired:
-                log.warning("repaired: %s", repaired)
-            if lost:
-                log.warning("%d visits were open when the crawl stopped; they are tried again", lost)
-        case Deferred(origin, _, wait, problem):
-            log.warning("no robots.txt from %s (%s); trying again in %.0f s", origin, problem, wait)
-        case SetAside(what, reason):
-            log.warning("set aside %s: %s", what, reason.detail or reason.code)
-        case ScopeWidened(seed, target):
-            log.warning("%s redirects to %s; the scope goes along", seed, target)
-        case Warned(text):
-            log.warning("%s", text)
         case Lost(url):
             log.info("lost %s", url)
         case _:
-            pass
+            for warning in warnings(event):
+                log.warning("%s", warning)
+
+
+def warnings(event: Event) -> list[str]:
+    """What an event warns of, a sentence each."""
+    match event:
+        case Opened(_, lost, repaired):
+            mended = [f"repaired: {repaired}"] if repaired else []
+            open_then = f"{lost} visits were open when the crawl stopped; they are tried again"
+            return [*mended, open_then] if lost else mended
+        case Deferred(origin, _, wait, problem):
+            return [f"no robots.txt from {origin} ({problem}); trying again in {wait:.0f} s"]
+        case SetAside(what, reason):
+            return [f"set aside {what}: {reason.detail or reason.code}"]
+        case ScopeWidened(seed, target):
+            return [f"{seed} redirects to {target}; the scope goes along"]
+        case Warned(text):
+            return [text]
+        case _:
+            return []
 
 
 def _say_request(event: Requested) -> None:

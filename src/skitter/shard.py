@@ -340,7 +340,8 @@ class Shard:
             copy, now = settlement.robots, self._at.clock.now()
             self._events.emit(Deferred(copy.origin, copy.held, max(0.0, copy.held - now), copy.problem))
         if self._events.heard(Settled):
-            self._events.emit(Settled(settlement.visit, settlement.page, settlement.status, verdict.reason))
+            page, exchange = settlement.page, settlement.exchange
+            self._events.emit(Settled(settlement.visit, page, verdict.state, verdict.reason, exchange))
 
     # -- taking care -----------------------------------------------------------------------------------------
 

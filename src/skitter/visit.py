@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from skitter import dedup, politeness, robots, schedule, urls
 from skitter.dedup import Duplicates
+from skitter.linkfilter import LinkFilter
 from skitter.links import LinkJudge
 from skitter.model import (
     Document,
@@ -64,6 +65,7 @@ class Shared(Struct, frozen=True, kw_only=True):
     scope: Scope
     links: LinkJudge
     clock: Clock
+    link_filter: LinkFilter | None = None  # of a program; the command line has none
 
 
 class Stations(Shared, frozen=True, kw_only=True):
@@ -139,6 +141,9 @@ def opened(finished: Finished, at: Stations) -> Finished:
     # What an error page links to is its template; the page it stands for does not exist.
     wanted, refused = at.links.found(visit.link, document) if fetched.status < 400 else ([], [])
     page = _page(visit.link, fetched, document, len(wanted) + len(refused))
+    if at.link_filter is not None and wanted:
+        wanted, unwanted = at.link_filter(page, fetched, document, wanted)
+        refused += unwanted
     return Finished(replace(settlement, page=page, links=wanted, refused=refused), archived=True)
 
 

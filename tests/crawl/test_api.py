@@ -40,7 +40,7 @@ def assert_the_rest_is_found(server, path):
 def test_every_page_comes_once_with_its_text_and_the_report_at_the_end(server):
     async def main():
         run = skitter.crawl(server.seeds()[0], **overrides(server))
-        with pytest.raises(RuntimeError, match="not ended"):
+        with pytest.raises(RuntimeError, match="not begun"):
             _ = run.report
         pages = [page async for page in run]
         return run, pages
@@ -81,7 +81,8 @@ def test_leaving_the_loop_early_drains_and_the_crawl_can_go_on(server, tmp_path)
 
 def test_leaving_the_loop_stops_the_crawl_by_itself(server):
     async def main():
-        run = skitter.crawl(server.seeds()[0], delay="100ms", **(overrides(server) | {"per_host": 1}))
+        polite = overrides(server) | {"politeness.delay": "100ms", "per_host": 1}
+        run = skitter.crawl(server.seeds()[0], **polite)
         async for _page in run:
             break
         asked = len(server.log())
@@ -130,13 +131,36 @@ def test_an_unknown_keyword_is_an_error_that_names_the_right_one(wrong, hint):
         skitter.crawl("https://example.org", **{wrong: 3})
 
 
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [("link", "links"), ("deadline", "fetch_deadline"), ("fetch_dedline", "fetch_deadline"), ("dir", "keywords are directory")],
+)  # fmt: skip
+def test_so_is_the_nearest_setting_of_any_section(wrong, hint):
+    with pytest.raises(SettingsError, match=hint):
+        skitter.crawl("https://example.org", **{wrong: 3})
+
+
+def test_one_setting_by_two_names_is_an_error():
+    with pytest.raises(SettingsError, match="delay and politeness_delay are the same setting"):
+        skitter.crawl("https://example.org", delay="1s", politeness_delay="2s")
+
+
+def test_every_setting_is_a_keyword():
+    run = skitter.crawl(
+        "https://example.org", fetch_deadline="10s", dedup_near=False, scope_max_url_length=99
+    )
+    settings = run.settings
+    assert (settings.fetch.deadline, settings.dedup.near, settings.scope.max_url_length) == (10.0, False, 99)
+    assert "not begun" in repr(run)
+
+
 def test_nothing_to_crawl_is_an_error():
     with pytest.raises(ValueError, match="nothing to crawl"):
         skitter.crawl()
 
 
 def test_a_slow_caller_makes_the_crawl_wait_and_loses_nothing(server, monkeypatch):
-    monkeypatch.setattr("skitter.api._AHEAD", 4)
+    monkeypatch.setattr("skitter.api.run._AHEAD", 4)
 
     async def main():
         seen = set()
@@ -162,14 +186,16 @@ def test_the_public_names_are_there():
     assert skitter.robots_rules(b"User-agent: *\nDisallow: /x", "skitter").allows("http://a.test/x") is False
 
 
-def test_a_run_can_be_iterated_again_and_is_empty(server):
+def test_a_second_iteration_over_the_same_run_is_an_error_that_says_so(server):
     async def main():
         run = skitter.crawl(server.seeds()[0], max_pages=2, **overrides(server))
-        first = [page async for page in run]
-        return first, [page async for page in run]
+        assert len([page async for page in run]) == 2
+        with pytest.raises(RuntimeError, match="once, and this one was"):
+            _ = [page async for page in run]
+        with pytest.raises(RuntimeError, match="once, and this one was"):
+            _ = list(run)
 
-    first, again = asyncio.run(main())
-    assert (len(first), again) == (2, [])
+    asyncio.run(main())
 
 
 def test_a_directory_goes_on_with_its_own_settings(server, tmp_path):

@@ -19,6 +19,8 @@ LAYERS = (
     ("politeness", "scope", "permission"),
     ("schedule",),
     ("fetch", "parse", "dedup", "links"),
+    ("page",),
+    ("linkfilter",),
     ("visit", "export"),
     ("shard", "report", "searching"),
     ("post", "sharded"),

@@ -23,8 +23,9 @@ from skitter.directory import CrawlDirectory
 from skitter.events import Event, Events, Warned
 from skitter.fetch.http import HttpFetcher
 from skitter.fetch.request import user_agent
+from skitter.linkfilter import LinkFilter, Wanted
 from skitter.links import LinkJudge
-from skitter.log import RequestLog
+from skitter.log import WARNING, RequestLog, warnings
 from skitter.model import HostRecord, Link, Stop
 from skitter.permission import Permissions
 from skitter.ports import Archive, Cache, Clock, Fetcher, Frontier, Records
@@ -49,13 +50,15 @@ _FILES_BESIDES_SOCKETS = 256  # the store's tables, the archive, logs
 class Crawl:
     """A crawl directory at work in this process: offer it seeds, run it, read the report."""
 
-    def __init__(self, team: Team, settings: Settings, events: Events, directory: CrawlDirectory) -> None:
+    def __init__(
+        self, team: Team, settings: Settings, events: Events, directory: CrawlDirectory, warned: list[str]
+    ) -> None:
+        """`warned`: warnings so far; whoever fills it goes on doing so."""
         self.team = team
         self.settings = settings
         self.directory = directory
         self.events = events
-        self._warnings: list[str] = []
-        events.subscribe(self._remember, Warned)
+        self._warnings = warned
 
     async def seed(self, seeds: Iterable[Link | BadSeed]) -> int:
         """Offer seeds; says how many were new."""
@@ -79,32 +82,46 @@ class Crawl:
         """Finish what is in flight, save, and let `run` return."""
         self.team.stop(why)
 
-    def _remember(self, event: Event) -> None:
-        if isinstance(event, Warned) and len(self._warnings) < WARNINGS:
-            self._warnings.append(event.text)
-
 
 @asynccontextmanager
-async def opened(path: Path, settings: Settings, events: Events) -> AsyncIterator[Crawl]:
-    """Take a crawl directory, new or old, with all its shards, and give it back at the end, whatever happens."""
+async def opened(
+    path: Path, settings: Settings, events: Events, links: Wanted | None = None
+) -> AsyncIterator[Crawl]:
+    """Take a crawl directory, new or old, with all its shards, and give it back at the end, whatever happens.
+
+    `links` says which links a program wants to follow.
+    """
     directory = CrawlDirectory(path)
     settings = directory.fitted(settings, workers=1)
     directory.prepare()
     with directory.locked():
         directory.write_settings(settings)
         shards = range(settings.crawl.shards)
-        async with manned(directory, shards, settings, events) as team:
-            yield Crawl(team, settings, events, directory)
+        warned: list[str] = []
+        # Before the shards are made: each of them tells those who listen by then.
+        events.subscribe(lambda event: _remember(event, warned), *WARNING)
+        link_filter = None if links is None else LinkFilter(links, settings, events)
+        async with manned(directory, shards, settings, events, link_filter) as team:
+            yield Crawl(team, settings, events, directory, warned)
+
+
+def _remember(event: Event, warned: list[str]) -> None:
+    warned += warnings(event)[: WARNINGS - len(warned)]
 
 
 @asynccontextmanager
 async def manned(
-    directory: CrawlDirectory, shards: Sequence[int], settings: Settings, events: Events
+    directory: CrawlDirectory,
+    shards: Sequence[int],
+    settings: Settings,
+    events: Events,
+    link_filter: LinkFilter | None = None,
 ) -> AsyncIterator[Team]:
     """Some shards of a crawl, open and ready to run in this process."""
     settings = fitted_to_machine(settings, events)
     clock = SystemClock()
-    at = shared(directory, settings, clock, MemoryCache(settings.fetch.dns_cache, clock))
+    names = MemoryCache(settings.fetch.dns_cache, clock)
+    at = replace(shared(directory, settings, clock, names), link_filter=link_filter)
     async with AsyncExitStack() as stack:
         members = []
         for number in shards:
@@ -160,6 +177,7 @@ def stations(at: Shared, frontier: Frontier, archive: Archive, fetcher: Fetcher)
         scope=at.scope,
         permissions=Permissions(frontier, MemoryCache(_RULES_CACHED, clock), clock, token),
         links=at.links,
+        link_filter=at.link_filter,
         duplicates=Duplicates(frontier, settings.dedup),
         clock=clock,
         dice=random.Random(),  # noqa: S311  jitter is no secret

@@ -7,6 +7,8 @@ here. Links and titles come out the same; text may break differently where tags 
 """
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 
 from skitter.parse import markup
 from skitter.parse.findings import ELEMENTS, INLINE, UNSEEN, Findings, folded, read_links
@@ -66,6 +68,61 @@ def is_tame(source: bytes) -> bool:
     if merged > _MAX_MERGED or formatting * tags > _MAX_RECONSTRUCTED:
         return False
     return len(source) <= _SHORT or _FLOOD.search(source) is None
+
+
+_VOID = markup.names(
+    "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr"
+)
+# End tags may be left out (HTML Standard, 13.1.2.4): the next one of these, or the end of what holds them, ends them.
+_ENDS_BY_ITSELF = markup.names("colgroup dd dt li optgroup option p rb rp rt tbody td tfoot th thead tr")
+_FORMATTING_NAMES = frozenset(_FORMATTING.decode().split("|"))
+
+
+def is_bearable(source: str) -> bool:
+    """Whether a tree of this document can be made in bearable time and memory.
+
+    Asked only for programs that want the tree of a page, large ones too: it goes through all tags, where `is_tame` counts.
+    """
+    raw = source.encode("utf-8", "replace")
+    if is_tame(raw):
+        return True
+    if _FLOOD.search(raw) is not None or _COSTLY.findall(raw).count(b"") > _MAX_MERGED:
+        return False
+    tags = list(markup.tags(source))
+    depth, unclosed = _nesting(tags)
+    return depth <= _MAX_TAGS and unclosed * len(tags) <= _MAX_RECONSTRUCTED
+
+
+def _nesting(tags: Sequence[markup.Tag]) -> tuple[int, int]:
+    """How deep elements are nested at most, and how many formatting elements are made anew in what follows.
+
+    A formatting element that holds a block is not ended by its end tag (13.2.6.4.7), so it counts as never closed.
+    """
+    is_open: Counter[str] = Counter()
+    formatting: Counter[str] = Counter()
+    depth = deepest = unclosed = 0
+    for tag in tags:
+        name = tag.name
+        if not name or name in _VOID or name in markup.RAW:
+            continue
+        if tag.end:
+            if is_open[name] > 0:
+                is_open[name] -= 1
+                depth -= 1
+            if formatting[name] > 0:
+                formatting[name] -= 1
+            continue
+        if name in _FORMATTING_NAMES:
+            if tag.written:  # without attributes there are at most three of a kind
+                formatting[name] += 1
+        elif name not in INLINE and formatting:
+            unclosed += formatting.total()
+            formatting.clear()
+        if name not in _ENDS_BY_ITSELF:
+            is_open[name] += 1
+            depth += 1
+            deepest = max(deepest, depth)
+    return deepest, unclosed + formatting.total()
 
 
 def read(source: str, findings: Findings) -> None:

@@ -91,7 +91,7 @@ def _hrefs(page: Findings, encoding: str) -> tuple[list[str], list[str]]:
     if encoding != charset.UTF_8 and not all(map(str.isascii, hrefs)):
         hrefs = {}
         for written, follow in found.items():
-            href = _in_encoding(written, encoding)
+            href = in_encoding(written, encoding)
             hrefs[href] = follow or hrefs.get(href, False)
     if all(hrefs.values()):
         return list(hrefs), []
@@ -100,7 +100,7 @@ def _hrefs(page: Findings, encoding: str) -> tuple[list[str], list[str]]:
     ]
 
 
-def _in_encoding(href: str, encoding: str) -> str:
+def in_encoding(href: str, encoding: str) -> str:
     """A link whose query is written in the page's encoding, which nobody will know later (WHATWG URL, 4.4)."""
     path, mark, rest = href.partition("?")
     query, hash_mark, fragment = rest.partition("#")

@@ -1,0 +1,68 @@
+"""From Python: the same engine and the same settings as the command line, as an iterator of pages."""
+
+from pathlib import Path
+from typing import Unpack
+
+from msgspec.structs import asdict
+
+from skitter.api.options import Options
+from skitter.api.run import Run
+from skitter.directory import CrawlDirectory
+from skitter.linkfilter import Wanted, checked
+from skitter.settings import SECTIONS, Settings, SettingsError
+from skitter.settings.file import load
+from skitter.settings.keywords import dotted
+
+__all__ = ["Options", "Run", "crawl"]
+
+
+def crawl(
+    *urls: str,
+    directory: str | Path | None = None,
+    links: Wanted | None = None,
+    settings: Settings | None = None,
+    **options: Unpack[Options],
+) -> Run:
+    """Crawl from these URLs and iterate over the pages as they become durable.
+
+        for page in skitter.crawl("https://example.org", max_pages=100):
+            print(page.status, page.url, page.title)
+
+    In asynchronous code write `async for`, with everything else the same.
+
+    `directory` keeps the crawl: a later call with the same one, or `skitter resume`, goes on where this one stopped.
+    Without it the crawl lives in a temporary directory and is gone at the end.
+
+    `links` is a function that says which links to follow. It is asked about every link in scope, once on each page:
+
+        skitter.crawl("https://example.org", links=lambda link: "/blog/" in link.url and link.text != "Print")
+
+    Every setting is a keyword, by its section and name (`fetch_deadline="10s"`, `dedup_near=False`); those of the command
+    line have short names: max_pages, max_depth, max_time, max_bytes, scope ("page", "prefix", "host", "domain" or "any"),
+    include, exclude, delay, per_host, concurrency, contact, user_agent, allow_private, resolve, strategy, shards.
+    Durations and sizes are numbers (seconds, bytes) or carry a unit: "2s", "10MiB". Without settings of its own, a
+    directory goes on with those it was made with; `settings` replaces them all.
+    """
+    if not urls and directory is None:
+        raise ValueError("there is nothing to crawl: name a URL, or the directory of a crawl to go on with")
+    keywords: dict[str, str] = {}
+    values: dict[str, object] = {}
+    for keyword, value in options.items():
+        name = dotted(keyword)
+        if name in values:
+            raise SettingsError(f"{keywords[name]} and {keyword} are the same setting; leave one of them out")
+        keywords[name], values[name] = keyword, value
+    kept = None if directory is None else CrawlDirectory(Path(directory)).settings_file
+    if settings is not None:
+        values, kept = _flat(settings) | values, None
+    resolved = load(kept if kept is not None and kept.is_file() else None, {}, values, flags=keywords)
+    return Run(urls, directory, resolved, None if links is None else checked(links))
+
+
+def _flat(settings: Settings) -> dict[str, object]:
+    return {
+        f"{section}.{name}": value
+        for section in SECTIONS
+        for name, value in asdict(getattr(settings, section)).items()
+        if value is not None
+    }

@@ -1,0 +1,245 @@
+"""One run of a crawl, as a program sees it: pages, one after the other, and the report at the end."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+from skitter import page as pages
+from skitter import seeds
+from skitter.api.thread import LoopThread
+from skitter.compose import Crawl, opened
+from skitter.events import Event, Events, Settled, Warned
+from skitter.linkfilter import Wanted
+from skitter.log import SAID, say
+from skitter.model import Purpose, State
+from skitter.page import Page
+from skitter.report import Report
+from skitter.settings import Settings
+
+# What may wait for the caller before leasing pauses: pages, and bytes of their bodies.
+_AHEAD = 100
+_AHEAD_BYTES = 64 * 2**20
+
+
+class Run:
+    """One run of a crawl. Iterate over it once, with `for` or `async for`.
+
+        run = skitter.crawl("https://example.org", max_pages=100)
+        for page in run:
+            print(page.status, page.url, page.title)
+        print(run.report.counts.pages, run.report.warnings)
+
+    Leaving the loop early stops the crawl: what is in flight is finished and saved. A `for` loop waits for that; after an
+    `async for` loop, `await run.aclose()` or the end of `async with skitter.crawl(...) as run:` does.
+
+    `run.report` has counts, hosts and warnings; warnings also go to the logger "skitter" as they come.
+    """
+
+    def __init__(
+        self,
+        urls: Iterable[str],
+        directory: str | Path | None,
+        settings: Settings,
+        links: Wanted | None = None,
+    ) -> None:
+        self._urls = tuple(urls)
+        self._path = None if directory is None else Path(directory)
+        self.settings = settings
+        self._links = links
+        self._report: Report | None = None
+        self._begun = False
+        self._thread: LoopThread | None = None
+        self._work: asyncio.Task[Report] | None = None
+        self._crawl: Crawl | None = None
+        self._pages: asyncio.Queue[Page | None] = asyncio.Queue()
+        self._waiting = 0  # bytes of the bodies of these
+        self._left = False
+        self._paused = False
+
+    def __repr__(self) -> str:
+        what = ", ".join(self._urls) or str(self._path)
+        if self._report is not None:
+            return f"<Run of {what}: {self._report.outcome}, {self._report.counts.pages} pages>"
+        state = "running" if self._begun else 'not begun; begin with "for page in run"'
+        return f"<Run of {what}: {state}>"
+
+    @property
+    def report(self) -> Report:
+        """What the run came to; there is none before its end."""
+        if self._report is None:
+            raise RuntimeError(
+                "the crawl has not ended yet: iterate to its end, or call close() (await aclose() in asynchronous code), "
+                "before reading the report"
+                if self._begun
+                else 'the crawl has not begun yet: iterate over it first, as in "for page in run"'
+            )
+        return self._report
+
+    # -- iterating -------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Page]:
+        self._begin()
+        return self._on_a_thread()
+
+    def __aiter__(self) -> AsyncIterator[Page]:
+        self._begin()
+        self._start()
+        return _Loop(self)
+
+    def _begin(self) -> None:
+        if self._begun:
+            raise RuntimeError(
+                "a run can be iterated over once, and this one was; for another run call skitter.crawl() again, with the "
+                "same directory=... to go on with the same crawl"
+            )
+        self._begun = True
+
+    def _start(self) -> None:
+        self._work = asyncio.ensure_future(self._run())
+        self._work.add_done_callback(lambda _: self._pages.put_nowait(None))
+
+    def _on_a_thread(self) -> Iterator[Page]:
+        thread = self._thread = LoopThread(self._drained, self._stopped_at_once)
+        try:
+            thread.call(self._started())
+            while not thread.closed and (page := thread.call(self.next_page())) is not None:
+                yield page
+        finally:
+            thread.close()
+
+    async def _started(self) -> None:
+        self._start()
+
+    async def next_page(self) -> Page | None:
+        """The next page that has become durable; None at the end. What broke the crawl is raised here."""
+        if self._work is not None and self._work.done() and self._pages.empty():
+            await self._work
+            return None
+        page = await self._pages.get()
+        if page is None:
+            if self._work is not None:
+                await self._work
+            return None
+        self._waiting -= page.size
+        if self._crawl is not None and self._paused and not self._is_too_far_ahead(of=2):
+            self._paused = False
+            self._crawl.team.go_on()
+        return page
+
+    # -- ending ----------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def close(self) -> None:
+        """Stop, and wait until everything in flight is saved. For plain loops; asynchronous ones have `aclose`."""
+        self._left = True
+        if self._thread is not None:
+            self._thread.close()
+
+    async def aclose(self) -> None:
+        """Stop, and wait until everything in flight is saved."""
+        self.leave()
+        if self._work is not None:
+            await self._work
+
+    def leave(self) -> None:
+        """Nobody reads on: lease nothing more; what is in flight is finished and saved."""
+        self._left = True
+        if self._crawl is not None:
+            self._crawl.stop()
+            self._crawl.team.go_on()
+
+    async def _drained(self) -> None:
+        """End in good order. What broke the crawl was raised in the loop already."""
+        self.leave()
+        if self._work is not None:
+            await asyncio.wait([self._work])
+
+    async def _stopped_at_once(self) -> None:
+        if self._work is not None:
+            self._work.cancel()
+            await asyncio.wait([self._work])
+
+    # -- the crawl itself ------------------------------------------------------------------------------------
+
+    async def _run(self) -> Report:
+        async with AsyncExitStack() as stack:
+            path = self._path or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skitter-")))
+            events = Events()
+            events.subscribe(say, *SAID)
+            events.subscribe(partial(self._hear, events), Settled)
+            crawl = await stack.enter_async_context(opened(path, self.settings, events, self._links))
+            await crawl.seed(seeds.named(self._urls, self.settings.urls))
+            self._crawl = crawl
+            if self._left:
+                crawl.stop()
+            self._report = await crawl.run()
+        return self._report
+
+    def _hear(self, events: Events, event: Event) -> None:
+        """Keep pages for the caller, and tell what went wrong."""
+        if not isinstance(event, Settled):
+            return
+        if failure := _failure(event):
+            events.emit(Warned(failure))
+        if event.page is not None and event.exchange is not None and not self._left:
+            self._take(pages.made(event.page, event.exchange, self.settings))
+
+    def _take(self, page: Page) -> None:
+        """A page waits for the caller. One who is slow makes the crawl wait, not memory grow."""
+        self._pages.put_nowait(page)
+        self._waiting += page.size
+        if self._crawl is not None and self._is_too_far_ahead():
+            self._paused = True
+            self._crawl.team.pause()
+
+    def _is_too_far_ahead(self, *, of: int = 1) -> bool:
+        """Whether more waits for the caller than may, or than half of that, so that a pause is worth its while."""
+        return self._pages.qsize() >= _AHEAD // of or self._waiting >= _AHEAD_BYTES // of
+
+
+def _failure(event: Settled) -> str:
+    """What went wrong with a page, in a sentence: it was given up, or it is a seed and was not to be had."""
+    link, page = event.visit.link, event.page
+    if link.purpose is not Purpose.PAGE:
+        return ""
+    what = f"seed {link.url}" if link.seed else link.url
+    why = event.reason.detail or event.reason.code if event.reason else ""
+    if page is not None:
+        return f"{what} answered {page.status}" if link.seed and page.status >= 400 else ""
+    if event.state is State.FAILED:
+        return f"{what} was given up: {why}"
+    return f"{what} is not crawled: {why}" if link.seed and event.state is State.REFUSED else ""
+
+
+class _Loop:
+    """What an `async for` holds. When the loop is left the object goes, and with it the wish for more pages."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def __aiter__(self) -> "_Loop":
+        return self
+
+    async def __anext__(self) -> Page:
+        page = await self._run.next_page()
+        if page is None:
+            raise StopAsyncIteration
+        return page
+
+    def __del__(self) -> None:
+        self._run.leave()

@@ -1,0 +1,140 @@
+"""A page as `skitter.crawl()` yields it: the record that the store keeps, together with the answer it was made from.
+
+The answer is kept as it came. Nothing is decoded or parsed before somebody asks for it.
+"""
+
+from functools import cached_property
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from skitter import model, urls
+from skitter.fetch import response
+from skitter.model import Document, Exchange, Fetched
+from skitter.parse import charset, flat, html, parse
+from skitter.parse.anchors import Anchor, anchors
+from skitter.settings import Settings
+
+_HTML = frozenset(("text/html", "application/xhtml+xml"))
+
+
+class PageLink(Struct, frozen=True):
+    """A link on a page.
+
+    `url` is absolute, and spelt as it would be fetched. `text` is what the reader sees, `rel` the attribute as written,
+    `page` the page that the link stands on.
+    """
+
+    url: str
+    text: str
+    rel: str
+    page: "Page"
+
+
+class Answer(Struct, frozen=True):
+    """What a page was made from: the exchange, and the settings it was read by."""
+
+    exchange: Exchange
+    settings: Settings
+
+
+class Page(model.Page, frozen=True, dict=True):
+    """One page of a crawl.
+
+    Its fields are those of the stored record: `url`, `status`, `title`, `text`, `headers`, `content_type`, `fetched_at`,
+    `depth`, `duplicate_of` and more. Beside these it has
+
+        page.html               the document as text
+        page.body               the body as bytes, without its compression
+        page.links              every link on it, with its text: [PageLink(url=..., text=..., rel=...), ...]
+        page.css("h1.title")    the elements that match a CSS selector
+
+        for heading in page.css("h2"):
+            print(heading.text(), heading.attributes.get("id"))
+
+    A page holds its whole body; a program that keeps many pages keeps only what it needs of each.
+    """
+
+    def __repr__(self) -> str:
+        return f"<Page {self.status} {self.url} {self.title!r}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (asdict(self), self._answer)
+
+    @property
+    def _answer(self) -> Answer:
+        """It is no field: fields are what the store knows."""
+        try:
+            answer: Answer = vars(self)["answer"]
+        except KeyError:
+            raise RuntimeError(
+                f"this copy of the page {self.url} has its record alone, without the body"
+            ) from None
+        return answer
+
+    @cached_property
+    def body(self) -> bytes:
+        """The body, with transfer and content codings undone."""
+        found = response.outcome(self._answer.exchange, self._answer.settings.fetch.max_body)
+        return found.content if isinstance(found, Fetched) else b""
+
+    @cached_property
+    def html(self) -> str:
+        """The document as text, decoded by its own charset. Empty if it is not HTML: then `body` has it."""
+        if self.content_type not in _HTML:
+            return ""
+        return charset.decode(self.body, self.charset or charset.UTF_8)
+
+    @cached_property
+    def links(self) -> tuple[PageLink, ...]:
+        """Every link to another page, in order of appearance, whether the crawl follows it or not."""
+        answer = self._answer
+        document = parse(self.url, self.headers, self.body, answer.settings.parse)
+        return tuple(links_of(self, document))
+
+    def css(self, selector: str) -> list[LexborNode]:
+        """The elements that match a CSS selector, as selectolax nodes: `.text()`, `.attributes`, `.css()`, `.parent`."""
+        return self._tree.css(selector)
+
+    @cached_property
+    def _tree(self) -> LexborHTMLParser:
+        source = self.html[: self._answer.settings.parse.max_input]
+        if not flat.is_bearable(source):
+            raise ValueError(
+                f"{self.url} is nested so deeply that its tree could take all memory; its html, text and links can be had"
+            )
+        return LexborHTMLParser(source)
+
+
+def made(record: model.Page, exchange: Exchange, settings: Settings) -> Page:
+    """A stored page with the answer it was made from."""
+    return _unpickled(asdict(record), Answer(exchange, settings))
+
+
+def _unpickled(fields: dict[str, Any], answer: Answer) -> Page:
+    page = Page(**fields)
+    vars(page)["answer"] = answer
+    return page
+
+
+def links_of(page: Page, document: Document) -> list[PageLink]:
+    """The links that the parser found on a page, each once, with the text and rel of the first anchor that has a text."""
+    rules = page._answer.settings.urls  # noqa: SLF001  made for it
+    told: dict[str, Anchor] = {}
+    for anchor in anchors(page.html):
+        href = html.in_encoding(anchor.href, document.charset)
+        if forms := urls.link(href, document.base, rules):
+            known = told.get(forms[0])
+            if known is None or (anchor.text and not known.text):
+                told[forms[0]] = anchor
+    found = {}
+    for href in (*document.links, *document.nofollow):
+        if forms := urls.link(href, document.base, rules):
+            anchor = told.get(forms[0], _NO_ANCHOR)
+            found[forms[0]] = PageLink(forms[0], anchor.text, anchor.rel, page)
+    return list(found.values())
+
+
+_NO_ANCHOR = Anchor("", "", "")  # frames, refreshes and <link> have no text

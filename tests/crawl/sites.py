@@ -1,0 +1,44 @@
+"""A few pages on loopback, given as a table, for tests that say themselves what a server answers."""
+
+import http.server
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+Answers = Mapping[str, tuple[int, str, bytes]]  # by path: status, content type, body
+
+
+@contextmanager
+def small_site(answers: Answers, robots: bytes = b"") -> Iterator[str]:
+    """Serve these answers; the value is the address, without a slash at its end."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            known = answers | {"/robots.txt": (200, "text/plain", robots)}
+            status, kind, body = known.get(
+                self.path,
+                (200, "text/html", b"<title>Another</title>")
+                if "?" in self.path
+                else (404, "text/html", b""),
+            )
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
