@@ -6,12 +6,12 @@ Each has `parser()` and `run(arguments) -> exit code`. Results go to standard ou
 
 import difflib
 import io
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
 import skitter
+from skitter.cli import streams
 from skitter.cli.usage import Exit, UsageError
 from skitter.ports import EngineError, StateError
 from skitter.settings import SettingsError
@@ -60,6 +60,7 @@ examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the result is its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    streams.provide()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(
@@ -72,9 +73,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(str(problem), Exit.USAGE)
     except StateError as problem:
         return _complain(str(problem), Exit.STATE)
-    except BrokenPipeError:
-        return _reader_has_enough()
+    except BrokenPipeError:  # `skitter pages DIR | head` is no failure
+        streams.give_up(sys.stdout)
+        return Exit.DONE
     except OSError as problem:
+        streams.write(sys.stdout, "")  # if it is standard output that cannot be written, nothing more is
         where = f"{problem.filename}: " if problem.filename else ""
         return _complain(f"{where}{problem.strerror or problem}", Exit.STATE)
     except KeyboardInterrupt as stopped:  # a crawl says how to go on
@@ -115,7 +118,7 @@ def _no_such_command(name: str) -> str:
 
 
 def _complain(message: str, code: Exit) -> int:
-    print(f"skitter: {message}", file=sys.stderr)
+    streams.write(sys.stderr, f"skitter: {message}\n")
     return code
 
 
@@ -128,9 +131,3 @@ def _lacking(missing: ModuleNotFoundError) -> Exception:
         f"{_EXTRAS[library]}: the settings use it (cluster.size), and its library {library} is not installed; "
         "pip install 'skitter[cluster]'"
     )
-
-
-def _reader_has_enough() -> int:
-    """`skitter pages DIR | head` is no failure. Python would complain again when it flushes at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return Exit.DONE

@@ -10,6 +10,7 @@ from typing import Protocol, TextIO
 
 from msgspec import Struct
 
+from skitter.cli import streams
 from skitter.display import amount, count, counted, duration, printable, shortened
 from skitter.model import Counts
 
@@ -130,8 +131,7 @@ class TerminalScreen:
 
     def _write(self, text: str) -> None:
         if text:
-            self._stream.write(text)
-            self._stream.flush()
+            streams.write(self._stream, text)
 
 
 class PlainScreen:
@@ -151,8 +151,7 @@ class PlainScreen:
 
     def say(self, text: str) -> None:
         """Write a line."""
-        self._stream.write(printable(text) + "\n")
-        self._stream.flush()
+        streams.write(self._stream, printable(text) + "\n")
 
     def end(self) -> None:
         """Nothing to undo."""

@@ -3,17 +3,18 @@
 import argparse
 import asyncio
 import logging
-import signal
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
 
 from skitter import report as reports
+from skitter.cli import streams
 from skitter.cli.progress import REDRAW, Progress, Screen, screen
+from skitter.cli.stopping import stoppable
 from skitter.cli.usage import Exit
 from skitter.display import printable
 from skitter.events import Events, Warned
@@ -24,7 +25,6 @@ from skitter.seeds import BadSeed
 from skitter.settings import Settings
 
 RATE_WINDOW = 10.0  # seconds over which the rate is averaged
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NO_CONTACT = "no contact is set, so site owners cannot reach you; name one with --contact or fetch.contact"
 
 
@@ -48,46 +48,33 @@ def crawl(
     finally:
         shown.end()
     if arguments.json:
-        print(reports.to_json(report))
+        streams.result(reports.to_json(report) + "\n")
     elif not arguments.quiet:
-        print(reports.render(report), end="")
+        streams.result(reports.render(report))
     if arguments.quiet and report.exit_code in {Exit.NO, Exit.STATE}:
-        print(f"skitter: {reports.headline(report)}. {reports.advice(report)}", file=sys.stderr)
+        streams.write(sys.stderr, f"skitter: {reports.headline(report)}. {reports.advice(report)}\n")
     return report.exit_code
 
 
 async def _work(fleet: Fleet, seeds: Iterable[Link | BadSeed], shown: Screen) -> reports.Report:
-    async with _stoppable(fleet, shown), _watched(fleet, shown):
-        return await fleet.run(seeds)
+    with _stoppable(fleet, shown):
+        async with _watched(fleet, shown):
+            return await fleet.run(seeds)
 
 
 # ------------------------------------------------------------------------------------------------ stopping
 
 
-@asynccontextmanager
-async def _stoppable(fleet: Fleet, shown: Screen) -> AsyncIterator[None]:
+@contextmanager
+def _stoppable(fleet: Fleet, shown: Screen) -> Iterator[None]:
     """The first signal drains, the second stops at once. Either way the state is safe."""
-    loop = asyncio.get_running_loop()
-    # What nohup or a shell's "&" has set aside stays so.
-    signals = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    asked = False
 
-    def interrupt() -> None:
-        nonlocal asked
-        if asked:
-            fleet.stop_at_once()
-            return
-        asked = True
-        shown.say("stopping: requests in flight are finished and saved; interrupt again to stop at once")
+    def drain() -> None:
         fleet.stop()
+        shown.say("stopping: requests in flight are finished and saved; interrupt again to stop at once")
 
-    for number in signals:
-        loop.add_signal_handler(number, interrupt)
-    try:
+    with stoppable(drain, fleet.stop_at_once):
         yield
-    finally:
-        for number in signals:
-            loop.remove_signal_handler(number)
 
 
 # ------------------------------------------------------------------------------------------------ watching

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import os
-import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from skitter.cli.options import add_settings, add_volume, resolve
 from skitter.cli.progress import REDRAW, Progress, Screen, screen
+from skitter.cli.stopping import stoppable
 from skitter.cli.usage import Exit, Parser
 from skitter.directory import CrawlDirectory
 from skitter.display import printable
@@ -91,31 +91,23 @@ def run(arguments: argparse.Namespace) -> int:
 @contextmanager
 def _stoppable(worker: "Worker", shown: Screen) -> Iterator[None]:
     """The first signal hands over, the second stops at once. Either way the state is safe."""
-    loop = asyncio.get_running_loop()
-    working = asyncio.current_task()
-    asked = False
+    loop, working = asyncio.get_running_loop(), asyncio.current_task()
 
-    def interrupt() -> None:
-        nonlocal asked
-        if asked and working is not None:
-            working.cancel()
-            # What has finished is saved now, and an engine that is away would make that wait. As after a crash, what is
-            # not saved is done again by whoever takes the shards.
-            loop.call_later(_SAVING, os._exit, Exit.INTERRUPTED)
-            return
-        asked = True
+    def leave() -> None:
+        worker.leave()
         shown.say(
             "leaving: requests in flight are finished, then every shard is handed over; interrupt again to stop at once"
         )
-        worker.leave()
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, interrupt)
-    try:
+    def go() -> None:
+        if working is not None:
+            working.cancel()
+        # What has finished is saved now, and an engine that is away would make that wait. As after a crash, what is
+        # not saved is done again by whoever takes the shards.
+        loop.call_later(_SAVING, os._exit, Exit.INTERRUPTED)
+
+    with stoppable(leave, go):
         yield
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.remove_signal_handler(number)
 
 
 async def _watch(worker: "Worker", shown: Screen) -> None:
