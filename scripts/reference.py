@@ -49,7 +49,8 @@ def settings() -> str:
         "",
         "Durations are written `250ms`, `1s`, `5m`, `24h` or `7d`, sizes `500kB` or `10MiB`; plain numbers are seconds and bytes.",
         'In the environment and in `--set`, a list is written like a TOML array, `["one", "two"]`; a single item may stand bare.',
-        "`none` takes a limit away. `crawl.toml` in a crawl directory holds every setting as resolved.",
+        "`none` takes a limit away. `crawl.toml` in a crawl directory holds every setting as resolved. It may be changed by hand",
+        "between two runs, and must keep its last line, which says that it is whole.",
         "",
     ]
     for section, cls in SECTIONS.items():

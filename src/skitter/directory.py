@@ -17,6 +17,7 @@ from typing import BinaryIO
 import msgspec
 from msgspec.structs import replace
 
+from skitter import durable
 from skitter.ports import StateError
 from skitter.settings import Settings, SettingsError
 from skitter.settings.file import dump, load
@@ -25,6 +26,8 @@ from skitter.settings.file import dump, load
 _OURS = frozenset({"archive", "crawl.toml.new", "lock", "log", "roots.txt", "state"})
 # What may not change once a crawl is made: keys would no longer find their records.
 FIXED = ("urls",)
+# The last line of crawl.toml. Without it a file that lost its end would pass for one that leaves settings at their default.
+END_OF_SETTINGS = "# end of settings"
 _ORPHANS = 30.0  # seconds that the workers of a dead parent are waited for
 
 
@@ -66,13 +69,24 @@ class CrawlDirectory:
             raise StateError(
                 f"{self.path} is not empty and holds no crawl (there is {min(strangers)} in it); name another directory with -o"
             )
-        if not state_elsewhere and not any(self.path.glob("state/*")) and any(self.archive.glob("*.warc.gz")):
+        if not state_elsewhere and not self.exists and self._shards_in_use():
+            raise StateError(
+                f"{self.path / 'state'} holds the state of a crawl, but its settings in {self.settings_file} are gone; bring "
+                "them back, or start another crawl with -o"
+            )
+        if not state_elsewhere and not self._shards_in_use() and any(self.archive.glob("*.warc.gz")):
             raise StateError(
                 f"{self.archive} holds an archive, but its state in {self.state(0)} is gone; move the archive away, "
                 "bring the state back, or start another crawl with -o"
             )
         for folder in (self.path, self.path / "state", self.archive, self.path / "log"):
-            folder.mkdir(parents=True, exist_ok=True)
+            durable.make_folder(folder)
+
+    def make(self, settings: Settings) -> None:
+        """Keep the settings, and make a folder for the state of each shard, before any of them is used."""
+        self.write_settings(settings)
+        for shard in range(max(1, settings.crawl.shards)):
+            durable.make_folder(self.state(shard))
 
     @contextmanager
     def locked(self) -> Iterator[int]:
@@ -108,7 +122,38 @@ class CrawlDirectory:
             raise StateError(
                 f"{self.path} holds no crawl (there is no crawl.toml in it); start one with: skitter crawl URL -o {self.path}"
             )
-        return load(self.settings_file, {}, {})
+        settings = load(self.kept_settings(), {}, {})
+        self._check_shards(settings)
+        return settings
+
+    def kept_settings(self) -> Path | None:
+        """The file with the settings of the crawl that is here; None if there is no crawl. One that is not whole is refused."""
+        if not self.exists:
+            return None
+        lines = self.settings_file.read_bytes().rstrip().splitlines()
+        if not lines or lines[-1].strip() != END_OF_SETTINGS.encode():
+            raise StateError(
+                f"{self.settings_file} does not end with the line {END_OF_SETTINGS!r}, so a part of it may be lost; if it is "
+                "whole, add that line; else write the settings again that the crawl was made with, or start another crawl with -o"
+            )
+        return self.settings_file
+
+    def _check_shards(self, settings: Settings) -> None:
+        """All folders of shards are made before one is used: others, or fewer, belong to other settings."""
+        if settings.cluster.size != "none":
+            return
+        made = {entry.name for entry in self.path.glob("state/*") if entry.is_dir()}
+        wanted = {self.state(shard).name for shard in range(max(1, settings.crawl.shards))}
+        used = self._shards_in_use()
+        if used - wanted or (used and wanted - made):
+            raise StateError(
+                f"{self.settings_file} says crawl.shards = {settings.crawl.shards}, and {self.path / 'state'} holds "
+                f"{', '.join(sorted(made))}; bring back what was changed or lost, or start another crawl with -o"
+            )
+
+    def _shards_in_use(self) -> set[str]:
+        """The names of the folders in state/ that hold something."""
+        return {entry.name for entry in self.path.glob("state/*") if entry.is_dir() and any(entry.iterdir())}
 
     def shortage(self, least: int) -> str:
         """In words, if less than that many bytes are free on its disk (`crawl.min_free_disk`); else empty."""
@@ -119,9 +164,7 @@ class CrawlDirectory:
 
     def write_settings(self, settings: Settings) -> None:
         """Keep the settings, whole or not at all."""
-        draft = self.settings_file.with_suffix(".toml.new")
-        draft.write_text(dump(settings), encoding="utf-8")
-        draft.replace(self.settings_file)
+        durable.write(self.settings_file, f"{dump(settings)}\n{END_OF_SETTINGS}\n".encode())
 
     def fitted(self, settings: Settings, workers: int) -> Settings:
         """The settings with the number of shards that the crawl has, or is made with: one per worker unless they say so.
@@ -171,11 +214,16 @@ class CrawlDirectory:
         return whole.split("\n") if whole else []
 
     def add_roots(self, roots: Iterable[str]) -> None:
-        """Remember further roots, before anything depends on them."""
+        """Remember further roots, before anything depends on them: they are on the disk when this returns."""
         with self.roots_file.open("a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # every worker adds to it
             _cut_torn_line(file)
+            is_new = file.seek(0, os.SEEK_END) == 0
             file.write("".join(f"{root}\n" for root in roots).encode())
+            file.flush()
+            os.fsync(file.fileno())
+            if is_new:
+                durable.sync_folder(self.path)
 
 
 def _cut_torn_line(file: BinaryIO) -> None:

@@ -103,15 +103,21 @@ class Events:
     def __init__(self, *readers: Reader) -> None:
         self._readers: dict[type[Event], list[Reader]] = {kind: [] for kind in get_args(Event)}
         self._flushes: list[Callable[[], None]] = []
+        self._syncs: list[Callable[[], None]] = []
         for reader in readers:
             self.subscribe(reader)
 
     def subscribe(self, reader: Reader, *kinds: type[Event]) -> None:
-        """Add a reader of these kinds, of all if none is named. One that gathers what it is told has a method `flush`."""
+        """Add a reader of these kinds, of all if none is named.
+
+        One that gathers what it is told has a method `flush`, one that keeps it on the disk a method `sync`.
+        """
         for kind in kinds or self._readers:
             self._readers[kind].append(reader)
         if (flush := getattr(reader, "flush", None)) is not None:
             self._flushes.append(flush)
+        if (sync := getattr(reader, "sync", None)) is not None:
+            self._syncs.append(sync)
 
     def branch(self) -> "Events":
         """Events of a part: its own readers hear them, and so do the readers that the whole has now."""
@@ -134,3 +140,8 @@ class Events:
         """Return when the readers that gather are done with everything that was emitted."""
         for flush in self._flushes:
             flush()
+
+    def sync(self) -> None:
+        """Return when everything that was flushed would survive a loss of power. This may take a while."""
+        for sync in self._syncs:
+            sync()

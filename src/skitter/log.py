@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from skitter import durable
 from skitter.events import Deferred, Event, Lost, Opened, Requested, ScopeWidened, SetAside, Warned
 
 log = logging.getLogger("skitter")
@@ -17,14 +18,17 @@ class RequestLog:
 
     The lines of a group of visits are handed to the operating system together, by `flush` and before the group is settled.
     So a crash can leave a request in the log whose page is fetched again (both happened), but never a page without its
-    request.
+    request. `sync` is called before the store is synced, so that this holds after a loss of power as well.
     """
 
     KINDS = (Requested, Lost)
 
     def __init__(self, path: Path) -> None:
         self.repaired = _cut_torn_line(path)
+        is_new = not path.exists()
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        if is_new:
+            durable.sync_folder(path.parent)
         self._encode_lines = msgspec.json.Encoder().encode_lines
         self._waiting: list[Requested | Lost] = []
 
@@ -44,10 +48,15 @@ class RequestLog:
         ):  # a disk that is almost full takes a part; the next write raises, and the next start cuts it off
             text = text[os.write(self._file, text) :]
 
+    def sync(self) -> None:
+        """Bring what was written to the disk."""
+        os.fsync(self._file)
+
     def close(self) -> None:
         """Write what is left, and let go of the file."""
         try:
             self.flush()
+            self.sync()
         finally:
             os.close(self._file)
 

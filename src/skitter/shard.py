@@ -355,6 +355,7 @@ class Shard:
     async def _sync(self) -> None:
         self._sync_now.clear()
         waiting, self._unsynced = self._unsynced, []
+        await asyncio.to_thread(self._events.sync)
         await self._at.archive.sync()
         await self._at.frontier.sync()
         for one in waiting:

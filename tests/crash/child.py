@@ -6,6 +6,7 @@
                               worker to get there, once
     poison                    SIGKILL when this text is in a body that is being parsed: a page that kills the process
     opium                     the same, but the process falls asleep for good
+    boot                      which start of the machine this is said to be
 
 Dying means SIGKILL to ourselves: no handler runs, nothing is flushed, exactly as from outside.
 """
@@ -20,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from skitter import compose, seeds, visit, worker
-from skitter.backends.rocksdb import RocksFrontier
+from skitter.backends.rocksdb import RocksFrontier, recovery
 from skitter.backends.warc import WarcArchive
 from skitter.events import Events
 from skitter.fleet.parent import assembled
@@ -115,6 +116,8 @@ def main(plan) -> int:
         arrange_poison(plan["poison"])
     if "opium" in plan:
         arrange_poison(plan["opium"], partial(time.sleep, 3600))
+    if "boot" in plan:
+        recovery.boot_id = plan["boot"].encode
     if is_worker:
         sys.argv[1:] = sys.argv[2:]
         return worker.main()

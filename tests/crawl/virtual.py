@@ -221,6 +221,9 @@ class VirtualCrawl:
         self.clock = clock
         self.settings = settings
         self.directory = CrawlDirectory(path)
+        path.mkdir(parents=True, exist_ok=True)
+        if not self.directory.exists:
+            self.directory.write_settings(settings)
         self.directory.prepare()
         self.fetcher = ScriptedFetcher(script, clock)
         self.heard: list[Event] = []

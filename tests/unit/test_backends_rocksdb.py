@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from skitter.backends.hand import Hand
-from skitter.backends.rocksdb import RocksFrontier, open_reader
+from skitter.backends.rocksdb import RocksFrontier, open_reader, recovery
 from skitter.backends.rocksdb.store import Batch, Store
 from skitter.model import State, Verdict
 from skitter.ports import StateError
@@ -24,6 +24,42 @@ def ground(tmp_path):
 
 def run(coroutine):
     return asyncio.run(coroutine)
+
+
+# ------------------------------------------------------------------------------------------------ starts of the machine
+
+
+@pytest.mark.parametrize(
+    ("boots", "closed", "at_once"),
+    [
+        ((b"first", b"first"), False, 4),  # a process was killed: what it wrote is there
+        ((b"first", b"second"), False, 0),  # the machine went down: what was not synced is gone
+        ((b"first", b"second"), True, 4),
+        ((b"unknown", b"unknown"), False, 0),
+    ],
+)
+def test_after_a_loss_of_power_every_host_waits_its_delay(ground, monkeypatch, boots, closed, at_once):
+    """Any of them may have been asked in the last second, of which nothing is on the disk."""
+
+    async def main():
+        monkeypatch.setattr(recovery, "boot_id", lambda: boots[0])
+        frontier = ground.frontier(delay=3.0)
+        await frontier.open(START)
+        await frontier.add([link(f"https://{name}.example/") for name in "abcd"], [], START)
+        await frontier.close(START) if closed else ground.kill(frontier)
+        monkeypatch.setattr(recovery, "boot_id", lambda: boots[1])
+        again = ground.frontier(delay=3.0)
+        await again.open(START + 1)
+        leased = len(await again.lease(10, START + 1)), len(await again.lease(10, START + 3.9))
+        due = await again.next_due(START + 3.9)
+        last = len(await again.lease(10, START + 4))
+        await again.close(START + 4)
+        return leased, due, last
+
+    leased, due, last = run(main())
+    assert leased == (at_once, 0)
+    assert due == (None if at_once else START + 4)
+    assert last == 4 - at_once
 
 
 # ------------------------------------------------------------------------------------------------ readers

@@ -8,8 +8,10 @@ import sys
 import pytest
 from msgspec import structs
 
+from skitter import crawl, seeds
+from skitter.cli import main
 from skitter.compose import opened
-from skitter.directory import FIXED, CrawlDirectory
+from skitter.directory import END_OF_SETTINGS, FIXED, CrawlDirectory
 from skitter.events import Events
 from skitter.ports import StateError
 from skitter.process import run
@@ -124,6 +126,61 @@ def test_a_crawl_whose_keys_would_change_is_refused_and_left_as_it_was(directory
     with pytest.raises(SettingsError, match=r"\[urls\] differ .*crawl\.toml"):
         run(main())
     assert directory.settings_file.read_bytes() == before
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.98])
+def test_settings_that_have_lost_their_end_are_refused_with_a_way_out(directory, capsys, kept):
+    directory.make(Settings())
+    text = directory.settings_file.read_bytes()
+    directory.settings_file.write_bytes(text[: int(len(text) * kept)])
+    with pytest.raises(StateError, match=r"does not end with the line .*add that line.* -o"):
+        directory.read_settings()
+    for command in (["resume", str(directory.path)], ["crawl", "http://a.test/", "-o", str(directory.path)]):
+        assert main(command) == 4
+        assert capsys.readouterr().err.count("\n") == 1
+    with pytest.raises(StateError, match="does not end with"):
+        crawl(directory=directory.path)
+
+
+def test_settings_may_be_changed_by_hand_and_those_of_another_making_once_their_last_line_is_there(directory):
+    directory.make(Settings())
+    text = directory.settings_file.read_text()
+    directory.settings_file.write_text(text.replace('delay = "1s"', 'delay = "9s"') + "\n\n")
+    assert directory.read_settings().politeness.delay == 9
+    directory.settings_file.write_text(f'[politeness]\ndelay = "8s"\n{END_OF_SETTINGS}')
+    assert directory.read_settings().politeness.delay == 8
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+def test_settings_with_another_number_of_shards_than_the_state_are_refused(directory, shards):
+    directory.make(load(None, {}, {"crawl.shards": 2}))
+    (directory.state(0) / "CURRENT").touch()
+    (directory.state(1) / "CURRENT").touch()
+    assert directory.read_settings().crawl.shards == 2
+    directory.write_settings(load(None, {}, {"crawl.shards": shards}))
+    with pytest.raises(StateError, match=rf"crawl\.shards = {shards}, and .*state holds 00, 01; "):
+        directory.read_settings()
+
+
+def test_state_is_not_gone_on_with_when_its_settings_are_gone(directory):
+    directory.make(Settings())
+    (directory.state(0) / "CURRENT").touch()
+    directory.settings_file.unlink()
+    with pytest.raises(StateError, match=r"settings in .* are gone; bring them back, or .* -o"):
+        directory.prepare()
+
+
+@pytest.mark.parametrize("roots", [None, "", "http://a.te"])
+def test_state_is_not_gone_on_with_when_its_roots_are_gone(directory, roots):
+    async def begin(*starts):
+        async with opened(directory.path, Settings(), Events()) as running:
+            await running.seed(seeds.named(starts))
+
+    run(begin())
+    run(begin("http://a.test/"))  # before there is anything, nothing is missing
+    directory.roots_file.unlink() if roots is None else directory.roots_file.write_text(roots)
+    with pytest.raises(StateError, match=r"roots\.txt is empty or gone.* bring it back .* -o"):
+        run(begin())
 
 
 # ------------------------------------------------------------------------------------------------ roots, places

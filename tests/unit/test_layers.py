@@ -12,7 +12,7 @@ LAYERS = (
     ("model", "words"),
     ("ports",),
     ("claims",),
-    ("breaker", "settings", "events", "display", "clock"),
+    ("breaker", "settings", "events", "display", "clock", "durable"),
     ("surt", "digest", "simhash", "suffixes", "keys"),
     ("urls",),
     ("robots", "seeds", "directory", "log", "process", "gathering"),
@@ -41,6 +41,7 @@ BACKENDS_SEE = {
     "urls",
     "surt",
     "digest",
+    "durable",
     "words",
 }
 # Shipped for tests; nothing of the product may depend on it.

@@ -31,7 +31,9 @@ class Ground:
         self.pages = site(A, 5) if pages is None else pages
         self.overrides = overrides
         self.store = MemoryStore()
-        CrawlDirectory(path).state(0).mkdir(parents=True)  # where it would be, were it not in memory
+        state = CrawlDirectory(path).state(0)  # where it would be, were it not in memory
+        state.mkdir(parents=True)
+        (state / "CURRENT").touch()
         self.clock = VirtualClock()
 
     def crawl(self, **overrides):

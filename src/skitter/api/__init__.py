@@ -52,10 +52,10 @@ def crawl(
         if name in values:
             raise SettingsError(f"{keywords[name]} and {keyword} are the same setting; leave one of them out")
         keywords[name], values[name] = keyword, value
-    kept = None if directory is None else CrawlDirectory(Path(directory)).settings_file
+    kept = None if directory is None else CrawlDirectory(Path(directory)).kept_settings()
     if settings is not None:
         values, kept = _flat(settings) | values, None
-    resolved = load(kept if kept is not None and kept.is_file() else None, {}, values, flags=keywords)
+    resolved = load(kept, {}, values, flags=keywords)
     return Run(urls, directory, resolved, None if links is None else checked(links))
 
 

@@ -68,7 +68,7 @@ def _run(arguments: argparse.Namespace, files: Sequence[BufferedReader]) -> int:
     directory = CrawlDirectory(path)
     if not arguments.url and not files and not directory.exists:
         raise UsageError("there is nothing to crawl; name a URL, or a file of URLs with --seeds")
-    settings = resolve(arguments, arguments.config or (directory.settings_file if directory.exists else None))
+    settings = resolve(arguments, arguments.config or directory.kept_settings())
     named = list(seeds.named(arguments.url, settings.urls))
     bad = [seed for seed in named if isinstance(seed, BadSeed)]
     if bad and len(bad) == len(named) and not files:

@@ -68,7 +68,7 @@ async def _index(arguments: argparse.Namespace, source: Source) -> Exit:
     from skitter.cli.indexing import fill  # noqa: PLC0415  parsers are not needed for `index --help`
     from skitter.compose.searching import shared_index  # noqa: PLC0415
 
-    index = shared_index(load(arguments.config or source.directory.settings_file, os.environ, {}))
+    index = shared_index(load(arguments.config or source.directory.kept_settings(), os.environ, {}))
     try:
         await index.open()
         try:

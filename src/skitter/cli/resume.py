@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise StateError(
             f"{directory.path} holds no crawl (there is no crawl.toml in it); start one with: skitter crawl URL -o {directory.path}"
         )
-    settings = resolve(arguments, directory.settings_file)
+    settings = resolve(arguments, directory.kept_settings())
 
     from skitter.cli.running import crawl  # noqa: PLC0415  the engine is large; complaints come without it
 

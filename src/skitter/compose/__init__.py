@@ -28,7 +28,7 @@ from skitter.links import LinkJudge
 from skitter.log import WARNING, RequestLog, warnings
 from skitter.model import HostRecord, Link, Stop
 from skitter.permission import Permissions
-from skitter.ports import Archive, Cache, Clock, Fetcher, Frontier, Records
+from skitter.ports import Archive, Cache, Clock, Fetcher, Frontier, Records, StateError
 from skitter.process import raise_open_files
 from skitter.report import TOP_HOSTS, WARNINGS, Report, Run
 from skitter.robots import product_token
@@ -95,7 +95,7 @@ async def opened(
     settings = directory.fitted(settings, workers=1)
     directory.prepare()
     with directory.locked():
-        directory.write_settings(settings)
+        directory.make(settings)
         shards = range(settings.crawl.shards)
         warned: list[str] = []
         # Before the shards are made: each of them tells those who listen by then.
@@ -139,6 +139,11 @@ async def manned(
         team = Team(members, at, events, directory)
         stack.push_async_callback(team.close)
         await team.open()
+        if team.counts.added and not directory.roots():
+            raise StateError(
+                f"{directory.roots_file} is empty or gone, and without it every further link would be out of scope; bring it "
+                "back (one URL a line: the seeds), or start another crawl with -o"
+            )
         yield team
 
 

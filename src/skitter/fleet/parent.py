@@ -68,7 +68,7 @@ def assembled(
     settings = directory.fitted(settings, wanted)
     directory.prepare()
     with directory.locked() as lock:
-        directory.write_settings(settings)
+        directory.make(settings)
         workers = min(wanted, settings.crawl.shards)
         if workers < settings.crawl.workers:
             text = (

@@ -52,7 +52,9 @@ class RocksFrontier(RocksReader):
             shard = Shard(store, self._settings, self._number, self._shards)
             hand = undo.enter_context(closing(Hand(self._path / "hand")))
             with shard.step(now):
+                recovery.note_boot(shard, now)
                 opened = recovery.recover(shard, hand.read(), now)
+            store.sync()  # the word about this start of the machine is on the disk before any request
             hand.write(None)
             undo.pop_all()
         self._shard, self._hand, self._clock = shard, hand, now
@@ -69,6 +71,7 @@ class RocksFrontier(RocksReader):
                 now = max(now, self._clock)
                 with shard.step(now):
                     recovery.give_back(shard, now)
+                    recovery.forget_boot(shard)
                 shard.store.sync()
         finally:
             self._let_go(shard)

@@ -75,7 +75,7 @@ def _free_hosts(shard: Shard, now: float) -> None:
 
 def _pick(shard: Shard, now: float) -> Visit | None:
     """The next visit: the host by level and score, its link by level and score, its robots.txt first."""
-    chosen = _draining(shard) or shard.agenda.next_ready()
+    chosen = _draining(shard) or _next_ready(shard, now)
     if chosen is None or (shard.drain and shard.leases):
         return None
     host8, turn = chosen
@@ -109,6 +109,27 @@ def _pick(shard: Shard, now: float) -> Visit | None:
     shard.agenda.place(host8, state, room=shard.has_room(host8), now=now)
     shard.hosts.touched[host8] = state  # it stands where it belongs already
     return visit
+
+
+def _next_ready(shard: Shard, now: float) -> tuple[bytes, int] | None:
+    """The host that is next.
+
+    After a loss of power any host may have been asked a moment before it, without a trace: each waits its delay.
+    """
+    if shard.unsure_since is None:
+        return shard.agenda.next_ready()
+    for _ in range(_MOVED_AT_ONCE):
+        chosen = shard.agenda.next_ready()
+        if chosen is None:
+            return None
+        host8, state = chosen[0], shard.hosts.at(chosen[0])
+        free_at = shard.unsure_since + max(state.delay, shard.delay)
+        if free_at <= now:
+            return chosen
+        state.free_at = max(state.free_at, free_at)
+        shard.agenda.place(host8, state, room=True, now=now)
+        shard.hosts.touched[host8] = state
+    return None
 
 
 def _take(shard: Shard, host8: bytes, state: HostState, level: int, spot: bytes) -> None:

@@ -1,5 +1,7 @@
 """Taking a shard over, and giving it back: what the last owner left open, and what the archive has lost."""
 
+from pathlib import Path
+
 from msgspec.structs import replace
 
 from skitter.backends import rules
@@ -8,6 +10,34 @@ from skitter.backends.rocksdb.shard import Shard
 from skitter.backends.rules import Suspicion
 from skitter.model import Purpose, Visit
 from skitter.ports import Mark, Opened
+
+_BOOT = b"boot"  # while a shard is open: which start of the machine it was opened in
+_UNKNOWN = b"unknown"
+
+
+def boot_id() -> bytes:
+    """Which start of this machine it is (random(4)), where the system says so."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+    except OSError:
+        return _UNKNOWN
+
+
+def note_boot(shard: Shard, now: float) -> None:
+    """Find out whether the machine went down while the shard was open, and leave word for the next one.
+
+    A process that is killed loses nothing that it wrote. A machine that goes down loses what was not synced: leases of the
+    last second, and with them the times at which hosts were last asked.
+    """
+    before, boot = shard.store.get("default", _BOOT), boot_id()
+    if before is not None and (before != boot or boot == _UNKNOWN):
+        shard.unsure_since = now
+    shard.batch.put("default", _BOOT, boot)
+
+
+def forget_boot(shard: Shard) -> None:
+    """All is synced: whatever happens to the machine from now on does not matter."""
+    shard.batch.delete("default", _BOOT)
 
 
 def recover(shard: Shard, hand: bytes, now: float) -> Opened:

@@ -92,6 +92,7 @@ class Shard:
         self.first_out = b""  # nothing in the outbox stands before this key
         self.alone = b""  # the visit that must be the only one in flight
         self.drain = b""  # the host whose suspected visit waits until nothing is in flight
+        self.unsure_since: float | None = None  # opened then, after a loss of power; see `leasing`
         self.broken = False
 
     @contextmanager

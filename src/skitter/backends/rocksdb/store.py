@@ -22,6 +22,7 @@ from rocksdict import (
     Rdict,
 )
 
+from skitter import durable
 from skitter.backends.rocksdb.layout import FAMILIES
 from skitter.ports import StateError
 
@@ -198,7 +199,7 @@ class Batch:
 
 
 def _open(path: Path, block_cache: int) -> Rdict:
-    path.mkdir(parents=True, exist_ok=True)
+    durable.make_folder(path)
     try:
         return Rdict(str(path), _whole_options(), column_families=_families(Cache(block_cache)))
     except Exception as error:

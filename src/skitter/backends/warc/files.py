@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from skitter import durable
 from skitter.backends.warc import records
 from skitter.backends.warc.reading import Reader, members
 from skitter.model import Exchange, Page, Place
@@ -133,7 +134,7 @@ class WarcArchive:
 
     def _begin(self) -> bytes:
         """Create the next file; returns its warcinfo record, which is written together with the first group."""
-        self._directory.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(self._directory)
         now = self._clock.now()
         serial = max(
             [self._first, self._serial + 1, *(1 + one for one in _files(self._directory, self._shard))]
@@ -260,8 +261,4 @@ def _sync(fds: Sequence[int], directory: Path | None) -> None:
     for fd in fds:
         os.fsync(fd)
     if directory is not None:
-        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        durable.sync_folder(directory)
