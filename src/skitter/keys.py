@@ -24,8 +24,6 @@ _ODD = re.compile(
     re.ASCII,
 )
 _CLEAN_QUERY = re.compile(r"[\w\-.~!$&'()*+,;=:@/?]*", re.ASCII)
-# The root's dot is kept behind another dot: "1.." is a name, but "1." is an IPv4 address.
-_ROOT_DOT = re.compile(r"(?<=[^./])\.(?=:|\Z)")
 _WWW = re.compile(r"(?<=://)(?:www\.)+(?=[^:]*\.)")
 _PATH_PARAM = re.compile(r";([^/;=]+)=[^/;]*")
 _DOT_SEGMENT = re.compile(r"/\.\.?(?:/|\Z)")
@@ -34,8 +32,6 @@ _SLASHES = re.compile(r"//+")
 
 def known_site(site: str, rules: UrlsSettings) -> str:
     """Scheme, host and port as the key has them."""
-    if site[-1] == "." or ".:" in site:
-        site = _ROOT_DOT.sub("", site)
     if rules.fold_www:
         site = _WWW.sub("", site)
     if rules.fold_scheme and site.startswith("http:") and ":" not in site[5:].rpartition("]")[2]:

@@ -38,7 +38,7 @@ class Scope:
         self._prefixes: tuple[str, ...] = ()
         self._include = _any_of(settings.include)
         self._exclude = _any_of(settings.exclude)
-        self._host_patterns = re.compile("|".join(map(translate, settings.hosts))) if settings.hosts else None
+        self._host_patterns = _any_host(settings.hosts)
         self._limits_depth = settings.max_depth is not None
         self._has_patterns = bool(settings.include or settings.exclude or settings.hosts)
         self._skipped = frozenset(ending.lower().lstrip(".") for ending in settings.skip_extensions)
@@ -194,6 +194,12 @@ def _directory(url: str) -> str:
     """A URL up to the last slash of its path."""
     path_end = url.find("?") if "?" in url else len(url)
     return url[: url.rfind("/", 0, path_end) + 1]
+
+
+def _any_host(patterns: Iterable[str]) -> re.Pattern[str] | None:
+    """A pattern that matches what any of these do; hosts are in lower case, and have no dot behind them."""
+    globs = [translate(pattern.lower().removesuffix(".")) for pattern in patterns]
+    return re.compile("|".join(globs)) if globs else None
 
 
 def _any_of(patterns: Iterable[str]) -> Callable[[str], re.Match[str] | None] | None:

@@ -1,7 +1,7 @@
 """The only place that parses, resolves, canonicalises and fingerprints a URL; `keys` spells out its bold half.
 
 A URL has two spellings here. What is *fetched* is the WHATWG serialisation of what the page said, without fragment,
-credentials and tracking parameters, and with nothing else changed. The *key* is what we know the page by: two
+credentials, tracking parameters and the dot behind a host name, and with nothing else changed. The *key* is what we know the page by: two
 spellings of one page should share it. The key is never sent to a server, so it may be bolder: it decodes, collapses
 and sorts, and it forgets session ids, which are left in the fetched form because a server may insist on them.
 
@@ -74,6 +74,10 @@ _FOREIGN_SCHEME = re.compile(r"(?!https?:)[a-z][a-z0-9+.\-]*:", re.IGNORECASE | 
 _HEAD = re.compile(rf"(https?://({_HOST}){_PORT})")
 _LONGEST_HOST = 253  # characters (RFC 1035 2.3.4: 255 octets, two of them for lengths)
 _DOTS = frozenset((".", ".."))
+# "a.test." is the host "a.test": the dot only says that the name is absolute (RFC 1034 3.1), and in a URL every name is.
+# With two names it would have two politeness clocks, and certificates do not know the dot (RFC 6066 3). Behind another dot
+# it stays: "1.." is a name, but "1." is an IPv4 address.
+_ROOT_DOT = re.compile(r"(?<=[^./@])\.(?=(?::[0-9]+)?\Z)")
 
 
 def whatwg(href: str, base: str | None = None) -> str | None:
@@ -224,9 +228,14 @@ def _cached_head(text: str) -> tuple[str, str] | None:
 
 
 def _web(url: str | None) -> str | None:
+    """A serialised URL as we have it, if it is one of the web: without fragment, and without the dot behind its host."""
     if url is None or not url.startswith(("https://", "http://")):
         return None
-    return url.partition("#")[0]
+    url = url.partition("#")[0]
+    slash = url.find("/", 8)  # behind "https://", or the first letter of the host behind "http://"
+    if url[slash - 1] == "." or ".:" in url[:slash]:
+        return _ROOT_DOT.sub("", url[:slash]) + url[slash:]
+    return url
 
 
 def _cut(url: str) -> _Pieces:

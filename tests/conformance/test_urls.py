@@ -72,7 +72,13 @@ def test_host_names_become_ascii_as_unicode_uts_46_says():
     found = cases("url_idna.jsonl")
     for row in found:
         assert (row["expected_ascii"] is None) == row["failure"]
-    ours = differences(found, "expected_ascii", lambda row: urls.host(f"https://{row['input']}/x") or None)
+
+    def parsed(row: dict[str, Any]) -> str | None:
+        """As the standard serialises it; that we take "a." and "a" for one host comes after that."""
+        serialised = urls.whatwg(f"https://{row['input']}/x")
+        return None if serialised is None else serialised.removeprefix("https://").partition("/")[0]
+
+    ours = differences(found, "expected_ascii", parsed)
     assert ours.keys() == exceptions.keys()
 
 

@@ -1,5 +1,6 @@
 """Politeness, judged by the server's own log and not by what the crawler says of itself."""
 
+import asyncio
 import os
 import signal
 import time
@@ -164,3 +165,41 @@ def test_a_robots_txt_larger_than_any_page_may_be_is_obeyed_as_far_as_it_is_read
     records = [record for file in files for record in reader.records(file.name)]
     cut = [r.fields["warc-target-uri"] for r in records if r.fields.get("warc-truncated") == "length"]
     assert [uri.rpartition("/")[2] for uri in cut] == ["robots.txt"]
+
+
+def test_one_host_has_one_clock_however_it_is_spelt_and_on_all_its_ports(tmp_path):
+    heard = []  # (host, path, start, end)
+
+    async def main():
+        async with serving(talk) as one, serving(talk) as two:
+            port, other = one.port, two.port
+            targets = [
+                f"http://a.test.:{port}/1", f"http://A.TEST:{port}/2", f"http://a%2Etest%2E:{port}/3", f"http://a.test.:{port}/4",
+                f"//a.test.:{other}/5", f"http://a.test:{other}/6", f"http://a.test.:{other}/7", f"/to/http://a.test.:{other}/8",
+            ]  # fmt: skip
+            pages["/"] = "".join(f"<a href='{target}'>x</a>" for target in targets).encode()
+            settings = settings_for(fetch__resolve=("a.test.:127.0.0.1",), politeness__delay=f"{DELAY}s")
+            await crawl_on_this_loop(tmp_path / "c", [f"http://a.test.:{port}/"], settings)
+            return port, other
+
+    pages = {}
+
+    async def talk(server, reader, writer):
+        while head := await server.hear(reader):
+            path, start = head.split()[1].decode(), time.time()
+            host = next(line for line in head.decode().split("\r\n") if line.startswith("Host: "))
+            await asyncio.sleep(0.05)
+            heard.append((host.removeprefix("Host: "), path, start, time.time()))
+            if path.startswith("/to/"):
+                writer.write(ok(b"", b"Location: " + path[4:].encode(), status=b"302 Found"))
+            elif path == "/robots.txt":
+                writer.write(ok(b"", status=b"404 Not Found"))
+            else:
+                writer.write(ok(pages.get(path, b"<p>a page"), b"Content-Type: text/html"))
+
+    port, other = run(main())
+    assert {host for host, _, _, _ in heard} == {f"a.test:{port}", f"a.test:{other}"}
+    assert sorted(path for _, path, _, _ in heard if path[1:].isdigit()) == [f"/{n}" for n in range(1, 9)]
+    assert [path for _, path, _, _ in heard].count("/robots.txt") == 2  # each port is an origin of its own
+    gaps = [after[2] - before[3] for before, after in pairwise(sorted(heard, key=lambda request: request[2]))]
+    assert min(gaps) >= DELAY - PRECISION

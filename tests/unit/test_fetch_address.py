@@ -207,6 +207,8 @@ async def look_up(settings: FetchSettings, *hosts: str) -> list[Answer]:
     [
         ("a.example:192.0.2.1", "a.example", "192.0.2.1"),
         ("A.Example:192.0.2.1", "a.example", "192.0.2.1"),
+        ("a.example.:192.0.2.1", "a.example", "192.0.2.1"),
+        ("Bücher.example:192.0.2.1", "xn--bcher-kva.example", "192.0.2.1"),
         ("a.example:[2001:db8::1]", "a.example", "2001:db8::1"),
         ("a.example:2001:db8::1", "a.example", "2001:db8::1"),
     ],

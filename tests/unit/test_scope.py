@@ -48,6 +48,12 @@ def test_host_patterns_are_narrower_than_a_domain_and_open_the_host_scope():
     assert code("http://www.ed.ac.uk/x", roots=roots, hosts=hosts, kind="any") == "scope.hosts"
 
 
+def test_host_patterns_are_read_as_hosts_are_spelt():
+    for pattern in ("*.a.test.", "*.A.Test"):
+        assert code("http://www.a.test./x", hosts=(pattern,), kind="any") is None
+        assert code("http://b.test/x", hosts=(pattern,), kind="any") == "scope.hosts"
+
+
 def test_include_and_exclude_are_regular_expressions():
     assert code("http://docs.example.org/a", include=("/b",)) == "scope.include"
     assert code("http://docs.example.org/b", include=("/b", "/c")) is None

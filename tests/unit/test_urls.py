@@ -99,11 +99,51 @@ def test_the_fetched_form_loses_fragment_credentials_and_tracking(url: str, expe
         "https://example.org/?b=2&a=1&&=3&c=",
         "https://example.org//a//b/?sid=1&PHPSESSID=2&ref=3",
         "https://example.org/a;jsessionid=1?x=%7e%7E",
-        "https://www.example.org./%7e|[]",
+        "https://www.example.org/%7e|[]",
     ],
 )
 def test_the_fetched_form_changes_nothing_else(url: str):
     assert urls.fetched_form(url) == url
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "a.test",
+        "a.test.",
+        "A.Test.",
+        "a%2Etest%2e",
+        "\uff41.test\u3002",  # a full-width letter and an ideographic full stop
+        "me:secret.@a.test.",
+    ],
+)
+@pytest.mark.parametrize("port", ["", ":8080"])
+def test_one_host_has_one_name_however_it_is_spelt(spelling: str, port: str):
+    url, plain = f"http://{spelling}{port}/b?c.:d", f"http://a.test{port}/b?c.:d"
+    assert urls.host(url) == "a.test"
+    assert urls.origin(url) == f"http://a.test{port}"
+    assert urls.fetched_form(url) == plain
+    assert (urls.resolve(url, "http://b.test/") or "").endswith(f"a.test{port}/b?c.:d")
+    assert urls.key(url) == urls.key(plain)
+    assert urls.link(url, "http://b.test/") == (plain, urls.key(plain), "a.test")
+    assert urls.link("/b?c.:d", url) == (plain, urls.key(plain), "a.test")
+    assert urls.split(url) == urls.split(plain)
+    assert urls.seed(url) == plain
+
+
+@pytest.mark.parametrize(
+    ("spelling", "host"),
+    [
+        ("B\u00fccher.test.", "xn--bcher-kva.test"),
+        ("0x7f.1.", "127.0.0.1"),
+        ("127.0.0.1.", "127.0.0.1"),
+        ("[0:0:0:0:0:0:0:1]", "[::1]"),
+        ("a.test..", "a.test.."),  # no name that DNS could know
+        ("1..", "1.."),
+    ],
+)
+def test_the_dot_behind_a_host_is_no_part_of_it(spelling: str, host: str):
+    assert urls.host(f"https://{spelling}/") == host
 
 
 # ------------------------------------------------------------------------------------------------------- key

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from skitter import urls
 from skitter.model import Reason
 from skitter.ports import Cache
 from skitter.settings import FetchSettings, SettingsError
@@ -262,6 +263,9 @@ def _overrides(pairs: Sequence[str]) -> dict[str, Answer]:
             raise SettingsError(
                 f"fetch.resolve: {pair!r} is no HOST:ADDRESS; write for example example.org:192.0.2.1"
             ) from None
-        known = fixed.get(host.lower(), Answer())
-        fixed[host.lower()] = Answer((*known.addresses, address))
+        name = (
+            urls.host(f"http://{host}/") or host
+        )  # as every URL has it: "Bücher.example." is xn--bcher-kva.example
+        known = fixed.get(name, Answer())
+        fixed[name] = Answer((*known.addresses, address))
     return fixed

@@ -23,7 +23,7 @@ _PLAIN = re.compile(
 # A serialised http URL whose host can be in DNS (RFC 1123 2.1, and the underscore that is in use): the standard lets
 # more pass, libcurl does not. Credentials are skipped here: they are never sent.
 _SERIALISED = re.compile(
-    r"(https?)://(?:[^/?#@]*@)?(\[[0-9a-f:.]+\]|(?:[a-z0-9_~-]+\.)*[a-z0-9_~-]+\.?)(?::([0-9]{1,5}))?"
+    r"(https?)://(?:[^/?#@]*@)?(\[[0-9a-f:.]+\]|(?:[a-z0-9_~-]+\.)*[a-z0-9_~-]+)(?::([0-9]{1,5}))?"
     r"(/[\x21\x22\x24-\x7e]*)"
 )
 _DEFAULT_PORTS = {"http": 80, "https": 443}
