@@ -29,7 +29,9 @@ class Renewal(Struct, frozen=True):
     held: frozenset[int]  # shards that are still ours, for another lease
     owners: Sequence[str]  # of every shard, by number; empty for nobody's
     workers: Sequence[str]  # all that gave a sign of life within the last lease, this one too
-    roots: Sequence[str]  # of the scope, all that any worker has named
+    roots: int = (
+        0  # the position of the last root of the scope; `Claims.roots` has those behind an earlier one
+    )
 
 
 class Standing(Struct, frozen=True):
@@ -107,6 +109,13 @@ class Claims(Protocol):
 
     async def add_roots(self, roots: Sequence[str]) -> None:
         """Widen the scope of everybody."""
+        ...
+
+    async def roots(self, after: int, limit: int) -> tuple[Sequence[str], int]:
+        """Roots of the scope behind a position, at most so many, in order; and the position of the last of them.
+
+        Whoever goes on from there misses none: a root that is added later has a later position.
+        """
         ...
 
     async def swap(self, seen: str, new: str) -> str:

@@ -7,7 +7,7 @@ depth it was first seen with, which is what the frontier records anyway, since i
 asks for any more are forgotten first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from msgspec.structs import replace
@@ -94,6 +94,14 @@ class LinkJudge:
         if outside:
             self._memo, self._before, self._remembered = {}, {}, 0
         return outside
+
+    def widen_all(self, roots: Iterable[str]) -> None:
+        """Take roots into the scope that others have found, very many perhaps."""
+        before = self._scope.width
+        for root in roots:
+            self._scope.widen(root)
+        if self._scope.width > before:
+            self._memo, self._before, self._remembered = {}, {}, 0
 
     def visited(self, link: Link) -> None:
         """It waits no longer: its in-links need not be counted any more."""

@@ -35,7 +35,7 @@ class Scope:
         self._first_year, self._last_year = year - _PAST_YEARS, year + settings.calendar_years
         self._hosts: set[str] = set()
         self._domains: set[str] = set()
-        self._prefixes: tuple[str, ...] = ()
+        self._prefixes: set[str] = set()
         self._include = _any_of(settings.include)
         self._exclude = _any_of(settings.exclude)
         self._host_patterns = _any_host(settings.hosts)
@@ -53,7 +53,12 @@ class Scope:
         if self._settings.kind == "domain":
             self._domains.add(urls.registrable_domain(host))
         if self._settings.kind == "prefix":
-            self._prefixes = tuple({*self._prefixes, _directory(root)})
+            self._prefixes.add(_directory(root))
+
+    @property
+    def width(self) -> int:
+        """Grows whenever a root changes the scope."""
+        return len(self._hosts) + len(self._domains) + len(self._prefixes)
 
     def has_root(self, root: str) -> bool:
         """Whether a root would change nothing."""
@@ -106,8 +111,11 @@ class Scope:
         return Reason("scope.page", "only the seeds themselves are wanted (scope.kind = page)")
 
     def _prefix(self, url: str, _host: str) -> Reason | None:
-        if url.startswith(self._prefixes):
-            return None
+        slash, end = url.find("/", 8), url.find("?")
+        while 0 <= slash < (end if end >= 0 else len(url)):  # its directories, from the site's on
+            if url[: slash + 1] in self._prefixes:
+                return None
+            slash = url.find("/", slash + 1)
         return Reason("scope.prefix", "outside the directories of the seeds (scope.kind = prefix)")
 
     def _host(self, _url: str, host: str) -> Reason | None:

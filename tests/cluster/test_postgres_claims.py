@@ -7,6 +7,7 @@ import pytest
 from msgspec import structs
 
 from skitter.backends.postgres.claims import Claims
+from skitter.backends.postgres.statements import Texts
 from skitter.backends.postgres.store import PostgresStore
 from skitter.backends.remote.rows import Batch, Meta, Wanted
 from skitter.claims import Claim
@@ -130,8 +131,39 @@ def test_roots_that_one_names_are_everybodys_each_once(settings):
             await first.add_roots(["https://a.example/", "https://b.example/"])
             await second.add_roots(["https://b.example/", "https://c.example/"])
             seen = await second.renew({}, {})
-            assert sorted(seen.roots) == ["https://a.example/", "https://b.example/", "https://c.example/"]
+            known, at = await second.roots(0, 100)
+            assert sorted(known) == ["https://a.example/", "https://b.example/", "https://c.example/"]
+            assert at == seen.roots
             assert seen.owners == ["", ""]
+            await first.add_roots(["https://a.example/", "https://d.example/"])
+            new, later = await second.roots(at, 100)
+            assert new == ["https://d.example/"]
+            assert later > at
+            assert len((await second.roots(0, 2))[0]) == 2
+
+    asyncio.run(scenario())
+
+
+def test_a_root_that_is_committed_late_is_not_passed_over(settings):
+    """Its position would be lower than one that a worker has seen by then."""
+
+    async def scenario():
+        async with pool_of(settings) as pool:
+            claims = Claims(pool, "first")
+            begun = (await claims.renew({}, {})).roots
+            statement = Texts(pool.schema).one("claims", "add_roots")
+            values = {"roots": ["https://slow.example/"], "lock": f"skitter {pool.schema} roots"}
+            async with pool._pool.acquire() as connection:
+                transaction = connection.transaction()
+                await transaction.start()
+                await connection.execute(statement.text, *statement.arguments(values))
+                quick = asyncio.create_task(claims.add_roots(["https://quick.example/"]))
+                await asyncio.sleep(0.3)
+                seen, at = await claims.roots(begun, 100)
+                await transaction.commit()
+            await quick
+            more, _ = await claims.roots(at, 100)
+            assert [*seen, *more] == ["https://slow.example/", "https://quick.example/"]
 
     asyncio.run(scenario())
 

@@ -137,8 +137,27 @@ async def test_roots_are_everybodys(settings):
         one = RedisClaims(client, "one", 1)
         await one.add_roots(["https://b.example/", "https://a.example/"])
         await one.add_roots(["https://a.example/", "https://c.example/"])
-        seen = await RedisClaims(client, "two", 1).renew({}, {})
-        assert list(seen.roots) == ["https://b.example/", "https://a.example/", "https://c.example/"]
+        two = RedisClaims(client, "two", 1)
+        seen = await two.renew({}, {})
+        known, at = await two.roots(0, 100)
+        assert known == ["https://b.example/", "https://a.example/", "https://c.example/"]
+        assert at == seen.roots
+        await one.add_roots(["https://a.example/", "https://d.example/"])
+        assert await two.roots(at, 100) == (["https://d.example/"], at + 1)
+        assert await two.roots(1, 2) == (["https://a.example/", "https://c.example/"], 3)
+
+
+@asynchronous
+async def test_a_sign_of_life_carries_no_roots_however_many_there_are(settings):
+    async with client_of(settings) as client:
+        one = RedisClaims(client, "one", 1)
+        for start in range(0, 30_000, 5_000):
+            await one.add_roots([f"https://h{number}.example/" for number in range(start, start + 5_000)])
+        assert (await one.renew({}, {})).roots == 30_000
+        looked, at = 0, 0
+        while roots := (await one.roots(at, 7_000))[0]:
+            at, looked = at + len(roots), looked + len(roots)
+        assert looked == 30_000
 
 
 @asynchronous

@@ -39,6 +39,7 @@ class Office:
         self.opens = asyncio.Event()
         self.opens.set()
         self.renewals = 0
+        self.known = []  # roots of the scope
 
     async def renew(self, epochs, about):
         self.renewals += 1
@@ -47,7 +48,13 @@ class Office:
             closed.again = self.opens.wait
             raise closed
         held = frozenset(shard for shard in epochs if self.owners[shard] == "me")
-        return Renewal(self.watch.time, held, list(self.owners), ["me", *self.others], [])
+        return Renewal(self.watch.time, held, list(self.owners), ["me", *self.others], len(self.known))
+
+    async def roots(self, after, limit):
+        self.watch.time += RENEW  # each look takes as long as there is between two signs of life
+        assert "me" not in self.owners, "a shard was taken before the scope was known"
+        found = self.known[after : after + limit]
+        return found, after + len(found)
 
     async def take(self, shards, most):
         self.epoch += 1
@@ -137,7 +144,7 @@ class Outfit:
         pass
 
 
-def played(scene, renew=RENEW):
+def played(scene, renew=RENEW, before=None):
     """Run a scene with a member that works, and let it leave."""
 
     async def run():
@@ -146,6 +153,8 @@ def played(scene, renew=RENEW):
         settings = Settings()
         cluster = replace(settings.cluster, lease=Seconds(LEASE), renew=Seconds(renew))
         member = Member("me", office, EngineClock(watch), replace(settings, cluster=cluster), Events())
+        if before is not None:
+            before(member, office)
         working = asyncio.create_task(member.run(outfit))
         await scene(member, office, outfit, watch)
         member.leave()
@@ -175,6 +184,21 @@ def test_mail_on_its_way_into_a_shard_arrives_before_it_is_closed():
         await until(lambda: outfit.taken)
 
     played(scene)
+
+
+def test_a_worker_knows_every_root_before_it_takes_a_shard_and_gives_signs_of_life_meanwhile():
+    known = []
+
+    def before(member, office):
+        office.known = [f"https://h{number}.example/" for number in range(32_000)]
+        member.widen = known.extend
+
+    async def scene(member, office, outfit, watch):
+        await until(lambda: len(member.crew.shards) == SHARDS)
+        assert known == office.known
+        assert office.renewals >= 7  # one for each look
+
+    played(scene, before=before)
 
 
 def test_mail_for_several_shards_is_taken_in_together():

@@ -28,6 +28,7 @@ from skitter.process import unwrapped
 from skitter.settings import Settings
 from skitter.shard import Shard
 
+_ROOTS = 5_000  # of the scope that are read at once: some 50 ms
 _MAIL = 1000  # links that are worth a round trip at once
 _MAIL_EVERY = (
     1.0  # seconds between two looks while there are fewer: a polite host waits longer than that anyway
@@ -78,6 +79,7 @@ class Member:
         self._delivering: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)  # by shard
         self._away: EngineAway | None = None  # why we last could not speak to the claims' engine
         self._lease = settings.cluster.lease
+        self._roots = 0  # the position of the last root that we know
         self._renewed_at = inf  # by our own clock
         self._blind_until = -inf
 
@@ -104,9 +106,11 @@ class Member:
         async with asyncio.TaskGroup() as tasks:
             receiving = tasks.create_task(self._take_in_mail(outfit.inbox, outfit))
             while not self._leaving.is_set():
+                all_known = True
                 with self._patience():
-                    await self._turn(tasks, outfit)
-                await self._rest(self._leaving.wait())
+                    all_known = await self._turn(tasks, outfit)
+                if all_known:
+                    await self._rest(self._leaving.wait())
             renewing = tasks.create_task(self._keep_what_we_have())
             await self._hand_over(list(self._holding))
             for task in (receiving, renewing):
@@ -131,10 +135,11 @@ class Member:
 
     # -- claims ------------------------------------------------------------------------------------------------
 
-    async def _turn(self, tasks: asyncio.TaskGroup, outfit: Outfit) -> None:
-        """Say that we live, see who has what, and change what should be changed."""
+    async def _turn(self, tasks: asyncio.TaskGroup, outfit: Outfit) -> bool:
+        """Say that we live, see who has what, and change what should be changed. False: there is more to be read first."""
         seen = await self._renew()
-        self.widen(seen.roots)
+        if not await self._follow_roots(seen.roots):
+            return False
         take, give = plan(self.name, seen.workers, seen.owners)
         for shard in give:
             if shard in self.crew.shards:
@@ -146,6 +151,18 @@ class Member:
                 self._epochs[claim.shard] = claim.epoch
                 self.tenure.renewed([claim.shard], asked)
                 self._holding[claim.shard] = tasks.create_task(self._hold(claim, outfit))
+        return True
+
+    async def _follow_roots(self, last: int) -> bool:
+        """Widen the scope by the roots that are new, before anything is judged by it. False when a sign of life is due first."""
+        until = self._clock.monotonic() + self._renew_every
+        while self._roots < last:
+            if self._clock.monotonic() >= until:
+                return False
+            roots, at = await self._claims.roots(self._roots, _ROOTS)
+            self.widen(roots)
+            self._roots = at if roots else last
+        return True
 
     async def _renew(self) -> Renewal:
         epochs, asked = dict(self._epochs), self._clock.monotonic()

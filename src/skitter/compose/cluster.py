@@ -247,7 +247,7 @@ class Worker:
         events.subscribe(self._count, Requested)
         member.says = self.about
         member.crew.full = lambda: outfit.storage.full
-        member.widen = self._widen
+        member.widen = outfit.at.links.widen_all
 
     async def run(self) -> Stop:
         """Work until told to leave, until a limit is reached or the disk is short; says which, and `why` says more.
@@ -354,9 +354,3 @@ class Worker:
 
     def _count(self, _event: Event) -> None:
         self.requests += 1
-
-    def _widen(self, roots: Sequence[str]) -> None:
-        scope = self._outfit.at.scope
-        for root in roots:
-            if not scope.has_root(root):
-                self._outfit.at.links.widen(root)

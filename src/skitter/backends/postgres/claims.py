@@ -56,7 +56,13 @@ class Claims:
 
     async def add_roots(self, roots: Sequence[str]) -> None:
         """Widen the scope of everybody, with their next sign of life."""
-        await self._pool.rows(self._texts.one("claims", "add_roots"), {"roots": list(roots)})
+        values = {"roots": list(roots), "lock": f"skitter {self._pool.schema} roots"}
+        await self._pool.rows(self._texts.one("claims", "add_roots"), values)
+
+    async def roots(self, after: int, limit: int) -> tuple[list[str], int]:
+        """Roots behind a position, and the position of the last of them."""
+        rows = await self._pool.rows(self._texts.one("claims", "roots"), {"after": after, "limit": limit})
+        return [row["url"] for row in rows], rows[-1]["number"] if rows else after
 
     async def swap(self, seen: str, new: str) -> str:
         """Replace the ledger if it is still the one that was seen; says which one is there afterwards."""

@@ -6,6 +6,7 @@ write of the store looks at it. Both are kept when a lease runs out: the next ow
 
 import json
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
 
 from msgspec.msgpack import decode
@@ -40,7 +41,7 @@ class RedisClaims:
                     [self._key("started"), self._key("seen"), self._key("about")],
                     [self._worker, json.dumps(about)],
                 ),
-                ("LRANGE", self._key("roots"), 0, -1),
+                ("LLEN", self._key("roots")),
                 *(("HMGET", self._claim(shard), "owner", "until") for shard in range(self._shards)),
             ]
         )
@@ -53,7 +54,7 @@ class RedisClaims:
             frozenset(shard for shard, kept in zip(held, answers, strict=False) if kept),
             [_owner(claim, int(now)) for claim in answers[len(held) + 2 :]],
             [*living, self._worker],
-            [root.decode() for root in answers[len(held) + 1]],
+            int(answers[len(held) + 1]),
         )
 
     async def take(self, shards: Sequence[int], most: int) -> list[Claim]:
@@ -93,7 +94,16 @@ class RedisClaims:
     async def add_roots(self, roots: Sequence[str]) -> None:
         """Widen the scope of everybody, with their next sign of life."""
         if roots:
-            await self._client.run(self._roots, [self._key("roots"), self._key("rooted")], roots)
+            pairs = [
+                part for root in roots for part in (root, blake2b(root.encode(), digest_size=16).digest())
+            ]
+            await self._client.run(self._roots, [self._key("roots"), self._key("rooted")], pairs)
+
+    async def roots(self, after: int, limit: int) -> tuple[list[str], int]:
+        """Roots behind a position, and the position of the last of them."""
+        ask = ("LRANGE", self._key("roots"), after, after + limit - 1)
+        (found,) = await self._client.send(lambda: [ask])
+        return [root.decode() for root in found], after + len(found)
 
     async def swap(self, seen: str, new: str) -> str:
         """Replace the ledger if it is still the one that was seen; says which one is there afterwards."""

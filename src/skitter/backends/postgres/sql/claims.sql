@@ -19,12 +19,18 @@ SELECT clock.now, ARRAY(SELECT shard FROM held) AS held,
     -- A shard of ours that has run out is ours again from here on.
     ARRAY(SELECT CASE WHEN s.lease_until > clock.now OR s.shard IN (SELECT shard FROM held) THEN s.owner ELSE '' END
         FROM {schema}.shards s ORDER BY s.shard) AS owners,
-    ARRAY(SELECT url FROM {schema}.roots ORDER BY number) AS roots
+    coalesce((SELECT max(number) FROM {schema}.roots), 0) AS roots
 FROM clock
 
 -- name: add_roots
+-- One at a time, from the first number to the commit: else a worker that has seen a number might miss a lower one that is
+-- committed later.
+WITH alone AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtextextended(:lock, 1)))
 INSERT INTO {schema}.roots (url, digest) SELECT DISTINCT r.url, sha256(convert_to(r.url, 'UTF8'))
-FROM unnest(:roots::text[]) AS r (url) ON CONFLICT (digest) DO NOTHING
+FROM alone, unnest(:roots::text[]) AS r (url) ON CONFLICT (digest) DO NOTHING
+
+-- name: roots
+SELECT number, url FROM {schema}.roots WHERE number > :after ORDER BY number LIMIT :limit::integer
 
 -- name: take
 WITH clock AS (SELECT extract(epoch FROM clock_timestamp())::float8 AS now),
