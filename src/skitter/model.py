@@ -328,6 +328,7 @@ class Stop(StrEnum):
     LIMIT = "limit"
     INTERRUPTED = "interrupted"
     DISK = "disk"
+    UNREACHABLE = "unreachable"  # no host has ever answered, and all that was tried has failed
 
 
 class Counts(Struct, kw_only=True):

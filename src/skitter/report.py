@@ -9,13 +9,15 @@ from msgspec import Struct
 from skitter.display import amount, count, duration, moment, printable, shortened, table
 from skitter.export.records import host_record
 from skitter.model import Counts, HostRecord, Stop
+from skitter.trouble import Trouble, all_explained
 
 Statistics = dict[str, dict[str, float]]
 """Caches, filters and connections in numbers, by name."""
 
 TOP_HOSTS = 20  # shown in a report
 WARNINGS = 100  # repeated in a report; all of them are in the log
-_EXIT_CODES = {Stop.DONE: 0, Stop.LIMIT: 3, Stop.DISK: 4, Stop.INTERRUPTED: 130}
+TROUBLES = 10  # hosts that did not answer, named in a report
+_EXIT_CODES = {Stop.DONE: 0, Stop.UNREACHABLE: 1, Stop.LIMIT: 3, Stop.DISK: 4, Stop.INTERRUPTED: 130}
 
 # What a run can come to, and what is said about it.
 OUTCOMES: Mapping[str, str] = {
@@ -23,6 +25,7 @@ OUTCOMES: Mapping[str, str] = {
     "limit": "stopped at a limit, with work left",
     "interrupted": "interrupted; the state is safe",
     "disk": "stopped because the disk is nearly full; the state is safe",
+    "unreachable": "stopped: no host has answered",
     "lost": "stopped because the engine was lost; the state is safe",
 }
 
@@ -41,6 +44,7 @@ class Report(Struct, frozen=True, kw_only=True):
     hosts: Sequence[HostRecord] = ()  # those with the most pages
     warnings: Sequence[str] = ()
     caches: Mapping[str, Mapping[str, float]] = {}  # by name: entries, hits, misses …
+    unreachable: Sequence[Trouble] = ()  # where no host has ever answered: what is wrong, and what to do
 
 
 class Run(Struct, frozen=True):
@@ -55,9 +59,10 @@ class Run(Struct, frozen=True):
         stop: Stop,
         counts: Counts,
         now: tuple[float, float],
+        failed: Mapping[str, str],
         **more: Any,  # noqa: ANN401  the fields of Report
     ) -> Report:
-        """What it has come to. `now` is the time by both clocks."""
+        """What it has come to. `now` is the time by both clocks; `failed` are origins that could not be reached, and why."""
         ended, monotonic = now
         elapsed = monotonic - self.began
         return Report(
@@ -68,6 +73,7 @@ class Run(Struct, frozen=True):
             elapsed=elapsed,
             pages_per_second=(counts.pages - self.had) / elapsed if elapsed else 0.0,
             counts=counts,
+            unreachable=() if counts.bytes else all_explained(failed)[:TROUBLES],
             **more,
         )
 
@@ -83,6 +89,10 @@ def to_json(report: Report) -> str:
 
 def headline(report: Report) -> str:
     """What the run came to, in a few words."""
+    if report.unreachable:
+        return (
+            OUTCOMES["unreachable"] if report.outcome in {"done", "unreachable"} else OUTCOMES[report.outcome]
+        )
     if report.outcome == "done" and report.exit_code:
         return "finished: not one page could be fetched"
     return OUTCOMES.get(report.outcome, report.outcome)
@@ -93,6 +103,12 @@ def advice(report: Report) -> str:
     where = printable(report.directory)
     if not where:
         return ""
+    if (
+        report.unreachable and report.outcome == "done"
+    ):  # their hosts are set aside until they are named again
+        return f"Try again with: skitter crawl {printable(report.unreachable[0].origin)}/ -o {where}"
+    if report.outcome == "unreachable":
+        return f"Try again with: skitter resume {where}"
     if report.outcome == "done":
         look = f"Find out why with: skitter why {where} URL (or: skitter status {where})"
         return look if report.exit_code else ""
@@ -100,16 +116,31 @@ def advice(report: Report) -> str:
     return f"Go on with: skitter resume {where}{limit}"
 
 
+def in_one_line(report: Report) -> str:
+    """What the run came to, and what to do, for who wants to hear of failures only."""
+    troubles = [" ".join(map(str.strip, trouble_lines(trouble))) for trouble in report.unreachable]
+    return ". ".join([headline(report), *troubles, advice(report)])
+
+
 def render(report: Report) -> str:
     """The report for people."""
     first = f"Crawl {headline(report)}"
     rate = f"{duration(report.elapsed)}, {report.pages_per_second:.1f} pages/s"
-    lines = [f"{first} ({rate})", *numbers(report.counts), *host_table(report.hosts)]
+    lines = [f"{first} ({rate})"]
+    if report.unreachable:  # there is nothing to count
+        lines += ["", *(line for trouble in report.unreachable for line in trouble_lines(trouble))]
+    else:
+        lines += [*numbers(report.counts), *host_table(report.hosts)]
     if report.warnings:
         lines += ["", "Warnings", *(f"  {printable(warning)}" for warning in report.warnings)]
     if next_step := advice(report):
         lines += ["", next_step]
     return "\n".join(lines) + "\n"
+
+
+def trouble_lines(trouble: Trouble) -> list[str]:
+    """What is wrong with a host, and what to do."""
+    return [f"{printable(trouble.origin)}: {printable(trouble.problem)}", f"  {printable(trouble.remedy)}"]
 
 
 def numbers(counts: Counts) -> list[str]:

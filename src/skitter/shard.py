@@ -38,6 +38,7 @@ _SHORTEST_NAP = 0.001  # seconds: whatever the frontier says is due, never spin
 # because each station is passed by more of them in a row. None waits where that would hold something up.
 _MOMENT = 0.02  # seconds
 _LEASED_TOGETHER = 8  # for the same reason
+_FAILED_KEPT = 100_000  # origins: who has more dead seeds than this waits for them with the usual patience
 
 
 class Company(Protocol):
@@ -96,6 +97,7 @@ class Shard:
         self._sync_now = asyncio.Event()
         self._unsynced: list[asyncio.Future[None]] = []  # those who wait for the next sync
         self.counts = Counts()
+        self.failed: dict[str, str] = {}  # origins whose robots.txt could not be had in this run, and why
         self.taking = 0  # visits that may be in flight in a moment: the frontier was asked for so many
         self.paused = False  # a slow reader of pages sets this; nothing new is leased meanwhile
 
@@ -332,6 +334,8 @@ class Shard:
 
     def _tell(self, settlement: Settlement) -> None:
         verdict, link = settlement.verdict, settlement.visit.link
+        if settlement.robots is not None and not settlement.status and len(self.failed) < _FAILED_KEPT:
+            self.failed[settlement.robots.origin] = settlement.robots.problem
         if link.purpose is Purpose.ROBOTS and (reason := verdict.host_aside or verdict.reason):
             self._events.emit(SetAside(link.origin, reason))
         elif verdict.host_aside is not None:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, suppress
 from itertools import islice
 
+from skitter import trouble, urls
 from skitter.directory import CrawlDirectory
 from skitter.events import Events, Stopped, Warned
 from skitter.links import Judged
-from skitter.model import Counts, Link, Reason, Stop
+from skitter.model import Counts, Link, Reason, State, Stop
 from skitter.post import Deliver, Post, owner_of
 from skitter.process import unwrapped
 from skitter.report import Statistics, added_up, total
@@ -177,6 +178,24 @@ class Team:
         """Whether nothing waits, in flight aside."""
         return not any([await shard.next_due() is not None for shard in self.shards.values()])
 
+    @property
+    def failed(self) -> dict[str, str]:
+        """Origins whose robots.txt could not be had in this run, and why."""
+        return {origin: why for shard in self.shards.values() for origin, why in shard.failed.items()}
+
+    async def hopeless(self) -> bool:
+        """Whether nothing waits here but hosts that have failed, and none has ever answered (see `trouble`)."""
+        received, failed = self._bytes(), self.failed
+        if received or not failed or self.in_flight:
+            return False
+        waiting = {
+            urls.origin(record.url)
+            for shard in self.shards.values()
+            async for record in shard.frontier.urls()
+            if record.state is State.QUEUED
+        }
+        return trouble.hopeless(received=received, in_flight=self.in_flight, waiting=waiting, failed=failed)
+
     def statistics(self) -> Statistics:
         """Caches, filters and connections in numbers, by name."""
         shared = self._at.fetcher.statistics() | {"links": self._at.links.statistics()}
@@ -232,6 +251,8 @@ class Team:
                 other.wake()
         if shard.counts.outbox and shard.number in self._posts:
             self._posts[shard.number].wake()
+        if shard.failed and not shard.counts.bytes:
+            self._look.set()
 
     def _pages(self) -> int:
         return sum(shard.counts.pages for shard in self.shards.values())
@@ -254,6 +275,8 @@ class Team:
                 else:  # links are under way between two shards; the owner says when they are safe, in a moment
                     await asyncio.sleep(_SOON)
                     self._look.set()
+            elif await self.hopeless():
+                self.stop(Stop.UNREACHABLE)
 
     async def _take_care(self) -> None:
         while True:

@@ -83,7 +83,12 @@ class Worker:
             why = await self._crawl(team)
             self._line.say(
                 Ended(
-                    why, team.counts, await top_hosts(team), team.statistics(), not await team.nothing_due()
+                    why,
+                    team.counts,
+                    await top_hosts(team),
+                    team.statistics(),
+                    not await team.nothing_due(),
+                    {} if team.counts.bytes else team.failed,
                 )
             )
 
@@ -157,6 +162,7 @@ class Worker:
                 wants,
                 team.statistics(),
                 list(self._urls),
+                await team.hopeless(),
             )
         )
 

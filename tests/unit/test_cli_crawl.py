@@ -156,7 +156,11 @@ def test_not_one_page_is_exit_code_1_and_why_knows_the_reason(server, tmp_path):
     why = skitter(tmp_path, [sys.executable, "-m", "skitter", "why", "d", url])
     assert why.returncode == 0
     assert "not a public address: loopback" in why.stdout
-    assert run.stdout.startswith("Crawl finished: not one page could be fetched")
+    assert run.stdout.startswith("Crawl stopped: no host has answered")
+    assert "127.0.0.1 is a loopback address\n  Allow it with --allow-private 127.0.0.0/8" in run.stdout
+    named = skitter(tmp_path, [sys.executable, "-m", "skitter", "crawl", url, "-o", "d", "-q"])
+    assert (named.returncode, named.stdout) == (1, "")
+    assert named.stderr.startswith("skitter: stopped: no host has answered. http://127.0.0.1:")
     quiet = skitter(tmp_path, [sys.executable, "-m", "skitter", "resume", "d", "-q"])
     assert (quiet.returncode, quiet.stdout) == (1, "")
     assert quiet.stderr.startswith(

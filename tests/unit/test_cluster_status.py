@@ -113,3 +113,16 @@ def test_mail_that_is_away_keeps_nobody_from_looking(health, asked):
     watched = Watched()
     found = asyncio.run(seen(watched, health))
     assert (found.unread, len(found.shards), watched.asked) == (None, 1, asked)
+
+
+def test_while_no_host_has_answered_the_status_says_which_ones_failed_and_what_to_do():
+    told = {"failed": {"https://a.example": "tls: wrong version number"}}
+    found = status(UP, Colleague("w1", NOW - 60, NOW - 1, told, NOW), unread={})
+    lines = as_lines(found, LIMITS)
+    at = lines.index("no host has answered yet")
+    assert lines[at + 1 : at + 3] == [
+        "  https://a.example: tls: wrong version number",
+        "    The server does not speak https: try http://a.example/",
+    ]
+    answered = Standing(0, "w1", 3, NOW + 9, Counts(bytes=1), {}, NOW)
+    assert "no host has answered yet" not in as_lines(Status(UP, [answered], found.workers, {}), LIMITS)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from skitter.fleet.messages import Account
-from skitter.fleet.rounds import Round, finished, shares
+from skitter.fleet.rounds import Round, finished, hopeless, shares
 from skitter.model import Counts
 
 
@@ -114,3 +114,37 @@ def test_all_workers_together_store_exactly_the_limit_or_all_there_is(limit, fou
     total = sum(worker["pages"] for worker in state)
     assert total <= limit
     assert total == limit or all(worker["left"] == 0 for worker in state)
+
+
+def hopeless_account(**more):
+    return replace(account(idle=False, queued=1, **more), hopeless=True)
+
+
+def test_a_fleet_is_hopeless_when_some_workers_are_and_the_others_have_nothing():
+    now = round_of(hopeless_account(), account())
+    assert hopeless(now, now)
+    assert not hopeless(None, now)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        account(idle=False, queued=1),
+        account(in_flight=1),
+        account(outbox=1),
+        account(bytes=1),
+    ],
+    ids=[
+        "something else waits",
+        "something is in flight",
+        "a link waits to be forwarded",
+        "somebody answered",
+    ],
+)
+def test_one_worker_with_hope_is_enough_to_go_on(other):
+    now = round_of(hopeless_account(), other)
+    assert not hopeless(now, now)
+
+
+def test_workers_with_nothing_at_all_are_finished_and_not_hopeless():
+    assert not hopeless(QUIET, QUIET)

@@ -19,7 +19,7 @@ LAYERS = (
     ("politeness", "scope", "permission"),
     ("schedule",),
     ("fetch", "parse", "dedup", "links"),
-    ("page",),
+    ("page", "trouble"),
     ("linkfilter",),
     ("visit", "export"),
     ("shard", "report", "searching"),

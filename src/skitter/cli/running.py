@@ -52,7 +52,7 @@ def crawl(
     elif not arguments.quiet:
         streams.result(reports.render(report))
     if arguments.quiet and report.exit_code in {Exit.NO, Exit.STATE}:
-        streams.write(sys.stderr, f"skitter: {reports.headline(report)}. {reports.advice(report)}\n")
+        streams.write(sys.stderr, f"skitter: {reports.in_one_line(report)}\n")
     return report.exit_code
 
 

@@ -83,6 +83,11 @@ class Crew:
         """The counts of all shards held, together."""
         return total([shard.counts for shard in self.shards.values()])
 
+    @property
+    def failed(self) -> dict[str, str]:
+        """Origins whose robots.txt could not be had since their shards were taken, and why."""
+        return {origin: why for shard in self.shards.values() for origin, why in shard.failed.items()}
+
     def statistics(self) -> Statistics:
         """Caches and filters in numbers, by name."""
         return added_up([shard.statistics() for shard in self.shards.values()])

@@ -14,8 +14,9 @@ from skitter.cluster.looks import Look, finished, stopped
 from skitter.display import amount, count, counted, duration, moment, table
 from skitter.model import Counts
 from skitter.ports import EngineAway
-from skitter.report import total
+from skitter.report import TROUBLES, total, trouble_lines
 from skitter.settings import CrawlSettings, Settings
+from skitter.trouble import all_explained
 
 _BETWEEN_LOOKS = 1.0
 
@@ -65,6 +66,13 @@ class Status(Struct, frozen=True):
     def hot(self) -> Sequence[int]:
         """Shards with far more mail than the others."""
         return hot(self.unread or {})
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Origins that could not be reached, and why, as the workers tell while no host has answered them."""
+        return {
+            origin: why for worker in self.workers for origin, why in worker.about.get("failed", {}).items()
+        }
 
     def since(self, engine: str) -> float | None:
         """When the first of the workers lost an engine that they still miss."""
@@ -196,7 +204,8 @@ def as_lines(status: Status, limits: CrawlSettings) -> list[str]:
         else f"{counted(sum(unread.values()), 'message')} in the mail"
     )
     whole = f"{counts.pages:,} pages, {counts.queued:,} queued, {counts.leased:,} in flight"
-    lines = [f"{whole}, {mail}", *_limits(status, limits), "", *engine_lines(status), ""]
+    lines = [f"{whole}, {mail}", *_limits(status, limits), *_unreachable(status)]
+    lines += ["", *engine_lines(status), ""]
     rows = [
         (
             shard.owner or "nobody",
@@ -235,6 +244,14 @@ def _limits(status: Status, limits: CrawlSettings) -> list[str]:
         return []
     stop = "; reached" if reached(limits, counts, status.elapsed) else ""
     return [f"limits: {', '.join(parts)}{stop}"]
+
+
+def _unreachable(status: Status) -> list[str]:
+    """As long as no host has ever answered: which ones have failed, why, and what to do."""
+    if status.counts.bytes or not (failed := status.failed):
+        return []
+    troubles = all_explained(failed)[:TROUBLES]
+    return ["no host has answered yet", *(f"  {line}" for each in troubles for line in trouble_lines(each))]
 
 
 def engine_lines(status: Status) -> list[str]:

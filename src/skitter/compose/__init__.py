@@ -76,6 +76,7 @@ class Crawl:
             hosts=await top_hosts(self.team),
             warnings=self._warnings,
             caches=self.team.statistics(),
+            failed=self.team.failed,
         )
 
     def stop(self, why: Stop = Stop.INTERRUPTED) -> None:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from skitter.backends.hand import Hand
@@ -34,6 +35,7 @@ from skitter.log import RequestLog
 from skitter.model import Counts, Outcome, Settlement, Stop, Visit
 from skitter.ports import EngineAway, Fenced, Fetcher, Mark, Opened, Unstorable
 from skitter.process import unwrapped
+from skitter.report import TROUBLES
 from skitter.settings import Settings
 from skitter.shard import Shard
 from skitter.visit import Shared
@@ -350,6 +352,7 @@ class Worker:
             "trips": self._outfit.engines.trips(),
             "engines": self._watch.about(),
             "disk": self._outfit.storage.disk,
+            "failed": {} if counts.bytes else dict(islice(crew.failed.items(), TROUBLES)),
         }
 
     def _count(self, _event: Event) -> None:

@@ -4,7 +4,7 @@ Links pass through the parent without being decoded there.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -92,6 +92,7 @@ class Account(Struct, frozen=True, tag=True):
     wants_pages: bool  # it has work that only this limit holds back
     statistics: Statistics
     urls: Sequence[str] = ()  # answered last
+    hopeless: bool = False  # nothing waits but hosts that have failed, and none has ever answered
 
 
 class Heard(Struct, frozen=True, tag=True):
@@ -108,6 +109,7 @@ class Ended(Struct, frozen=True, tag=True):
     hosts: Sequence[HostRecord]
     statistics: Statistics
     work_left: bool
+    failed: Mapping[str, str] = {}  # origins that could not be reached, and why
 
 
 class Broken(Struct, frozen=True, tag=True):

@@ -36,7 +36,7 @@ from skitter.fleet.messages import (
     Start,
 )
 from skitter.fleet.processes import COMMAND, can_fork
-from skitter.fleet.rounds import Round, finished, shares
+from skitter.fleet.rounds import Round, finished, hopeless, shares
 from skitter.fleet.workers import Carrier, Worker
 from skitter.model import Counts, Link, Stop
 from skitter.ports import StateError
@@ -362,6 +362,8 @@ class Fleet:
             self.stop(Stop.LIMIT)
         elif self._all_sown and finished(before, now):
             self.stop(Stop.DONE)
+        elif self._all_sown and hopeless(before, now):
+            self.stop(Stop.UNREACHABLE)
 
     # -- the end ---------------------------------------------------------------------------------------------
 
@@ -384,6 +386,7 @@ class Fleet:
             hosts=hosts[:TOP_HOSTS],
             warnings=self._warnings,
             caches=added_up([end.statistics for end in ends]),
+            failed={origin: why for end in ends for origin, why in end.failed.items()},
         )
 
     def _remember(self, event: Event) -> None:

@@ -33,6 +33,18 @@ class Round(Struct, frozen=True):
             for account in self.accounts.values()
         )
 
+    def hopeless(self) -> bool:
+        """Whether some workers have nothing but hosts that failed, the others nothing at all, and nobody had an answer."""
+        return (
+            self.sent == self.accepted
+            and not self.counts.bytes
+            and any(account.hopeless for account in self.accounts.values())
+            and all(
+                (account.hopeless or account.idle) and not account.in_flight and not account.counts.outbox
+                for account in self.accounts.values()
+            )
+        )
+
     def same_as(self, other: "Round") -> bool:
         """Whether no counter has changed."""
         return (self.sent, self.accepted) == (other.sent, other.accepted) and {
@@ -47,6 +59,11 @@ def _counters(counts: Counts) -> tuple[int, ...]:
 def finished(before: Round | None, now: Round) -> bool:
     """Whether the crawl is over."""
     return before is not None and before.quiet() and now.quiet() and now.same_as(before)
+
+
+def hopeless(before: Round | None, now: Round) -> bool:
+    """Whether nothing is left but hosts that have failed, and no host has ever answered anybody (see `trouble`)."""
+    return before is not None and now.hopeless() and before.hopeless() and now.same_as(before)
 
 
 def shares(limit: int, accounts: Mapping[int, Account]) -> dict[int, int]:
