@@ -11,15 +11,16 @@ from typing import Any
 
 from benchmarks import blocks, crawls, keep, machine, picture, show, targets, wide
 from benchmarks.crawlers import CRAWLERS
-from benchmarks.webs import BROAD, FLEET, SITE
+from benchmarks.webs import BROAD, DOCS, FLEET, SITE, Web
 
 OUT = Path("bench-out")
-PARTS = ("site", "broad", "fleet", "wide", "blocks")
+PARTS = ("site", "broad", "fleet", "wide", "docs", "blocks")
 NAMES = tuple(crawler.name for crawler in CRAWLERS)
 WIDE_SECONDS = 60  # the ten minutes are in `make soak`
 EXAMPLES = """examples:
   python -m benchmarks --only site --rounds 1 --crawlers skitter,scrapy
   python -m benchmarks --only blocks --store-baseline
+  python -m benchmarks --only docs --keep                  real documentation alone; the other figures in docs/ stay
   python -m benchmarks --keep                              measure, and put the results into docs/
   python -m benchmarks --keep --results bench-out/bench.json    only put them there"""
 
@@ -61,25 +62,33 @@ def _options() -> argparse.Namespace:
 def _measured(options: argparse.Namespace) -> dict[str, Any]:
     """As in the JSON file."""
     parts = options.only or PARTS
-    found = {
-        web.name: crawls.as_json(crawls.measure(web, options.rounds, options.crawlers))
-        for web in (SITE, BROAD, FLEET)
-        if web.name in parts
-    }
+    found = _crawled((SITE, BROAD, FLEET), options)
+    real = _crawled(DOCS, options)
     figures = blocks.measure() if "blocks" in parts else []
     if options.store_baseline:
         blocks.store(figures)
     polite = asdict(wide.measure(WIDE_SECONDS)) if "wide" in parts else None
-    return {
+    where = {
         "measured": date.today().isoformat(),  # noqa: DTZ011  the day where it was measured
         "rounds": options.rounds,
         "machine": machine.machine(),
         "versions": machine.versions(),
+    }
+    return {
+        **where,
         "crawls": found,
         "wide": polite,
         "blocks": [asdict(figure) for figure in figures],
         "targets": [asdict(each) for each in targets.compared(found, polite)],
+        "docs": where | {"crawls": real, "targets": [asdict(each) for each in targets.compared(real)]},
     }
+
+
+def _crawled(webs: Sequence[Web], options: argparse.Namespace) -> dict[str, list[dict[str, object]]]:
+    """The lines of each web that was to be measured and could be."""
+    wanted = [web for web in webs if web.part in (options.only or PARTS)]
+    rows = {web.name: crawls.as_json(crawls.measure(web, options.rounds, options.crawlers)) for web in wanted}
+    return {name: found for name, found in rows.items() if found}
 
 
 def main() -> None:
@@ -91,11 +100,11 @@ def main() -> None:
         results = _measured(options)
         OUT.mkdir(exist_ok=True)
         (OUT / "bench.json").write_text(json.dumps(results, indent=1) + "\n")
-        if results["crawls"]:
-            (OUT / "bench.svg").write_text(picture.draw(results["crawls"]))
+        if drawn := show.drawn(results):
+            (OUT / "bench.svg").write_text(picture.draw(drawn))
     if options.keep:
         keep.keep(results)
-    for caption, table in show.tables(results):
+    for caption, table in (*show.tables(results), *show.docs(results["docs"])):
         print(f"\n{caption}\n\n{show.as_text(table)}")
     print(f"\n{show.machine(results)}")
     if not options.results:

@@ -6,12 +6,14 @@ page as a file (it extracts nothing), and the floor fetches a list of URLs with 
 """
 
 import json
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from benchmarks.webs import Served
 from skitter.settings import FetchSettings
@@ -27,6 +29,7 @@ class Order:
 
     command: list[str]
     stdin: str = ""
+    codes: tuple[int, ...] = (0,)  # exit codes of a crawl that went well
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ def skitter(served: Served, folder: Path, *, near: bool = True, workers: int = 1
     command += ["--allow-private=127.0.0.0/8", f"--delay={web.delay}s"]
     command += [f"--concurrency={web.connections}", "--set", f"dedup.near={str(near).lower()}"]
     command += [f"--per-host={web.per_host}"] if web.per_host else []
+    command += [f"--include={re.escape(web.ending)}$"] if web.ending else []
     command += [f"--max-time={time}"] if time else []
     command += [f"--set=fetch.keep_connections={web.hosts}"] if web.hosts > KEPT_CONNECTIONS else []
     return Order(command, "\n".join(served.seeds))
@@ -91,6 +95,7 @@ def _peer(script: str, *, bare: bool = False) -> Callable[[Served, Path], Order]
             "per_host": served.web.per_host or SCRAPYS_PER_HOST,
             "records": str(folder / "pages.jsonl"),
             "bare": bare,
+            "ending": served.web.ending,
         }
         return Order([str(PEERS), "-m", f"benchmarks.peers.{script}"], json.dumps(plan))
 
@@ -106,20 +111,25 @@ def _no_peers() -> str:
     return "" if PEERS.exists() else f"{PEERS} is missing; `make bench` makes it"
 
 
+_WGET_MET_AN_ERROR = 8  # a link in real documentation leads nowhere
+
+
 def _wget(served: Served, folder: Path) -> Order:
     """One request at a time is all that wget does; where there are many hosts, a hundred of it run side by side, one per host."""
     command = ["wget", "--recursive", "--level=inf", "--no-parent", "--execute=robots=on", "--no-verbose"]
     command += ["--output-file=/dev/null", f"--directory-prefix={folder}"]
+    command += [f"--accept-regex={re.escape(served.web.ending)}$"] if served.web.ending else []
     if len(served.seeds) == 1:
-        return Order([*command, *served.seeds])
+        return Order([*command, *served.seeds], codes=(0, _WGET_MET_AN_ERROR) if served.web.ending else (0,))
     return Order(["xargs", "-P", str(served.web.connections), "-n", "1", *command], "\n".join(served.seeds))
 
 
-def _files(_served: Served, folder: Path) -> set[str]:
+def _files(served: Served, folder: Path) -> set[str]:
     def urls() -> Iterator[str]:
         for file in folder.rglob("*"):
             if file.is_file() and file.name != "robots.txt":
-                yield "http://" + str(file.relative_to(folder)).removesuffix("index.html")
+                url = "http://" + quote(str(file.relative_to(folder)), safe="/:")
+                yield url if served.web.ending else url.removesuffix("index.html")
 
     return set(urls())
 
@@ -135,15 +145,16 @@ def _floor(served: Served, _folder: Path) -> Order:
     return Order([sys.executable, "-m", "benchmarks.floor"], json.dumps(plan))
 
 
+_ALL = ("site", "broad", "docs")
 CRAWLERS = (
-    Crawler("skitter", "Skitter", _skitter(), _skitter_pages, webs=("site", "broad", "fleet")),
-    Crawler("skitter-exact", "Skitter, no near-duplicates", _skitter(near=False), _skitter_pages),
+    Crawler("skitter", "Skitter", _skitter(), _skitter_pages, webs=("site", "broad", "fleet", "docs")),
+    Crawler("skitter-exact", "Skitter, no near-duplicates", _skitter(near=False), _skitter_pages, webs=_ALL),
     Crawler(
         "skitter-2", "Skitter, 2 workers", _skitter(workers=2), _skitter_pages, webs=("fleet",), workers=2
     ),
-    Crawler("scrapy", "Scrapy", _peer("scrapy_peer"), records, _no_peers),
+    Crawler("scrapy", "Scrapy", _peer("scrapy_peer"), records, _no_peers, webs=_ALL),
     Crawler("scrapy-bare", "Scrapy, bare", _peer("scrapy_peer", bare=True), records, _no_peers),
     Crawler("crawlee", "Crawlee", _peer("crawlee_peer"), records, _no_peers),
-    Crawler("wget", "wget (keeps files, no text)", _wget, _files, _no_wget),
+    Crawler("wget", "wget (keeps files, no text)", _wget, _files, _no_wget, webs=_ALL),
     Crawler("floor", "raw fetch (keeps nothing)", _floor, lambda served, _folder: set(served.pages)),
 )

@@ -58,7 +58,8 @@ def crawl(crawler: Crawler, served: Served) -> Run:
         folder = Path(name)
         order = crawler.order(served, folder)
         began, before = time.time(), cpu_of(served.server.pid)
-        cost = spend(order.command, order.stdin, cores()[1] if crawler.workers == 1 else None)
+        core = cores()[1] if crawler.workers == 1 else None
+        cost = spend(order.command, order.stdin, core, order.codes)
         server_cpu = cpu_of(served.server.pid) - before
         stored = crawler.stored(served, folder)
     log = [request for request in served.server.log() if request.start >= began]
@@ -103,7 +104,10 @@ def summed_up(crawler: Crawler, of: int, runs: Sequence[Run]) -> Row:
 
 def measure(web: Web, rounds: int, chosen: Sequence[str]) -> list[Row]:
     """All crawlers on one web."""
-    wanted = [crawler for crawler in CRAWLERS if web.name in crawler.webs]
+    if web.missing():
+        _say(f"{web.name}: not measured; it needs {web.missing()}")
+        return []
+    wanted = [crawler for crawler in CRAWLERS if web.part in crawler.webs]
     wanted = [crawler for crawler in wanted if not chosen or crawler.name in chosen]
     able = []
     for crawler in wanted:

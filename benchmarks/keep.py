@@ -12,12 +12,22 @@ END = "<!-- end of figures -->"
 
 
 def keep(results: show.Results, docs: Path = DOCS) -> None:
-    """Write them all: the scale model multiplies what was measured here."""
-    (docs / "performance.json").write_text(json.dumps(results, indent=1) + "\n")
-    (docs / "performance.svg").write_text(picture.draw(results["crawls"]))
+    """Write them all: the scale model multiplies what was measured here. What was not measured stays as it was."""
+    file = docs / "performance.json"
+    results = merged(json.loads(file.read_text()), results)
+    file.write_text(json.dumps(results, indent=1) + "\n")
+    (docs / "performance.svg").write_text(picture.draw(show.drawn(results)))
     page = docs / "performance.md"
     page.write_text(with_figures(page.read_text(), results))
     document.write(docs)
+
+
+def merged(kept: show.Results, results: show.Results) -> show.Results:
+    """The figures of synthetic webs and of real documentation may come from two runs, each with its machine and day."""
+    measured_synthetic = results["crawls"] or results["wide"] or results["blocks"]
+    whole = results if measured_synthetic else kept
+    real = results if results["docs"]["crawls"] else kept
+    return {**whole, "docs": real["docs"]} if "docs" in real else whole
 
 
 def with_figures(text: str, results: show.Results) -> str:
@@ -28,4 +38,10 @@ def with_figures(text: str, results: show.Results) -> str:
         raise SystemExit(f"performance.md has no place for figures: {BEGIN} … {END}")
     parts = ["![CPU seconds per 1,000 pages, by crawler](performance.svg)"]
     parts += [f"**{caption}**\n\n{show.as_markdown(table)}" for caption, table in show.tables(results)]
-    return before + BEGIN + "\n\n" + "\n\n".join([*parts, show.machine(results)]) + "\n\n" + END + after
+    parts.append(show.machine(results))
+    if "docs" in results:
+        parts += [
+            f"**{caption}**\n\n{show.as_markdown(table)}" for caption, table in show.docs(results["docs"])
+        ]
+        parts.append(show.machine(results["docs"]))
+    return before + BEGIN + "\n\n" + "\n\n".join(parts) + "\n\n" + END + after

@@ -42,7 +42,7 @@ def _first_run(crawler: Crawler, served: Served, *, export: bool) -> dict[str, R
     with tempfile.TemporaryDirectory(prefix="skitter-bench-") as name:
         folder = Path(name)
         order = crawler.order(served, folder)
-        spend(order.command, order.stdin)
+        spend(order.command, order.stdin, codes=order.codes)
         if crawler.name == "skitter" and export:
             return _exported(folder / "crawl")
         if (folder / "pages.jsonl").exists():

@@ -109,6 +109,19 @@ def tables(results: Results) -> list[tuple[str, Table]]:
     return found
 
 
+def docs(results: Results) -> list[tuple[str, Table]]:
+    """Real documentation, in the same form."""
+    found = [(f"{web}: {WEBS[web].about}", crawls(rows)) for web, rows in results["crawls"].items()]
+    if results["targets"]:
+        found.append(("Real documentation: ratios and targets", targets(results["targets"])))
+    return found
+
+
+def drawn(results: Results) -> dict[str, Any]:
+    """The crawls that are in the picture."""
+    return {**results["crawls"], **results.get("docs", {}).get("crawls", {})}
+
+
 def machine(results: Results) -> str:
     """What it was measured on and with, in a sentence or two."""
     computer = results["machine"]

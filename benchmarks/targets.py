@@ -47,6 +47,10 @@ TARGETS = (
         "≥ 1.6",
         at_least=True,
     ),
+    *(
+        Target(f"docs-{name}", "CPU per page, Skitter to Scrapy", "skitter", "scrapy", "cpu", 1 / 2, "≤ 1/2")
+        for name in ("python", "postgresql", "java")
+    ),
 )
 
 

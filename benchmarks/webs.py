@@ -2,7 +2,8 @@
 
 *site* is one large host: what a page costs when nothing is waited for. *broad* is 500 small hosts that answer after 50 ms:
 many connections, many robots.txt files. *fleet* is *broad* with more to do: one worker beside two. *wide* is 3,000 hosts
-that want a second between two requests, which is what a polite crawl of the real web looks like. All hosts are loopback
+that want a second between two requests, which is what a polite crawl of the real web looks like. *docs* are real sites: the
+documentation that Debian has packages of (see `manuals`). All hosts are loopback
 addresses of their own (127.x.y.z), because that is the one way of naming hosts that every crawler here understands
 without being told.
 """
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import manuals
 from skitter.testing.web import Features, Refusal, Server, SyntheticWeb, serve_process
 
 
@@ -30,6 +32,22 @@ class Web:
     per_host: int | None = None  # None: as many as the crawler thinks right
     delay: float = 0.0
     foreign_share: float = 0.1
+    folder: str = ""  # of real documentation: a pattern under /usr/share/doc
+    package: str = ""  # that has it
+
+    @property
+    def part(self) -> str:
+        """The name by which it is measured, or left out."""
+        return "docs" if self.folder else self.name
+
+    @property
+    def ending(self) -> str:
+        """Pages whose names do not end so are left alone by all crawlers."""
+        return ".html" if self.folder else ""
+
+    def missing(self) -> str:
+        """Why it cannot be served here."""
+        return manuals.missing(self.folder, self.package) if self.folder else ""
 
     def description(self) -> SyntheticWeb:
         """What is served: pages of 18 KB with 40 links."""
@@ -60,7 +78,24 @@ FLEET = Web(
     connections=400,
 )
 WIDE = Web("wide", "3,000 hosts with 250 such pages, 1 s delay", 3000, 250, "rules", delay=1.0)
-WEBS = {web.name: web for web in (SITE, BROAD, FLEET, WIDE)}
+DOCS = tuple(
+    Web(
+        f"docs-{name}",
+        f"{about}, as in Debian's {package}",
+        1,
+        0,
+        "",
+        per_host=100,
+        folder=folder,
+        package=package,
+    )
+    for name, about, folder, package in (
+        ("python", "the documentation of Python", "python3-doc/html", "python3-doc"),
+        ("postgresql", "the documentation of PostgreSQL", "postgresql-doc-*/html", "postgresql-doc-15"),
+        ("java", "the javadoc of OpenJDK", "openjdk-*-doc/api", "openjdk-17-doc"),
+    )
+)
+WEBS = {web.name: web for web in (SITE, BROAD, FLEET, WIDE, *DOCS)}
 
 
 @dataclass
@@ -68,17 +103,20 @@ class Served:
     """A web that is being served, and what is there to be found."""
 
     web: Web
-    server: Server
+    server: Server | manuals.Nginx
     pages: frozenset[str]
     forbidden: frozenset[str]  # by robots.txt
 
     @property
     def seeds(self) -> list[str]:
+        if isinstance(self.server, manuals.Nginx):
+            return [f"http://{self.hosts[0]}/index.html"]
         return self.server.seeds()
 
     @property
     def hosts(self) -> list[str]:
-        return [f"{name}:{self.server.port}" for name in self.server.web.names]
+        names = [self.server.address] if isinstance(self.server, manuals.Nginx) else self.server.web.names
+        return [f"{name}:{self.server.port}" for name in names]
 
 
 def cores() -> tuple[int, int]:
@@ -90,6 +128,10 @@ def cores() -> tuple[int, int]:
 @contextmanager
 def serving(web: Web) -> Iterator[Served]:
     """Serve it in a process that keeps to its own core."""
+    if web.folder:
+        with _serving_docs(web) as served:
+            yield served
+        return
     with serve_process(web.description(), latency=web.latency) as server:
         os.sched_setaffinity(server.pid, {cores()[0]})
         if web.delay:  # such a web is never crawled to its end, so its truth is not needed
@@ -98,6 +140,17 @@ def serving(web: Web) -> Iterator[Served]:
         truth = server.truth("host")
         forbidden = [url for url, why in truth.refused.items() if why is Refusal.ROBOTS]
         yield Served(web, server, frozenset(truth.pages), frozenset(forbidden))
+
+
+@contextmanager
+def _serving_docs(web: Web) -> Iterator[Served]:
+    root = manuals.folder(web.folder)
+    if root is None:
+        raise SystemExit(f"{web.name}: {web.missing()}")
+    with manuals.serving(root) as server:
+        os.sched_setaffinity(server.pid, {cores()[0]})
+        base = f"http://{server.address}:{server.port}/"
+        yield Served(web, server, frozenset(base + path for path in manuals.pages(root)), frozenset())
 
 
 def cpu_of(pid: int) -> float:

@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.crawlers import skitter
 from benchmarks.spending import Cost, spend
 from benchmarks.webs import WIDE, Served, cores, cpu_of, serving
-from skitter.testing.web import Request, gaps
+from skitter.testing.web import Request, Server, gaps
 
 STOPPED_AT_A_LIMIT = 3  # exit code of a crawl that ends with work left
 
@@ -60,6 +60,7 @@ def measure(seconds: int) -> Wide:
 
 def _judged(served: Served, cost: Cost, began: float, server_cpu: float) -> Wide:
     stored = json.loads(cost.output)["counts"]["pages"]
+    assert isinstance(served.server, Server)
     log = served.server.log()
     pages = [request for request in log if request.page != "/robots.txt" and request.whole]
     distinct = {(request.host, request.page) for request in pages}

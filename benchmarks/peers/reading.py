@@ -23,6 +23,7 @@ class Plan(NamedTuple):
     per_host: int
     records: str  # the file that gets one line of JSON per page
     bare: bool = False  # for a framework: without its usual middlewares and exporters
+    ending: str = ""  # links to paths that end otherwise are left alone
 
 
 def plan() -> Plan:
@@ -35,6 +36,7 @@ class Reader:
     def __init__(self, wanted: Plan) -> None:
         self._hosts = frozenset(wanted.hosts)
         self._seen = set(wanted.seeds)
+        self._ending = wanted.ending
         self._records = Path(wanted.records).open("w", encoding="utf-8")  # noqa: SIM115  open as long as the crawl
 
     def read(self, url: str, body: bytes, encoding: str) -> list[str]:
@@ -53,7 +55,9 @@ class Reader:
         record["text"] = " ".join(" ".join(tree.find("body").itertext()).split())
         fresh = []
         for link in links:
-            if link not in self._seen and link.split("/", 3)[2] in self._hosts:
+            if link in self._seen or not link.endswith(self._ending):
+                continue
+            if link.count("/") > 2 and link.split("/", 3)[2] in self._hosts:
                 self._seen.add(link)
                 fresh.append(link)
         return record, fresh

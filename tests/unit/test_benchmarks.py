@@ -7,11 +7,11 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import pytest
-from benchmarks import blocks, crawls, keep, picture, show, targets
+from benchmarks import blocks, crawls, keep, manuals, picture, show, targets
 from benchmarks.crawlers import CRAWLERS
 from benchmarks.same import Record, in_common
 from benchmarks.spending import spend
-from benchmarks.webs import BROAD, serving
+from benchmarks.webs import BROAD, DOCS, serving
 
 BURN = "import time\nwhile time.process_time() < {}: pass"
 
@@ -155,7 +155,61 @@ def test_the_figures_in_the_documentation_are_those_of_its_json_file():
     kept = json.loads((keep.DOCS / "performance.json").read_text())
     page = (keep.DOCS / "performance.md").read_text()
     assert keep.with_figures(page, kept) == page
-    assert (keep.DOCS / "performance.svg").read_text() == picture.draw(kept["crawls"])
+    assert (keep.DOCS / "performance.svg").read_text() == picture.draw(show.drawn(kept))
+
+
+# ------------------------------------------------------------------------------------------------ real documentation
+
+
+@pytest.fixture
+def shelf(tmp_path, monkeypatch):
+    """A small package of documentation: five pages that can be reached, and more files."""
+    root = tmp_path / "python3-doc" / "html"
+    (root / "sub").mkdir(parents=True)
+    pages = {
+        "index.html": '<a href="a.html#x">a</a> <a href="sub/b%20c.html">b</a> <a href="picture.png">p</a> <a href="gone.html">-</a>',
+        "a.html": "<A class=x HREF='./index.html'>i</A> <a href='https://elsewhere.test/e.html'>e</a>",
+        "sub/b c.html": '<a href="../../../d.html">up</a> <!-- <a href="/hidden.html">h</a> --> <a href="/sub/e.html">e</a>',
+        "d.html": "<p>d",
+        "sub/e.html": "<p>e",
+        "hidden.html": "<p>h",
+        "picture.png": "",
+    }
+    for name, text in pages.items():
+        (root / name).write_text(text)
+    monkeypatch.setattr(manuals, "SHELF", tmp_path)
+    return root
+
+
+def test_the_pages_of_documentation_are_those_that_can_be_reached(shelf):
+    assert manuals.pages(shelf) == {"index.html", "a.html", "sub/b%20c.html", "d.html", "sub/e.html"}
+
+
+@pytest.mark.parametrize("name", ["skitter", "wget", "scrapy"])
+def test_every_crawler_stores_every_page_of_documentation(name, shelf):
+    crawler = next(crawler for crawler in CRAWLERS if crawler.name == name)
+    web = DOCS[0]
+    if why := crawler.missing() or web.missing():
+        pytest.skip(why)
+    with serving(web) as served:
+        run = crawls.crawl(crawler, served)
+    assert (run.pages, len(served.pages)) == (5, 5)
+    assert run.requests == 5 + 2  # robots.txt, and the link that leads nowhere
+
+
+def test_documentation_that_is_not_installed_is_not_measured_and_that_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(manuals, "SHELF", tmp_path)
+    assert crawls.measure(DOCS[2], 1, []) == []
+    assert "docs-java: not measured; it needs apt-get install openjdk-17-doc" in capsys.readouterr().err
+
+
+def test_figures_that_were_not_measured_again_stay(results):
+    real = {"crawls": {"docs-python": []}, "targets": []}
+    nothing = {"crawls": {}, "wide": None, "blocks": [], "docs": {"crawls": {}, "targets": []}}
+    kept = results | {"docs": real}
+    assert keep.merged(results, nothing | {"docs": real}) == kept
+    assert keep.merged(kept, results | {"docs": nothing["docs"]}) == kept
+    assert keep.merged(kept, nothing) == kept
 
 
 def test_wget_is_optional(monkeypatch):
