@@ -1,12 +1,15 @@
 """The seams of a crawl on many machines: who owns which shard, by an engine's word and by its clock, and how its mail comes."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
 from skitter.model import Counts, Link
-from skitter.ports import EngineError
+from skitter.ports import EngineError, Unstorable
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class NoCrawl(EngineError):  # noqa: N818  the engine is well
@@ -118,6 +121,14 @@ class Claims(Protocol):
         """
         ...
 
+    async def intake(self, digest: str) -> int:
+        """Up to which line a file of seeds is in; 0 when none is, or all of it."""
+        ...
+
+    async def took_in(self, digest: str, line: int | None) -> None:
+        """A file of seeds is in up to this line; None: all of it is, and need not be remembered."""
+        ...
+
     async def swap(self, seen: str, new: str) -> str:
         """Replace the crawl's ledger if it is still the one that was seen; says which one is there afterwards.
 
@@ -163,3 +174,29 @@ class Inbox(Protocol):
     async def stored(self, shard: int, positions: dict[str, str], now: float) -> None:
         """Everything before these positions is never asked for again."""
         ...
+
+
+# ------------------------------------------------------------------------------------------------ what is refused
+
+
+async def in_parts(
+    items: Sequence[T],
+    step: Callable[[Sequence[T]], Awaitable[list[R]]],
+    refused: Callable[[T, Unstorable], Awaitable[R]],
+) -> list[R]:
+    """Take a step with all items; if an engine refuses that, with each half, down to the one it does not take.
+
+    So what an engine refuses costs the visit, the link or the line that brought it, and nothing else.
+    """
+    try:
+        return await step(items)
+    except Unstorable as problem:
+        if len(items) == 1:
+            return [await refused(items[0], problem)]
+        if not items:
+            raise
+    middle = len(items) // 2
+    return [
+        *await in_parts(items[:middle], step, refused),
+        *await in_parts(items[middle:], step, refused),
+    ]

@@ -52,15 +52,25 @@ def named(texts: Iterable[str], rules: urls.UrlRules = urls.DEFAULT_RULES) -> It
 
 def read(file: BinaryIO, name: str, rules: urls.UrlRules = urls.DEFAULT_RULES) -> Iterator[Link | BadSeed]:
     """Seeds of a file or a pipe, line by line."""
+    for _, seed in numbered(file, name, rules):
+        yield seed
+
+
+def numbered(
+    file: BinaryIO, name: str, rules: urls.UrlRules = urls.DEFAULT_RULES, after: int = 0
+) -> Iterator[tuple[int, Link | BadSeed]]:
+    """Seeds of a file behind a line, each with the number of its own."""
     for number, line in _lines(file):
+        if number <= after:
+            continue
         where = f"{name}:{number}"
         if len(line) > MAX_LINE:
-            yield _bad(where, line[:100], f"the line is longer than {MAX_LINE} bytes")
+            yield number, _bad(where, line[:100], f"the line is longer than {MAX_LINE} bytes")
             continue
         bare = line.strip().removeprefix(b"\xef\xbb\xbf")
         if not bare or bare.startswith(b"#"):
             continue
-        yield _json(bare, where, rules) if bare.startswith(b"{") else _plain(bare, where, rules)
+        yield number, (_json if bare.startswith(b"{") else _plain)(bare, where, rules)
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:

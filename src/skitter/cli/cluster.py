@@ -4,27 +4,22 @@ import argparse
 import asyncio
 import json
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skitter import seeds
 from skitter.claims import NoCrawl
-from skitter.cli.crawl import opened_seeds
+from skitter.cli.feeding import add, seed_files
 from skitter.cli.options import add_settings, resolve
 from skitter.cli.usage import Exit, Parser, UsageError
-from skitter.display import count, counted, printable
-from skitter.model import Link
+from skitter.display import counted, printable
 from skitter.ports import EngineError
-from skitter.seeds import BadSeed
 from skitter.settings import Settings, seconds
 
 if TYPE_CHECKING:
     from skitter.claims import Disk
     from skitter.compose.engines import Engines
 
-_SEED_BATCH = 1000
 _NAMING = ("add", "abandon")  # actions with something to name
 
 
@@ -33,7 +28,7 @@ def parser() -> Parser:
     made = Parser(
         "cluster",
         "A crawl on many machines. `init` makes what the engines need (schema, topics) and may be repeated; `add` brings "
-        "seeds; `status` shows shards, owners, mail, workers and segments of the archive that are in no bucket yet; `wait` "
+        "seeds, and goes on where it was if it was interrupted and the same file is named again; `status` shows shards, owners, mail, workers and segments of the archive that are in no bucket yet; `wait` "
         "returns when nothing is left to do, or when all workers have stopped at a limit; `abandon` gives up the segments of a worker that was lost with its disk, so that "
         "their pages are fetched again; `remove` takes the crawl out of the engines for good, and leaves its archive and its "
         "search index alone. Workers join with `skitter work`. Exit codes: 0 done, 1 not finished in time (wait) or "
@@ -79,6 +74,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"cluster {arguments.action} takes no URLs; seeds are brought with: skitter cluster add"
         )
+    if (
+        arguments.action == "add"
+    ):  # before there is an event loop: a pipe may be slow, and an interrupt must be heard
+        arguments.seeds = seed_files(arguments, settings)
     return asyncio.run(_actions()[arguments.action](arguments, settings))
 
 
@@ -101,65 +100,8 @@ async def _init(_arguments: argparse.Namespace, settings: Settings) -> int:
     return Exit.DONE
 
 
-# ------------------------------------------------------------------------------------------------ seeds
-
-
 async def _add(arguments: argparse.Namespace, settings: Settings) -> int:
-    from skitter.compose.engines import opened  # noqa: PLC0415  engines' libraries are large
-
-    found = _seeds(arguments, settings)
-    bad = [seed for seed in found if isinstance(seed, BadSeed)]
-    for seed in bad:
-        print(f"skitter: {seed.complaint}", file=sys.stderr)
-    good = [seed for seed in found if not isinstance(seed, BadSeed)]
-    if not good:
-        raise UsageError("there is nothing to add; name a URL, or a file of URLs with --seeds")
-    async with opened(settings, "") as engines:
-        await _send(good, engines, settings)
-    many = f"{count(len(good))} seeds are on their way to their shards"
-    print("1 seed is on its way to its shard" if len(good) == 1 else many)
-    return Exit.DONE
-
-
-def _seeds(arguments: argparse.Namespace, settings: Settings) -> list[Link | BadSeed]:
-    found = list(seeds.named(arguments.url, settings.urls))
-    for name in arguments.seeds:
-        with opened_seeds(name) as file:
-            found += seeds.read(file, name, settings.urls)
-    return found
-
-
-async def _send(good: Sequence[Link], engines: "Engines", settings: Settings) -> None:
-    """Roots first: whoever finds links on a seed's page knows then that they are wanted."""
-    from skitter.compose.engines import in_parts  # noqa: PLC0415  engines' libraries are large
-    from skitter.links import LinkJudge  # noqa: PLC0415  with the engines
-    from skitter.post import owner_of  # noqa: PLC0415  the same
-    from skitter.scope import Scope  # noqa: PLC0415  the same
-
-    async def bring(links: Sequence[Link]) -> list[None]:
-        owners: defaultdict[int, list[Link]] = defaultdict(list)
-        for link in links:
-            owners[owner_of(link.host, engines.shards)].append(link)
-        await engines.claims.add_roots([link.url for link in links])
-        await engines.mail.send(owners)
-        return []
-
-    async def refused(link: Link, problem: Exception) -> None:
-        print(f"skitter: seed {link.url[:200]} is not crawled: {problem}", file=sys.stderr)
-
-    judge = LinkJudge(settings, Scope(settings.scope))
-    for start in range(0, len(good), _SEED_BATCH):
-        wanted: list[Link] = []
-        for seed in good[start : start + _SEED_BATCH]:
-            link, reason = judge.seed(seed)
-            if reason is None:
-                wanted.append(link)
-            else:
-                print(
-                    f"skitter: seed {link.url} is not crawled: {reason.detail or reason.code}",
-                    file=sys.stderr,
-                )
-        await in_parts(wanted, bring, refused)
+    return await add(arguments, arguments.seeds, settings)
 
 
 # ------------------------------------------------------------------------------------------------ status, wait

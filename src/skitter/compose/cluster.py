@@ -14,9 +14,8 @@ from typing import Any
 from skitter.backends.hand import Hand
 from skitter.backends.remote import RemoteFrontier
 from skitter.backends.remote.patience import patiently
-from skitter.backends.remote.refusals import in_parts
 from skitter.breaker import until_again
-from skitter.claims import Claim, Delivery, Inbox
+from skitter.claims import Claim, Delivery, Inbox, in_parts
 from skitter.clock import SystemClock
 from skitter.cluster.clock import EngineClock
 from skitter.cluster.limits import Limits

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from skitter.backends.remote.mail import Mail
 from skitter.backends.remote.patience import patiently
-from skitter.backends.remote.refusals import in_parts
 from skitter.backends.remote.store import Store
 from skitter.backends.s3.segments import Segment, Segments
 from skitter.breaker import Guard
@@ -17,8 +16,6 @@ from skitter.claims import Claims, Delivery, Disks, Inbox
 from skitter.model import Settlement
 from skitter.ports import Cache, Clock
 from skitter.settings import Settings, SettingsError
-
-__all__ = ["Engines", "PatientInbox", "Register", "in_parts", "make", "no_such_size", "opened", "unmake"]
 
 
 class Register(Segments, Disks, Protocol):

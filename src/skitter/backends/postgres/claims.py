@@ -64,6 +64,16 @@ class Claims:
         rows = await self._pool.rows(self._texts.one("claims", "roots"), {"after": after, "limit": limit})
         return [row["url"] for row in rows], rows[-1]["number"] if rows else after
 
+    async def intake(self, digest: str) -> int:
+        """Up to which line a file of seeds is in."""
+        row = await self._pool.row(self._texts.one("claims", "intake"), {"digest": digest})
+        return int(row["line"])
+
+    async def took_in(self, digest: str, line: int | None) -> None:
+        """A file of seeds is in up to this line; None: all of it."""
+        name = "took_all" if line is None else "took_in"
+        await self._pool.rows(self._texts.one("claims", name), {"digest": digest, "line": line})
+
     async def swap(self, seen: str, new: str) -> str:
         """Replace the ledger if it is still the one that was seen; says which one is there afterwards."""
         row = await self._pool.row(self._texts.one("claims", "swap"), {"seen": seen, "new": new})

@@ -105,6 +105,16 @@ class RedisClaims:
         (found,) = await self._client.send(lambda: [ask])
         return [root.decode() for root in found], after + len(found)
 
+    async def intake(self, digest: str) -> int:
+        """Up to which line a file of seeds is in."""
+        (line,) = await self._client.send(lambda: [("HGET", self._key("intakes"), digest)])
+        return int(line or 0)
+
+    async def took_in(self, digest: str, line: int | None) -> None:
+        """A file of seeds is in up to this line; None: all of it."""
+        ask = ("HDEL", digest) if line is None else ("HSET", digest, line)
+        await self._client.send(lambda: [(ask[0], self._key("intakes"), *ask[1:])])
+
     async def swap(self, seen: str, new: str) -> str:
         """Replace the ledger if it is still the one that was seen; says which one is there afterwards."""
         words: bytes = await self._client.run(self._swap, [self._key("ledger")], [seen, new])

@@ -12,10 +12,10 @@ from skitter.backends.remote.held import IDLE
 from skitter.backends.remote.mail import Positions
 from skitter.backends.remote.patience import patiently
 from skitter.backends.remote.reading import copied
-from skitter.backends.remote.refusals import in_parts
 from skitter.backends.remote.rows import PageRow, UrlRow, Wanted
 from skitter.backends.remote.shard import Shard
 from skitter.backends.remote.turns import Turns
+from skitter.claims import in_parts
 from skitter.model import Counts, HostRecord, Link, Page, Reason, RobotsCopy, Settlement, Visit
 from skitter.ports import Likeness, Mark, Opened, Twin, Unstorable
 

@@ -32,6 +32,16 @@ FROM alone, unnest(:roots::text[]) AS r (url) ON CONFLICT (digest) DO NOTHING
 -- name: roots
 SELECT number, url FROM {schema}.roots WHERE number > :after ORDER BY number LIMIT :limit::integer
 
+-- name: intake
+SELECT coalesce((SELECT line FROM {schema}.intakes WHERE digest = :digest), 0) AS line
+
+-- name: took_in
+INSERT INTO {schema}.intakes (digest, line) VALUES (:digest, :line::bigint)
+ON CONFLICT (digest) DO UPDATE SET line = greatest(intakes.line, excluded.line)
+
+-- name: took_all
+DELETE FROM {schema}.intakes WHERE digest = :digest
+
 -- name: take
 WITH clock AS (SELECT extract(epoch FROM clock_timestamp())::float8 AS now),
 open AS (

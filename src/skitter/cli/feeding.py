@@ -1,0 +1,94 @@
+"""`skitter cluster add`: seeds into a cluster, in a way that may be interrupted."""
+
+import argparse
+import asyncio
+import shlex
+import stat
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from skitter import seeds
+from skitter.cli.crawl import opened_seeds
+from skitter.cli.usage import Exit, UsageError
+from skitter.display import count
+from skitter.ports import EngineError
+from skitter.settings import Settings
+
+if TYPE_CHECKING:
+    from skitter.cluster.intake import Intake
+
+
+class SeedFile(NamedTuple):
+    """A file of seeds that can be read again, and how to go on with it."""
+
+    path: Path
+    name: str
+    again: str
+    copied: bool
+
+
+def seed_files(arguments: argparse.Namespace, settings: Settings) -> list[SeedFile]:
+    """The files that --seeds names; what comes through a pipe is copied first. Waits for all of it."""
+    found = []
+    for name in arguments.seeds:
+        if name != "-" and _is_file(Path(name)):
+            found.append(
+                SeedFile(Path(name), name, "run the same command again, and it goes on", copied=False)
+            )
+            continue
+        try:
+            path = _copy(name, settings)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("interrupted while the seeds were read; nothing was added") from None
+        words = ["skitter", "cluster", "add", "--config", str(arguments.config), "--seeds", str(path)]
+        found.append(SeedFile(path, str(path), f"go on with: {shlex.join(words)}", copied=True))
+    return found
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it can be read again; a pipe or a device cannot. What is not there is complained of when it is opened."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
+
+
+def _copy(name: str, settings: Settings) -> Path:
+    from skitter.cluster.intake import kept  # noqa: PLC0415  the engine is large; complaints come without it
+
+    with opened_seeds(name) as pipe:
+        path = kept(pipe, settings.cluster.name, Path())
+    print(f"skitter: a copy of the seeds is in {path} until all of them are in", file=sys.stderr)
+    return path
+
+
+async def add(arguments: argparse.Namespace, files: Sequence[SeedFile], settings: Settings) -> int:
+    """Bring seeds. Whatever ends it, what is in stays in, and the same command goes on behind it."""
+    from skitter.cluster.intake import Intake  # noqa: PLC0415  engines' libraries are large
+    from skitter.compose.engines import opened  # noqa: PLC0415  the same
+
+    async with opened(settings, "") as engines:
+        intake = Intake(engines, settings, lambda text: print(f"skitter: {text}", file=sys.stderr))
+        await intake.bring(seeds.named(arguments.url, settings.urls))
+        for file in files:
+            await _bring_file(file, intake)
+    if not intake.added and not intake.resumed:
+        raise UsageError("there is nothing to add; name a URL, or a file of URLs with --seeds")
+    many = f"{count(intake.added)} seeds are on their way to their shards"
+    print("1 seed is on its way to its shard" if intake.added == 1 else many)
+    return Exit.DONE
+
+
+async def _bring_file(file: SeedFile, intake: "Intake") -> None:
+    try:
+        await intake.bring_file(file.path, file.name)
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt(f"interrupted; {intake.far}; {file.again}") from None
+    except EngineError as problem:
+        raise EngineError(f"{problem}; {intake.far}; {file.again}") from None
+    if file.copied:
+        with suppress(OSError):
+            file.path.unlink()
