@@ -24,6 +24,8 @@ from skitter.settings.file import dump, load
 
 # What a crawl directory can hold before its settings are written.
 _OURS = frozenset({"archive", "crawl.toml.new", "lock", "log", "roots.txt", "state"})
+# What lies in the folder of a store that is gone, or was never begun.
+_NO_STORE = frozenset({"hand", "summary", "LOCK", "rocksdict-config.json"})
 # What may not change once a crawl is made: keys would no longer find their records.
 FIXED = ("urls",)
 # The last line of crawl.toml. Without it a file that lost its end would pass for one that leaves settings at their default.
@@ -74,9 +76,9 @@ class CrawlDirectory:
                 f"{self.path / 'state'} holds the state of a crawl, but its settings in {self.settings_file} are gone; bring "
                 "them back, or start another crawl with -o"
             )
-        if not state_elsewhere and not self._shards_in_use() and any(self.archive.glob("*.warc.gz")):
+        if not state_elsewhere and (shard := self._without_state()) is not None:
             raise StateError(
-                f"{self.archive} holds an archive, but its state in {self.state(0)} is gone; move the archive away, "
+                f"{self.archive} holds an archive, but its state in {self.state(shard)} is gone; move the archive away, "
                 "bring the state back, or start another crawl with -o"
             )
         for folder in (self.path, self.path / "state", self.archive, self.path / "log"):
@@ -87,6 +89,24 @@ class CrawlDirectory:
         self.write_settings(settings)
         for shard in range(max(1, settings.crawl.shards)):
             durable.make_folder(self.state(shard))
+
+    def _without_state(self) -> int | None:
+        """A shard that has files in the archive and no store. One that is begun anew would delete them."""
+        for shard in {int(number) for name in self.files() if (number := name.partition("-")[0]).isdigit()}:
+            if not any(entry.name not in _NO_STORE for entry in self.state(shard).glob("*")):
+                return shard
+        return None
+
+    def in_use(self) -> bool:
+        """Whether a crawl runs here now."""
+        try:
+            with (self.path / "lock").open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # there is none, or it is not ours to read
+            return False
+        return False
 
     @contextmanager
     def locked(self) -> Iterator[int]:

@@ -22,7 +22,7 @@ LAYERS = (
     ("page", "trouble"),
     ("linkfilter",),
     ("visit", "export"),
-    ("shard", "report", "searching"),
+    ("shard", "report", "searching", "checking"),
     ("post", "sharded"),
     ("team", "fleet", "cluster"),
     ("compose",),

@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "why": "every decision taken about a URL",
     "pages": "list and filter the pages of a crawl",
     "export": "write a crawl as JSON lines, CSV, URL list, link list or CDXJ",
+    "check": "is everything that a crawl has written still there?",
     "search": "find pages of a crawl by their words",
     "index": "put the pages of a crawl into OpenSearch or Elasticsearch",
     "url": "what a URL is fetched as and known by",

@@ -20,6 +20,7 @@ from skitter.backends.warc import WarcArchive
 from skitter.clock import SystemClock
 from skitter.dedup import Duplicates
 from skitter.directory import CrawlDirectory
+from skitter.display import counted
 from skitter.events import Event, Events, Warned
 from skitter.fetch.http import HttpFetcher
 from skitter.fetch.request import user_agent
@@ -124,7 +125,7 @@ async def manned(
     names = MemoryCache(settings.fetch.dns_cache, clock)
     at = replace(shared(directory, settings, clock, names), link_filter=link_filter)
     async with AsyncExitStack() as stack:
-        members = []
+        members, archives = [], {}
         for number in shards:
             request_log = RequestLog(directory.request_log(number))
             stack.callback(request_log.close)
@@ -135,7 +136,8 @@ async def manned(
             frontier = RocksFrontier(
                 directory.state(number), settings, shard=number, shards=settings.crawl.shards
             )
-            own = stations(at, frontier, archive_of(directory, number, at), at.fetcher)
+            archives[number] = archive_of(directory, number, at)
+            own = stations(at, frontier, archives[number], at.fetcher)
             members.append(Shard(own, own_events, directory, number))
         team = Team(members, at, events, directory)
         stack.push_async_callback(team.close)
@@ -145,7 +147,21 @@ async def manned(
                 f"{directory.roots_file} is empty or gone, and without it every further link would be out of scope; bring it "
                 "back (one URL a line: the seeds), or start another crawl with -o"
             )
+        for number, archive in archives.items():
+            if gaps := archive.gaps():
+                events.emit(Warned(_gone(directory, number, gaps)))
         yield team
+
+
+def _gone(directory: CrawlDirectory, shard: int, gaps: Sequence[int]) -> str:
+    """What is said of files that the archive has lost. Somebody may have moved them away, so the crawl goes on."""
+    named = ", ".join(f"{shard:02d}-*-{gap:05d}.warc.gz" for gap in gaps[:3]) + (
+        ", …" if len(gaps) > 3 else ""
+    )
+    return (
+        f"{counted(len(gaps), 'file')} of the archive cannot be found ({named}), so the pages in it cannot be read; unless "
+        f"you moved it away, see: skitter check {directory.path}"
+    )
 
 
 def shared(directory: CrawlDirectory, settings: Settings, clock: Clock, names: Cache) -> Shared:

@@ -5,7 +5,7 @@ process at a time; anybody may read it meanwhile (see `reading`).
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ from skitter.backends.rocksdb.reading import RocksReader
 from skitter.backends.rocksdb.records import decode_link
 from skitter.backends.rocksdb.shard import Shard
 from skitter.backends.rocksdb.store import Store
-from skitter.model import Link, Reason, Settlement, Visit
+from skitter.model import Link, Page, Reason, Settlement, Visit
 from skitter.ports import Mark, Opened, StateError
 from skitter.settings import Settings
 
@@ -149,6 +149,12 @@ class RocksFrontier(RocksReader):
         shard = self._open_shard
         with shard.step(now):
             return recovery.reopen(shard, mark)
+
+    async def fetch_again(self, lost: Callable[[Page], bool], now: float) -> int:
+        """Pages of which something is lost are pending again; says how many."""
+        shard = self._open_shard
+        with shard.step(now):
+            return recovery.fetch_again(shard, lost)
 
     # -- what its owner knows better ---------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """Taking a shard over, and giving it back: what the last owner left open, and what the archive has lost."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -8,7 +9,7 @@ from skitter.backends import rules
 from skitter.backends.rocksdb.records import FAILED, QUEUED, Entry, decode_lease
 from skitter.backends.rocksdb.shard import Shard
 from skitter.backends.rules import Suspicion
-from skitter.model import Purpose, Visit
+from skitter.model import Page, Purpose, Visit
 from skitter.ports import Mark, Opened
 
 _BOOT = b"boot"  # while a shard is open: which start of the machine it was opened in
@@ -94,7 +95,14 @@ def give_back(shard: Shard, now: float) -> None:
 
 def reopen(shard: Shard, mark: Mark) -> int:
     """Make the pages pending again that lie behind the mark."""
-    gone = [id16 for id16, page in shard.pages() if rules.behind(page.archive, mark)]
+    number = fetch_again(shard, lambda page: rules.behind(page.archive, mark))
+    shard.ledger.mark = replace(mark)
+    return number
+
+
+def fetch_again(shard: Shard, lost: Callable[[Page], bool]) -> int:
+    """Make the pages pending again that are lost; says how many."""
+    gone = [id16 for id16, page in shard.pages() if lost(page)]
     for id16 in gone:
         shard.drop_page(id16)
         entry = shard.entry(id16)
@@ -103,5 +111,4 @@ def reopen(shard: Shard, mark: Mark) -> int:
             shard.set_due(id16, entry, None)
             entry.reason = None
             shard.enqueue_again(id16, entry)
-    shard.ledger.mark = replace(mark)
     return len(gone)

@@ -23,6 +23,7 @@ from rocksdict import (
 )
 
 from skitter import durable
+from skitter.backends.rocksdb import summary
 from skitter.backends.rocksdb.layout import FAMILIES
 from skitter.ports import StateError
 
@@ -46,22 +47,26 @@ _OPEN_PAUSE = 0.1
 class Store:
     """An open store. `get` and `scan` read what is committed."""
 
-    def __init__(self, path: Path, block_cache: int, *, read_only: bool = False) -> None:
+    def __init__(self, path: Path, block_cache: int, *, read_only: bool = False, make: bool = True) -> None:
+        """With `make`, a store that is not there is begun."""
         self.path = path
         self._failed = False  # a write has failed, and somebody was told
         self._db = _open_to_read(path, block_cache) if read_only else _open(path, block_cache)
+        self._summarizer = None if read_only else summary.Summarizer(path)
+        opened_at = self._db.latest_sequence_number()  # nothing behind it is synced yet
         self._families: dict[str, Any] = {name: self._db.get_column_family(name) for name in FAMILIES}
         self._families["default"] = self._db
         self._handles = {name: self._db.get_column_family_handle(name) for name in (*FAMILIES, "default")}
         try:
-            self.secret = self._check_format(read_only=read_only)
+            self.secret = self._check_format(make=make and not read_only)
+            self._summarize(opened_at, {})
         except StateError:
             self.close()
             raise
 
-    def _check_format(self, *, read_only: bool) -> int:
+    def _check_format(self, *, make: bool) -> int:
         found, secret = self.get("default", b"format"), self.get("default", b"secret")
-        if found is None and not read_only:
+        if found is None and make:
             found, secret = FORMAT, os.urandom(8)
             batch = Batch(self)
             batch.put("default", b"format", found)
@@ -135,10 +140,23 @@ class Store:
             changes.clear()
 
     def sync(self) -> None:
-        """Bring the log to the disk."""
+        """Bring the log to the disk, and write down how far it goes."""
+        sequence, logs = (
+            self._db.latest_sequence_number(),
+            self._summarizer.look() if self._summarizer else {},
+        )
         try:
             self._db.flush_wal(True)  # noqa: FBT003  the name of this flag is `sync`
         except Exception as error:
+            raise self._unwritable(error) from error
+        self._summarize(sequence, logs)
+
+    def _summarize(self, sequence: int, logs: dict[str, int], *, closed: bool = False) -> None:
+        if self._summarizer is None:
+            return
+        try:
+            self._summarizer.write(sequence, logs, closed=closed)
+        except OSError as error:
             raise self._unwritable(error) from error
 
     def _unwritable(self, error: Exception) -> StateError:
@@ -151,6 +169,7 @@ class Store:
         """Let go of the directory. RocksDB keeps its lock until the last handle is gone."""
         self._families.clear()
         self._handles.clear()
+        sequence = self._db.latest_sequence_number()
         try:
             self._db.close()
         except Exception as error:
@@ -158,6 +177,8 @@ class Store:
                 not self._failed
             ):  # else this is the same trouble once more, and must not hide the first word of it
                 raise self._unwritable(error) from error
+        if not self._failed and self._summarizer is not None:
+            self._summarize(sequence, self._summarizer.look(), closed=True)
 
 
 class Batch:
@@ -200,8 +221,13 @@ class Batch:
 
 def _open(path: Path, block_cache: int) -> Rdict:
     durable.make_folder(path)
+    written = summary.read(path)
+    _refuse(path, summary.damage(path, written))
+    if written is not None and not written.closed:
+        # After a crash the log is read to see how far it goes. Opened to write, RocksDB would drop what it cannot read.
+        _open_to_read(path, block_cache).close()
     try:
-        return Rdict(str(path), _whole_options(), column_families=_families(Cache(block_cache)))
+        return Rdict(str(path), whole_options(), column_families=_families(Cache(block_cache)))
     except Exception as error:
         raise _explained(error, path) from error
 
@@ -210,15 +236,30 @@ def _open_to_read(path: Path, block_cache: int) -> Rdict:
     if not (path / "CURRENT").exists():
         raise StateError(f"there is no crawl state in {path}; name the directory of a crawl that has begun")
     for attempt in range(_OPEN_TRIES):
+        written = summary.read(path)
+        _refuse(path, summary.damage(path, written))
         try:
             access = AccessType.read_only(error_if_log_file_exist=False)
             families = _families(Cache(block_cache))
-            return Rdict(str(path), Options(raw_mode=True), column_families=families, access_type=access)
+            db = Rdict(str(path), Options(raw_mode=True), column_families=families, access_type=access)
         except Exception as error:
             if attempt == _OPEN_TRIES - 1:
                 raise _explained(error, path) from error
             time.sleep(_OPEN_PAUSE)
+            continue
+        if behind := summary.behind(written, db.latest_sequence_number()):
+            db.close()
+            _refuse(path, behind)
+        return db
     raise AssertionError
+
+
+def _refuse(path: Path, damage: str) -> None:
+    if damage:
+        raise StateError(
+            f"{path} is damaged: {damage}; bring it back from a backup, or mend what can be mended with: "
+            f"skitter check {path.parent.parent} --repair"
+        )
 
 
 def _explained(error: Exception, path: Path) -> StateError:
@@ -236,7 +277,8 @@ def _unreadable(error: Exception, path: Path) -> StateError:
     return StateError(f"{path} cannot be read: {error}; is its disk in order?")
 
 
-def _whole_options() -> Options:
+def whole_options() -> Options:
+    """The options of a store, apart from those of its families."""
     options = Options(raw_mode=True)
     options.create_if_missing(True)  # noqa: FBT003  rocksdict takes its flags by position
     options.create_missing_column_families(True)  # noqa: FBT003  see above

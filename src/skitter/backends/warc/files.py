@@ -85,6 +85,10 @@ class WarcArchive:
     def settled(self) -> None:
         """Everything appended so far is settled. A file that stays here need not know."""
 
+    def gaps(self) -> list[int]:
+        """The numbers of files before the current one that are not here."""
+        return sorted(set(range(self._serial)) - set(_files(self._directory, self._shard)))
+
     # -- files as segments, which somebody else takes away ---------------------------------------------------
 
     def segmented(self, first: int) -> None:
@@ -232,6 +236,16 @@ def _files(directory: Path, shard: int) -> dict[int, Path]:
             if name is not None and int(name[1]) == shard:
                 found[int(name[2])] = path
     return found
+
+
+def settled_files(directory: Path, shard: int, mark: Mark) -> dict[str, int]:
+    """The files of a shard up to the mark, in order, each with the offset of what is settled in it."""
+    last = _serial(mark.file, shard) if mark.file else sys.maxsize
+    ends = {}
+    for serial, path in sorted(_files(directory, shard).items()):
+        if serial <= last:
+            ends[path.name] = mark.end if path.name == mark.file else sys.maxsize
+    return ends
 
 
 def _serial(name: str, shard: int) -> int:

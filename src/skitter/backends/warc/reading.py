@@ -14,7 +14,7 @@ from isal import isal_zlib
 from skitter.model import Place
 
 _PIECE = 1 << 20
-_INFLATE_ERROR = cast("type[Exception]", isal_zlib.error)  # its stub calls the class an instance
+INFLATE_ERROR = cast("type[Exception]", isal_zlib.error)  # its stub calls the class an instance
 
 
 class DamagedRecordError(OSError):
@@ -61,7 +61,7 @@ def from_member(place: Place, member: bytes) -> Record:
     inflate = isal_zlib.decompressobj(31)
     try:
         record = inflate.decompress(member)
-    except _INFLATE_ERROR as error:
+    except INFLATE_ERROR as error:
         raise _damaged(place, str(error)) from error
     if not inflate.eof or inflate.unused_data:
         raise _damaged(place, "it is not one whole gzip member")
@@ -77,7 +77,7 @@ def members(path: Path) -> Iterator[tuple[bytes, int]]:
             while piece:
                 try:
                     record.append(inflate.decompress(piece))
-                except _INFLATE_ERROR:
+                except INFLATE_ERROR:
                     return
                 if not inflate.eof:
                     break

@@ -1,0 +1,73 @@
+"""A store that cannot be believed, made again from what is left of it. It is taken only if it agrees with itself."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import rocksdict
+
+from skitter.backends.rocksdb import summary
+from skitter.backends.rocksdb.checking import StoreCheck
+from skitter.backends.rocksdb.store import Store, whole_options
+from skitter.ports import StateError
+
+
+def mend(path: Path, block_cache: int) -> str:
+    """Put a mended store in the place of a damaged one, which is kept beside it. Says what was done, or that nothing was.
+
+    First all tables are taken, whatever the manifest says of them. If that does not agree with itself, the store is taken
+    as RocksDB opens it: as of the moment before the first write that cannot be read.
+    """
+    aside = path.parent.parent / "repair"  # in state/ each folder is a shard
+    aside.mkdir(exist_ok=True)
+    draft, kept = aside / f"{path.name}.mended", aside / f"{path.name}.damaged"
+    name = f"{path.parent.name}/{path.name}"
+    for how, attempt in (("rebuilt from its tables", _rebuild), ("taken as of an earlier moment", _leave)):
+        if _made(path, draft, attempt, block_cache):
+            shutil.rmtree(kept, ignore_errors=True)
+            path.rename(kept)
+            draft.rename(path)
+            return f"{name}: {how}; what it was is in repair/{kept.name}"
+    return (
+        f"{name}: cannot be mended; bring it back from a backup, or begin another crawl with -o. The files in archive/ "
+        "are not touched and can be read without it"
+    )
+
+
+def _made(path: Path, draft: Path, attempt: Callable[[Path], None], block_cache: int) -> bool:
+    shutil.rmtree(draft, ignore_errors=True)
+    shutil.copytree(path, draft, copy_function=_take_over)
+    (draft / summary.FILE).unlink(missing_ok=True)
+    try:
+        attempt(draft)
+        Store(draft, block_cache, make=False).close()
+        store = Store(draft, block_cache, read_only=True)
+    except StateError:
+        shutil.rmtree(draft)
+        return False
+    try:
+        sound = not any(StoreCheck(store, lambda _rows: None).problems())
+    finally:
+        store.close()
+    if not sound:
+        shutil.rmtree(draft)
+    return sound
+
+
+def _take_over(source: str, target: str) -> None:
+    """Tables never change, so they need not be copied."""
+    (os.link if source.endswith(".sst") else shutil.copy2)(source, target)
+
+
+def _rebuild(path: Path) -> None:
+    try:
+        rocksdict.Rdict.repair(str(path), whole_options())
+    except Exception as error:  # rocksdict raises plain exceptions
+        raise StateError(str(error)) from error
+
+
+def _leave(path: Path) -> None:
+    """It is opened as it is."""
+    if not (path / "CURRENT").exists():
+        raise StateError("there is no manifest to open")

@@ -1,0 +1,172 @@
+"""`skitter check`: is everything that a crawl has written still there?"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from skitter.cli.progress import LINES_EVERY, REDRAW
+from skitter.cli.reading import add_directory
+from skitter.cli.usage import Exit, Parser
+from skitter.directory import CrawlDirectory
+from skitter.display import amount, count, counted, printable
+
+if TYPE_CHECKING:
+    from skitter.checking import Checked, Finding
+
+_SHOWN_URLS = 5  # of a finding; --json has more
+_SHOWN_FINDINGS = 10  # of a file
+
+
+def parser() -> Parser:
+    """The flags of `skitter check`."""
+    made = Parser(
+        "check",
+        "Read everything that a crawl has written, and say what is damaged or gone, file by file: the state against its own "
+        "counts, every page against its record in the archive, every record against its checksums and digests. Changes "
+        "nothing, and works while the crawl runs. With --repair, pages whose records are damaged are fetched again by the "
+        "next `skitter resume`, and a damaged state is rebuilt if what is left of it agrees with itself. Exit codes: 0 "
+        "sound, 1 damage found, 4 no crawl, or not to be read.",
+        [
+            "skitter check skitter-example.org",
+            "skitter check skitter-example.org --json",
+            "skitter check skitter-example.org --repair",
+        ],
+    )
+    add_directory(made)
+    made.add_argument(
+        "--repair", action="store_true", help="mend what can be mended; no crawl may run in the directory"
+    )
+    made.add_argument("--json", action="store_true", help="one JSON object")
+    made.add_argument("-q", "--quiet", action="store_true", help="show no progress")
+    return made
+
+
+def run(arguments: argparse.Namespace) -> Exit:
+    """Check, mend if asked to, and check again."""
+    import asyncio  # noqa: PLC0415  the engine is large; --help need not wait for it
+
+    return asyncio.run(_run(arguments))
+
+
+async def _run(arguments: argparse.Namespace) -> Exit:
+    from skitter.compose.checking import Check, repair  # noqa: PLC0415  with the engine
+
+    directory, shown = CrawlDirectory(arguments.directory), _Shown(quiet=arguments.quiet)
+    check = Check(directory, shown.progress)
+    done, repaired = await check.run(), []
+    shown.end()
+    if arguments.repair and any(finding.mendable for finding in done.findings):
+        repaired = await repair(check)
+        check = Check(directory, shown.progress)
+        done = await check.run()
+        shown.end()
+    if arguments.json:
+        print(json.dumps(as_fields(directory.path, done, repaired)))
+    else:
+        print("\n".join(as_lines(directory.path, done, repaired)))
+    return Exit.DONE if done.sound else Exit.NO
+
+
+class _Shown:
+    """Progress on standard error: one line that is drawn again on a terminal, lines now and then elsewhere."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet, self._terminal = quiet, sys.stderr.isatty()
+        self._every = REDRAW if self._terminal else LINES_EVERY
+        self._next = time.monotonic() + self._every
+
+    def progress(self, what: str, read: int, of: int) -> None:
+        """Told very often, said now and then."""
+        if self._quiet or time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + self._every
+        said = f"{amount(read)} of {amount(of)}" if of else counted(read, "row")
+        print(
+            f"\r\x1b[K{what}: {said}" if self._terminal else f"skitter: {what}: {said}",
+            end="" if self._terminal else "\n",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._terminal and not self._quiet:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+# ------------------------------------------------------------------------------------------------ telling
+
+
+def as_fields(directory: Path, done: "Checked", repaired: list[str]) -> dict[str, object]:
+    """The check as one object."""
+    return {
+        "directory": str(directory),
+        "sound": done.sound,
+        "running": done.in_use,
+        "read": {
+            "files": len(done.files),
+            "urls": done.urls,
+            "pages": done.pages,
+            "records": done.records,
+            "bytes": done.bytes,
+        },
+        "findings": [msgspec.to_builtins(finding) for finding in done.findings],
+        "repaired": repaired,
+        "advice": list(advice(directory, done)),
+    }
+
+
+def as_lines(directory: Path, done: "Checked", repaired: list[str]) -> list[str]:
+    """The check for people: the answer, what was found file by file, and what to do."""
+    bad = {finding.file for finding in done.findings if finding.damage}
+    answer = "sound" if done.sound else f"damaged: {counted(len(bad), 'file')} of {count(len(done.files))}"
+    lines = [f"{printable(str(directory))} is {answer}"]
+    read = f"{counted(done.urls, 'URL')}, {counted(done.pages, 'page')}"
+    lines.append(f"  read: {read}, {counted(done.records, 'record')} ({amount(done.bytes)}) of the archive")
+    if done.in_use:
+        lines.append("  a crawl runs in it: what came after the check began is not in it")
+    for file in dict.fromkeys(finding.file for finding in done.findings):
+        lines += ["", f"  {printable(file)}"]
+        lines += _told([finding for finding in done.findings if finding.file == file])
+    lines += ["", "Repaired", *(f"  {printable(line)}" for line in repaired)] if repaired else []
+    to_do = list(advice(directory, done))
+    return [*lines, "", "What to do", *(f"  {line}" for line in to_do)] if to_do else lines
+
+
+def _told(findings: "list[Finding]") -> Iterator[str]:
+    for finding in findings[:_SHOWN_FINDINGS]:
+        pages = f": {counted(finding.pages, 'page')} lost" if finding.pages else ""
+        yield f"    {'' if finding.damage else 'no damage: '}{printable(finding.problem)}{pages}"
+        yield from (f"      {printable(url)}" for url in finding.urls[:_SHOWN_URLS])
+        if max(finding.pages, len(finding.urls)) > _SHOWN_URLS:
+            yield f"      … and {count(max(finding.pages, len(finding.urls)) - _SHOWN_URLS)} more (--json names {len(finding.urls)})"
+    if len(findings) > _SHOWN_FINDINGS:
+        yield f"    … and {count(len(findings) - _SHOWN_FINDINGS)} more (see --json)"
+
+
+def advice(directory: Path, done: "Checked") -> Iterator[str]:
+    """What to do about what was found."""
+    where = printable(str(directory))
+    stop_first = " (stop the crawl first)" if done.in_use else ""
+    damage = [finding for finding in done.findings if finding.damage]
+    if done.lost:
+        again = f"skitter check {where} --repair && skitter resume {where}"
+        yield f"fetch {counted(done.lost, 'page')} again with: {again}{stop_first}"
+        yield "or, if there is a copy of these files, put it back and check again"
+    if any(finding.file.startswith("state/") and finding.mendable for finding in damage):
+        yield f"bring the state back from a backup, or rebuild it with: skitter check {where} --repair{stop_first}"
+    elif any(finding.file.startswith("state/") for finding in damage):
+        yield "the state does not agree with itself: bring it back from a backup, or begin another crawl with -o"
+    if any(finding.file == "crawl.toml" for finding in damage):
+        yield "crawl.toml: mend it in an editor, or copy it from a crawl with the same settings"
+    if any(finding.file == "roots.txt" for finding in damage):
+        yield "roots.txt: write the seeds into it again, one a line"
+    rest = [finding for finding in damage if finding.file.startswith("archive/") and not finding.mendable]
+    if rest:
+        yield "archive: bring the damaged files back from a copy; other pages in them can be read as they are"
