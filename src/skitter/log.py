@@ -9,6 +9,7 @@ import msgspec
 
 from skitter import durable
 from skitter.events import Deferred, Event, Lost, Opened, Requested, ScopeWidened, SetAside, Warned
+from skitter.model import Purpose, Settlement, Visit
 
 log = logging.getLogger("skitter")
 
@@ -59,6 +60,35 @@ class RequestLog:
             self.sync()
         finally:
             os.close(self._file)
+
+
+def request_of(settlement: Settlement) -> Requested | None:
+    """The request that a visit made, as the log tells it; None if nothing was sent."""
+    exchange, visit = settlement.exchange, settlement.visit
+    if exchange is None:
+        return None
+    reason = settlement.verdict.reason
+    return Requested(
+        url=exchange.url,
+        host=visit.link.host,
+        address=exchange.address,
+        start=exchange.started,
+        end=exchange.ended,
+        status=settlement.status,
+        bytes=len(exchange.head) + len(exchange.body),
+        purpose=_purpose(visit),
+        attempt=visit.attempt,
+        fault=reason.code if reason and not settlement.status else "",
+    )
+
+
+def _purpose(visit: Visit) -> str:
+    """What a request is for, in the words of the request log."""
+    if visit.link.purpose is Purpose.ROBOTS:
+        return "robots"
+    if visit.attempt > 1:
+        return "retry"
+    return "redirect" if visit.link.hops else "page"
 
 
 def _cut_torn_line(path: Path) -> str:

@@ -316,7 +316,9 @@ class HostRecord(Struct, frozen=True, kw_only=True):
     in_flight: int = 0
     pages: int = 0  # stored with a 2xx status
     requests: int = 0
-    errors: int = 0
+    errors: int = (
+        0  # tries without a usable answer (network failure, 429, 5xx), each for itself; robots.txt too
+    )
     bytes: int = 0
     aside: Reason | None = None
 
@@ -340,7 +342,7 @@ class Counts(Struct, kw_only=True):
     queued: int = 0
     leased: int = 0
     crawled: int = 0
-    failed: int = 0
+    failed: int = 0  # given up: retries did not help, or none would
     outbox: int = 0
     pages: int = 0  # stored with a 2xx status
     processed: int = 0  # of these, with content

@@ -143,6 +143,11 @@ def trouble_lines(trouble: Trouble) -> list[str]:
     return [f"{printable(trouble.origin)}: {printable(trouble.problem)}", f"  {printable(trouble.remedy)}"]
 
 
+def error_answers(counts: Counts) -> int:
+    """Answers with a status of 4xx or 5xx, each request for itself."""
+    return sum(number for status, number in counts.statuses.items() if status >= 400)
+
+
 def numbers(counts: Counts) -> list[str]:
     """The counts as lines, without hosts; `status` shows the same."""
     refused = sum(counts.refused.values())
@@ -158,7 +163,8 @@ def numbers(counts: Counts) -> list[str]:
         ("Pages fetched", counts.pages),
         ("  processed", counts.processed),
         ("  duplicates", counts.duplicates),
-        ("Not found", counts.not_found),
+        ("Error answers (4xx, 5xx)", error_answers(counts)),
+        ("  not found (404, 410)", counts.not_found),
         ("Hosts", counts.hosts),
         ("  set aside", counts.hosts_aside),
         ("Visits lost and redone", counts.lost),
@@ -219,7 +225,7 @@ def host_table(hosts: Sequence[HostRecord]) -> list[str]:
         )
         for host in hosts
     ]
-    head = ("host", "pages", "requests", "errors", "waiting", "received", "delay", "set aside")
+    head = ("host", "pages", "requests", "failed tries", "waiting", "received", "delay", "set aside")
     return ["", "Hosts", *table(head, rows)]
 
 

@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from itertools import islice
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -21,16 +22,17 @@ from skitter.events import (
     Events,
     Lost,
     Opened,
-    Requested,
     RootsAdded,
     ScopeWidened,
     SetAside,
     Settled,
 )
 from skitter.gathering import Gathering
+from skitter.log import request_of
 from skitter.model import Counts, Link, Place, Purpose, Reason, Settlement, Visit
 from skitter.ports import Mark
 from skitter.visit import Finished, Stations, complete, make
+from skitter.waiting import SHOWN, Pauses, Waiting, asked
 
 _SHORTEST_NAP = 0.001  # seconds: whatever the frontier says is due, never spin
 
@@ -98,6 +100,7 @@ class Shard:
         self._unsynced: list[asyncio.Future[None]] = []  # those who wait for the next sync
         self.counts = Counts()
         self.failed: dict[str, str] = {}  # origins whose robots.txt could not be had in this run, and why
+        self._pauses = Pauses(at.settings.politeness.delay)
         self.taking = 0  # visits that may be in flight in a moment: the frontier was asked for so many
         self.paused = False  # a slow reader of pages sets this; nothing new is leased meanwhile
 
@@ -188,6 +191,12 @@ class Shard:
     def in_flight(self) -> int:
         """Visits that are leased and not settled."""
         return len(self._open)
+
+    def waiting(self) -> Waiting:
+        """What it waits for at the moment."""
+        now = self._at.clock.now()
+        next_in = None if self.due is None else max(0.0, self.due - now)
+        return Waiting(asked(islice(self._open.values(), SHOWN), now), self._pauses.current(now), next_in)
 
     async def next_due(self) -> float | None:
         """When there is something to do that is not done yet; None when nothing waits (in flight aside)."""
@@ -281,7 +290,8 @@ class Shard:
         """One atomic step for a group of visits: archive first, then everything else together with its mark."""
         at = self._at
         for finished in group:
-            self._log_request(finished.settlement)
+            if (request := request_of(finished.settlement)) is not None:
+                self._events.emit(request)
         self._events.flush()  # a request is in the log before its visit is settled
         completed, packs = await complete(group, at)
         places = iter(await at.archive.append([packed for packed in packs if packed]))
@@ -297,9 +307,11 @@ class Shard:
         at.archive.settled()
         at.duplicates.committed([s.page for s in settlements if s.page is not None])
         self.counts = await at.frontier.counts()
+        now = at.clock.now()
         for settlement, open_until_now in zip(settlements, accepted, strict=True):
             del self._open[id(settlement.visit)]
             if open_until_now:
+                self._pauses.note(settlement, now)
                 self._tell(settlement)
 
     def take_into_scope(self, links: Sequence[Link], seed: Link | None = None) -> None:
@@ -311,26 +323,6 @@ class Shard:
         for root in roots:
             if self._at.links.widen(root) and seed is not None:
                 self._events.emit(ScopeWidened(seed.url, root))
-
-    def _log_request(self, settlement: Settlement) -> None:
-        exchange, visit = settlement.exchange, settlement.visit
-        if exchange is None:
-            return
-        reason = settlement.verdict.reason
-        self._events.emit(
-            Requested(
-                url=exchange.url,
-                host=visit.link.host,
-                address=exchange.address,
-                start=exchange.started,
-                end=exchange.ended,
-                status=settlement.status,
-                bytes=len(exchange.head) + len(exchange.body),
-                purpose=_purpose(visit),
-                attempt=visit.attempt,
-                fault=reason.code if reason and not settlement.status else "",
-            )
-        )
 
     def _tell(self, settlement: Settlement) -> None:
         verdict, link = settlement.verdict, settlement.visit.link
@@ -381,12 +373,3 @@ def _placed(settlement: Settlement, place: Place) -> Settlement:
     if settlement.page is None:
         return settlement
     return replace(settlement, page=replace(settlement.page, archive=place))
-
-
-def _purpose(visit: Visit) -> str:
-    """What a request is for, in the words of the request log."""
-    if visit.link.purpose is Purpose.ROBOTS:
-        return "robots"
-    if visit.attempt > 1:
-        return "retry"
-    return "redirect" if visit.link.hops else "page"

@@ -21,6 +21,7 @@ from skitter.report import Statistics, added_up, total
 from skitter.seeds import BadSeed
 from skitter.shard import Shard
 from skitter.visit import Shared
+from skitter.waiting import Waiting, together
 
 _SEED_BATCH = 1000
 _SOON = 0.01  # seconds
@@ -195,6 +196,10 @@ class Team:
             if record.state is State.QUEUED
         }
         return trouble.hopeless(received=received, in_flight=self.in_flight, waiting=waiting, failed=failed)
+
+    def waiting(self) -> Waiting:
+        """What is waited for at the moment."""
+        return together([shard.waiting() for shard in self.shards.values()])
 
     def statistics(self) -> Statistics:
         """Caches, filters and connections in numbers, by name."""

@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import sys
-from collections import deque
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,7 +53,6 @@ from skitter.process import run, unwrapped
 from skitter.settings import Settings
 from skitter.team import Team
 
-_SHOWN_URLS = 4
 _links = msgspec.msgpack.Decoder(list[Link])
 _TOLD = (Opened, Deferred, SetAside, ScopeWidened, Warned)
 
@@ -65,7 +63,6 @@ class Worker:
     def __init__(self, line: Line, start: Start) -> None:
         self._line = line
         self._start = start
-        self._urls: deque[str] = deque(maxlen=_SHOWN_URLS)
         self._number = start.life << 32  # of the links it sends; no other life has used these
         self._unacknowledged: dict[int, tuple[Carry, asyncio.Future[None]]] = {}
         self._receiving: set[asyncio.Task[None]] = set()
@@ -161,7 +158,7 @@ class Worker:
                 team.max_pages,
                 wants,
                 team.statistics(),
-                list(self._urls),
+                team.waiting(),
                 await team.hopeless(),
             )
         )
@@ -183,17 +180,15 @@ class Worker:
 
     def _events(self) -> Events:
         events = Events()
-        events.subscribe(self._tell, Requested, RootsAdded, *_TOLD)
+        events.subscribe(self._tell, RootsAdded, *_TOLD)
+        if self._start.tell_requests:
+            events.subscribe(self._tell, Requested)
         return events
 
     def _tell(self, event: Event) -> None:
-        if isinstance(event, Requested):
-            self._urls.append(event.url)
-            if self._start.tell_requests:
-                self._line.say(Heard(event))
-        elif isinstance(event, RootsAdded):
+        if isinstance(event, RootsAdded):
             self._line.say(Roots(event.roots))
-        elif isinstance(event, _TOLD):
+        elif isinstance(event, (Requested, *_TOLD)):
             self._line.say(Heard(event))
 
 

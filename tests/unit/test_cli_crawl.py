@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -346,3 +347,40 @@ def test_the_rate_is_that_of_the_last_seconds():
     for second in range(6, 40):
         rate.of(50, float(second))
     assert rate.of(50, 40.0) == 0.0
+
+
+def test_a_terminal_shows_what_is_asked_for_and_why_a_host_pauses(tmp_path):
+    web = SyntheticWeb(
+        seed=3, hosts=1, pages_per_host=3, features=Features.plain(crawl_delay=30), robots=("crawl-delay",)
+    )
+    with serve(web) as slow:
+        shown = shown_until(words(slow, "crawl", slow.seeds()[0], "-o", "d"), tmp_path, b"Crawl-delay")
+    assert b"waiting for " in shown
+
+
+def shown_until(command: list[str], cwd: Path, wanted: bytes) -> bytes:
+    """What a crawl draws on a terminal until it shows this; then it is stopped."""
+    parent, child = pty.openpty()
+    with subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=child) as process:
+        os.close(child)
+        shown = b""
+        deadline = time.monotonic() + PATIENCE
+        while wanted not in shown and time.monotonic() < deadline:
+            try:
+                shown += os.read(parent, 4096)
+            except OSError:  # the other end is closed
+                break
+        os.close(parent)
+        process.terminate()
+    return shown
+
+
+def test_the_rate_after_a_resume_is_that_of_the_run(server, tmp_path):
+    first = words(server, "crawl", server.seeds()[0], "-o", "d", "--delay", "0", "--max-pages", "10", "-q")
+    assert skitter(tmp_path, first).returncode == 3
+    resumed = words(server, "resume", "d", "--delay", "300s", "--max-pages", "none")
+    shown = shown_until(resumed, tmp_path, b"waiting for")
+    drawn = re.findall(r"(\d+) pages? · ([\d.]+)/s", shown.decode())
+    assert int(drawn[-1][0]) >= 10
+    # At most one page is fetched in this run, and the rate is one of at least a quarter of a second.
+    assert max(float(rate) for _, rate in drawn) <= 5.0, drawn

@@ -16,6 +16,7 @@ from skitter.cli.progress import (
     screen,
 )
 from skitter.model import Counts
+from skitter.waiting import Asked, Pause, Waiting
 
 NOW = Progress(
     counts=Counts(pages=1200, queued=3400, hosts=12, failed=3, statuses={200: 1200, 503: 2}, bytes=3 * 2**20),
@@ -23,7 +24,7 @@ NOW = Progress(
     hosts_ready=4,
     rate=10.0,
     elapsed=125.0,
-    urls=["https://example.org/" + "a" * 200, "https://example.org/b"],
+    waiting=Waiting([Asked("https://example.org/" + "a" * 200, 0.5), Asked("https://example.org/b", 12.0)]),
 )
 
 
@@ -33,20 +34,46 @@ def with_limits(**limits: float) -> Progress:
 
 
 def test_the_block_shows_rate_pages_queue_hosts_errors_bytes_time_and_urls():
-    assert render(NOW, 60) == [
+    assert render(NOW, 80) == [
         "1,200 pages · 10.0/s · 3.0 MiB · 2m 05s",
-        "3,400 waiting · 8 in flight · 12 hosts, 4 ready · 5 errors",
-        "  https://example.org/aaaaaaaaaaaaaaaaa…aaaaaaaaaaaaaaaaaaaa",
-        "  https://example.org/b",
+        "3,400 waiting · 8 in flight · 12 hosts, 4 ready · 2 error answers · 3 given up",
+        "  https://example.org/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…aaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "  https://example.org/b (12s)",
     ]
 
 
+def paused(in_flight: int) -> Progress:
+    counts = Counts(pages=3, queued=5, hosts=2)
+    pauses = [
+        Pause("slow.example", 12.0, "Crawl-delay 30 s"),
+        Pause("https://down.example", 3500.0, "no robots.txt (timeout)"),
+    ]
+    asked = [Asked("https://example.org/b", 0.1)] if in_flight else []
+    return Progress(counts=counts, in_flight=in_flight, waiting=Waiting(asked, pauses, 12.0))
+
+
+def test_hosts_that_pause_are_shown_with_the_reason_beside_what_goes_on():
+    assert render(paused(in_flight=1), 100)[2:] == [
+        "  https://example.org/b",
+        "  pausing: slow.example: Crawl-delay 30 s (12s left)",
+        "  pausing: https://down.example: no robots.txt (timeout) (58m 20s left)",
+    ]
+
+
+def test_when_nothing_can_be_done_it_is_said_what_is_waited_for():
+    assert render(paused(in_flight=0), 100)[2] == "  waiting for slow.example: Crawl-delay 30 s (12s left)"
+    assert line(paused(in_flight=0)).endswith("; waiting for slow.example: Crawl-delay 30 s (12s left)")
+    assert "waiting for" not in line(paused(in_flight=1))
+    retry = Progress(counts=Counts(queued=1), waiting=Waiting(next_in=25.0))
+    assert render(retry, 100)[2:] == ["  waiting: the next request (a retry) is due in 25s"]
+
+
 def test_one_of_a_kind_is_not_many():
-    one = Progress(counts=Counts(pages=1, hosts=1, failed=1))
+    one = Progress(counts=Counts(pages=1, hosts=1, failed=1, statuses={404: 1}))
     block = "\n".join(render(one, 80))
     assert "1 page ·" in block
     assert "1 host ·" in block
-    assert block.endswith("1 error")
+    assert block.endswith("1 error answer · 1 given up")
     assert "1 page (" in line(one)
 
 
@@ -56,7 +83,10 @@ def test_no_line_is_wider_than_the_terminal(width):
 
 
 def test_no_url_drives_the_terminal():
-    assert not any("\x1b" in text for text in render(Progress(counts=Counts(), urls=["\x1b[2J"]), 80))
+    assert not any(
+        "\x1b" in text
+        for text in render(Progress(counts=Counts(), waiting=Waiting([Asked("\x1b[2J", 0)])), 80)
+    )
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ LAYERS = (
     ("politeness", "scope", "permission"),
     ("schedule",),
     ("fetch", "parse", "dedup", "links"),
-    ("page", "trouble"),
+    ("page", "trouble", "waiting"),
     ("linkfilter",),
     ("visit", "export"),
     ("shard", "report", "searching", "checking"),

@@ -193,7 +193,8 @@ def count_answer(counts: Counts, host: Tally, settlement: Settlement) -> None:
         host.bytes += received
     verdict = settlement.verdict
     failed = verdict.state is State.FAILED or (verdict.state is State.QUEUED and verdict.due is not None)
-    if failed and verdict.attempted:  # what was only put off is no error of the host
+    unheard = settlement.robots is not None and settlement.robots.tries > 0  # its robots.txt could not be had
+    if (failed and verdict.attempted) or unheard:  # what was only put off is no error of the host
         host.errors += 1
     if settlement.status and settlement.visit.link.purpose is Purpose.PAGE:
         _bump(counts.statuses, settlement.status, 1)

@@ -3,9 +3,10 @@
 `render` and `line` are pure; the two screens only write. Nothing here goes to standard output, which belongs to results.
 """
 
+import math
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Protocol, TextIO
 
 from msgspec import Struct
@@ -13,10 +14,12 @@ from msgspec import Struct
 from skitter.cli import streams
 from skitter.display import amount, count, counted, duration, printable, shortened
 from skitter.model import Counts
+from skitter.report import error_answers
+from skitter.waiting import Pause, Waiting
 
 REDRAW = 0.25  # seconds: faster than anybody reads
 LINES_EVERY = 10.0  # seconds between two lines on a pipe
-SHOWN_URLS = 4
+NOTED = 3.0  # seconds that somebody waits before they are shown
 _CLEAR = "\x1b[J"  # from here to the end of the screen
 
 
@@ -26,17 +29,13 @@ class Progress(Struct, frozen=True, kw_only=True):
     counts: Counts
     in_flight: int = 0
     hosts_ready: int | None = None  # None: not counted
-    rate: float = 0.0  # pages per second, lately
+    rate: float = 0.0  # pages of this run per second, lately
     elapsed: float = 0.0  # of this run
     max_pages: int | None = None
     max_time: float | None = None
     max_bytes: int | None = None
-    urls: Sequence[str] = ()  # answered last
-
-
-def errors(counts: Counts) -> int:
-    """Answers that were none: given-up URLs, and 5xx answers that may still be tried again."""
-    return counts.failed + sum(number for status, number in counts.statuses.items() if status >= 500)
+    rate_of: str = ""  # " requests" where the rate is not one of pages
+    waiting: Waiting = Waiting()
 
 
 def remaining(snapshot: Progress) -> float | None:
@@ -59,25 +58,57 @@ def render(snapshot: Progress, width: int) -> list[str]:
     if snapshot.max_pages is not None:
         pages = f"{count(counts.pages)} of {counted(snapshot.max_pages, 'page')}"
     left = remaining(snapshot)
-    first = f"{pages} · {snapshot.rate:.1f}/s · {amount(counts.bytes)} · {duration(snapshot.elapsed)}"
+    first = f"{pages} · {snapshot.rate:.1f}{snapshot.rate_of}/s · {amount(counts.bytes)} · {duration(snapshot.elapsed)}"
     ready = "" if snapshot.hosts_ready is None else f", {count(snapshot.hosts_ready)} ready"
     second = (
         f"{count(counts.queued)} waiting · {count(snapshot.in_flight)} in flight · "
-        f"{counted(counts.hosts, 'host')}{ready} · {counted(errors(counts), 'error')}"
+        f"{counted(counts.hosts, 'host')}{ready} · {troubles(counts, ' · ')}"
     )
     if left is not None:
         first += f" · {duration(left)} left"
-    lines = [first, second, *(f"  {printable(url)}" for url in snapshot.urls[:SHOWN_URLS])]
+    lines = [first, second, *(f"  {printable(text)}" for text in waits(snapshot))]
     return [shortened(text, width) for text in lines]
+
+
+def troubles(counts: Counts, between: str) -> str:
+    """Answers that are errors, and URLs that were given up: what is named so in the report."""
+    answers = counted(error_answers(counts), "error answer")
+    return f"{answers}{between}{count(counts.failed)} given up"
+
+
+def waits(snapshot: Progress) -> list[str]:
+    """What is waited for, a line each: URLs that were asked for, then hosts that are left alone, and why."""
+    waiting = snapshot.waiting
+    lines = [
+        each.url if each.seconds < NOTED else f"{each.url} ({duration(each.seconds)})"
+        for each in waiting.asked
+    ]
+    if snapshot.in_flight or not snapshot.counts.queued:
+        return lines + [f"pausing: {_pause(each)}" for each in waiting.pauses]
+    return [*_next(waiting), *(f"waiting for {_pause(each)}" for each in waiting.pauses)]
+
+
+def _pause(each: Pause) -> str:
+    return f"{each.host}: {each.why} ({duration(each.seconds)} left)"
+
+
+def _next(waiting: Waiting) -> list[str]:
+    """What is due before any pause is over: a retry, most often."""
+    first = min((each.seconds for each in waiting.pauses), default=math.inf)
+    if waiting.next_in is None or waiting.next_in < NOTED or waiting.next_in > first - 1:
+        return []
+    return [f"waiting: the next request (a retry) is due in {duration(waiting.next_in)}"]
 
 
 def line(snapshot: Progress) -> str:
     """The same for a log, in one line."""
     counts = snapshot.counts
-    return (
-        f"{duration(snapshot.elapsed)}: {counted(counts.pages, 'page')} ({snapshot.rate:.1f}/s), {count(counts.queued)} waiting, "
-        f"{count(snapshot.in_flight)} in flight, {counted(errors(counts), 'error')}, {amount(counts.bytes)}"
+    said = (
+        f"{duration(snapshot.elapsed)}: {counted(counts.pages, 'page')} ({snapshot.rate:.1f}{snapshot.rate_of}/s), "
+        f"{count(counts.queued)} waiting, {count(snapshot.in_flight)} in flight, {troubles(counts, ', ')}, {amount(counts.bytes)}"
     )
+    idle = waits(snapshot) if not snapshot.in_flight else []
+    return f"{said}; {idle[0]}" if idle else said
 
 
 # ------------------------------------------------------------------------------------------------ screens

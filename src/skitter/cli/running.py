@@ -8,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from itertools import zip_longest
 from pathlib import Path
 
 from skitter import report as reports
@@ -23,6 +22,7 @@ from skitter.log import SAID, say
 from skitter.model import Link
 from skitter.seeds import BadSeed
 from skitter.settings import Settings
+from skitter.waiting import together
 
 RATE_WINDOW = 10.0  # seconds over which the rate is averaged
 _NO_CONTACT = "no contact is set, so site owners cannot reach you; name one with --contact or fetch.contact"
@@ -103,14 +103,12 @@ def snapshot(fleet: Fleet, rate: Rate, began: float, now: float) -> Progress:
         counts=counts,
         in_flight=sum(account.in_flight for account in accounts),
         hosts_ready=int(sum(hosts for hosts in ready if hosts is not None)) if ready else None,
-        rate=rate.of(counts.pages, now),
+        rate=rate.of(fleet.pages_of_this_run, now),
         elapsed=now - began,
         max_pages=limits.max_pages,
         max_time=limits.max_time,
         max_bytes=limits.max_bytes,
-        urls=[
-            url for urls in zip_longest(*(account.urls[::-1] for account in accounts)) for url in urls if url
-        ],
+        waiting=together([account.waiting for account in accounts]),
     )
 
 

@@ -126,7 +126,8 @@ async def _watch(worker: "Worker", shown: Screen) -> None:
             max_pages=None,
             max_time=None,
             max_bytes=None,
-            urls=[],
+            rate_of=" requests",
+            waiting=crew.waiting(),
         )
         shown.show(progress, now)
         await asyncio.sleep(REDRAW)

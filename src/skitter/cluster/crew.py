@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from skitter.model import Counts
 from skitter.report import Statistics, added_up, total
 from skitter.shard import Shard
+from skitter.waiting import Waiting, together
 
 
 class Crew:
@@ -87,6 +88,10 @@ class Crew:
     def failed(self) -> dict[str, str]:
         """Origins whose robots.txt could not be had since their shards were taken, and why."""
         return {origin: why for shard in self.shards.values() for origin, why in shard.failed.items()}
+
+    def waiting(self) -> Waiting:
+        """What is waited for at the moment."""
+        return together([shard.waiting() for shard in self.shards.values()])
 
     def statistics(self) -> Statistics:
         """Caches and filters in numbers, by name."""

@@ -14,6 +14,7 @@ from skitter.events import Deferred, Opened, Requested, ScopeWidened, SetAside, 
 from skitter.model import Counts, HostRecord, Link, Stop
 from skitter.report import Statistics
 from skitter.seeds import BadSeed
+from skitter.waiting import Waiting
 
 # ------------------------------------------------------------------------------------------------ to a worker
 
@@ -91,7 +92,7 @@ class Account(Struct, frozen=True, tag=True):
     max_pages: int | None  # as many as it may store, or already might
     wants_pages: bool  # it has work that only this limit holds back
     statistics: Statistics
-    urls: Sequence[str] = ()  # answered last
+    waiting: Waiting = Waiting()  # what it waits for at the moment
     hopeless: bool = False  # nothing waits but hosts that have failed, and none has ever answered
 
 

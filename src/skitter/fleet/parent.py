@@ -175,6 +175,11 @@ class Fleet:
         return total([worker.counts for worker in self.workers])
 
     @property
+    def pages_of_this_run(self) -> int:
+        """Pages stored since the workers were first opened, as they last told."""
+        return sum(worker.counts.pages - worker.had for worker in self.workers if worker.had is not None)
+
+    @property
     def accounts(self) -> list[Account]:
         """What the workers said last."""
         return [worker.account for worker in self.workers if worker.account is not None]

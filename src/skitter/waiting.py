@@ -1,0 +1,101 @@
+"""What a crawl waits for at the moment, for people who look on: URLs that are asked for, hosts that are left alone, and why.
+
+Nothing is decided by this. The frontier knows every host's clock but not its reason; here the reasons of the last answers are
+kept for a few hosts, and only of those that are left alone for long enough to be noticed.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from skitter.model import Settlement, Visit
+
+SHOWN = 4  # URLs and hosts that anybody wants to see at once
+_LONG = 2.0  # seconds that a host is left alone: shorter pauses are over before they are read
+_KEPT = 1000  # hosts
+_TIDY = 1.0  # seconds between two looks for pauses that are over
+
+
+class Asked(Struct, frozen=True, array_like=True):
+    """A URL that was asked for, and for how many seconds its answer is awaited."""
+
+    url: str
+    seconds: float
+
+
+class Pause(Struct, frozen=True, array_like=True):
+    """A host (or an origin) that is left alone for some more seconds."""
+
+    host: str
+    seconds: float
+    why: str
+
+
+class Waiting(Struct, frozen=True, array_like=True):
+    """What is waited for, the longest first among the URLs and the shortest first among the hosts."""
+
+    asked: Sequence[Asked] = ()
+    pauses: Sequence[Pause] = ()
+    next_in: float | None = (
+        None  # seconds until the next request may be made; None: nothing waits, or nobody knows
+    )
+
+
+class Pauses:
+    """Hosts that are left alone, and why, as the last settlements say."""
+
+    def __init__(self, usual: float) -> None:
+        """`usual` is the delay that every host gets."""
+        self._usual = usual
+        self._until: dict[str, tuple[float, str]] = {}
+        self._tidied = 0.0
+
+    def note(self, settlement: Settlement, now: float) -> None:
+        """A visit is settled: is its host left alone, and why?"""
+        copy, free = settlement.robots, settlement.verdict.host_free
+        if copy is not None:
+            self._until.pop(copy.origin, None)
+            if copy.held > now:
+                self._keep(copy.origin, copy.held, f"no robots.txt ({copy.problem.partition(': ')[0]})", now)
+        if free is not None and free > now + _LONG:
+            self._keep(settlement.visit.link.host, free, _why(settlement, self._usual), now)
+
+    def current(self, now: float) -> list[Pause]:
+        """The pauses that end first."""
+        self._tidy(now)
+        soonest = sorted((until, host, why) for host, (until, why) in self._until.items())
+        return [Pause(host, until - now, why) for until, host, why in soonest[:SHOWN]]
+
+    def _keep(self, host: str, until: float, why: str, now: float) -> None:
+        if len(self._until) >= _KEPT and now > self._tidied + _TIDY:
+            self._tidy(now)
+        if len(self._until) < _KEPT or host in self._until:
+            self._until[host] = until, why
+
+    def _tidy(self, now: float) -> None:
+        self._tidied = now
+        self._until = {host: pause for host, pause in self._until.items() if pause[0] > now}
+
+
+def _why(settlement: Settlement, usual: float) -> str:
+    """Why a host is left alone for long after this visit."""
+    verdict, status, exchange = settlement.verdict, settlement.status, settlement.exchange
+    owed = verdict.host_delay or 0.0
+    asked = (verdict.host_free or 0.0) - (exchange.ended if exchange is not None else 0.0)
+    if exchange is not None and (status == 429 or status >= 500) and asked > owed:
+        named = b"\nretry-after:" in exchange.head.lower()
+        return f"Retry-After {asked:.0f} s" if named else f"it answered {status}"
+    return f"Crawl-delay {owed:g} s" if owed > usual else f"delay {owed:g} s"
+
+
+def asked(visits: Iterable[Visit], now: float) -> list[Asked]:
+    """The URLs of visits that are under way."""
+    return [Asked(visit.link.url, max(0.0, now - visit.leased_at)) for visit in visits]
+
+
+def together(parts: Sequence[Waiting]) -> Waiting:
+    """What several shards or workers wait for, as one."""
+    urls = sorted((each for part in parts for each in part.asked), key=lambda each: -each.seconds)
+    pauses = sorted((each for part in parts for each in part.pauses), key=lambda each: each.seconds)
+    due = [part.next_in for part in parts if part.next_in is not None]
+    return Waiting(urls[:SHOWN], pauses[:SHOWN], min(due, default=None))
