@@ -189,7 +189,7 @@ def test_a_library_that_is_not_installed(library, engine_name, tmp_path):
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1, done.stderr
     assert done.stderr.startswith(f"skitter: {engine_name}: ")
-    assert "pip install 'skitter[cluster]'" in done.stderr
+    assert "[cluster]" in done.stderr
 
 
 # ------------------------------------------------------------------------------------------------ with engines

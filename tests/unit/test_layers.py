@@ -12,7 +12,7 @@ LAYERS = (
     ("model", "words"),
     ("ports",),
     ("claims",),
-    ("breaker", "settings", "events", "display", "clock", "durable"),
+    ("breaker", "settings", "events", "display", "clock", "installing", "durable"),
     ("surt", "digest", "simhash", "suffixes", "keys"),
     ("urls",),
     ("robots", "seeds", "directory", "log", "process", "gathering"),
@@ -43,6 +43,7 @@ BACKENDS_SEE = {
     "digest",
     "durable",
     "words",
+    "installing",
 }
 # Shipped for tests; nothing of the product may depend on it.
 TESTING = "testing"

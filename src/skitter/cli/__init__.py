@@ -128,7 +128,9 @@ def _lacking(missing: ModuleNotFoundError) -> Exception:
     library = (missing.name or "").partition(".")[0]
     if library not in _EXTRAS:
         return missing
+    from skitter.installing import install_line  # noqa: PLC0415  rarely needed
+
     return EngineError(
         f"{_EXTRAS[library]}: the settings use it (cluster.size), and its library {library} is not installed; "
-        "pip install 'skitter[cluster]'"
+        f"install it with: {install_line('cluster')}"
     )

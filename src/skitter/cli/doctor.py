@@ -23,6 +23,7 @@ from msgspec import Struct, to_builtins
 
 from skitter.cli.usage import Exit, Parser
 from skitter.display import amount
+from skitter.installing import install_line
 from skitter.settings import Settings
 from skitter.settings.file import load
 
@@ -107,7 +108,7 @@ def extras() -> dict[str, str]:
 def engine(name: str, extra: str) -> Check:
     """Is there a library for an engine of a cluster?"""
     check = library(name)
-    advice = f"only a crawl on many machines needs it: pip install 'skitter[{extra}]'"
+    advice = f"only a crawl on many machines needs it: {install_line(extra)}"
     return Check(check.name, check.ok, check.found, advice, needed=False)
 
 

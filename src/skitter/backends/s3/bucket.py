@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from skitter.backends.s3 import names
+from skitter.installing import install_line
 from skitter.model import Place
 from skitter.ports import EngineError
 from skitter.settings.engines import S3Settings
@@ -71,7 +72,7 @@ def open_bucket(
     try:
         from obstore.store import S3Store  # noqa: PLC0415  an extra, which only a cluster needs
     except ImportError:
-        raise EngineError("S3 needs a library that is not installed: pip install 'skitter[s3]'") from None
+        raise EngineError(f"S3 needs a library that is not installed: {install_line('s3')}") from None
     if not settings.bucket:
         raise EngineError("S3: no bucket is named; set s3.bucket")
     config: dict[str, object] = {"region": settings.region}
