@@ -1,5 +1,6 @@
 """A run in numbers: those of its parts summed up, and its end told to people as text, to programs as one JSON object."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,8 @@ from msgspec import Struct
 from skitter.display import amount, count, duration, moment, printable, shortened, table
 from skitter.export.records import host_record
 from skitter.model import Counts, HostRecord, Stop
+from skitter.settings import Bytes, CrawlSettings, Seconds
+from skitter.settings.values import show
 from skitter.trouble import Trouble, all_explained
 
 Statistics = dict[str, dict[str, float]]
@@ -44,6 +47,8 @@ class Report(Struct, frozen=True, kw_only=True):
     hosts: Sequence[HostRecord] = ()  # those with the most pages
     warnings: Sequence[str] = ()
     caches: Mapping[str, Mapping[str, float]] = {}  # by name: entries, hits, misses …
+    limit: str = ""  # the setting that stopped it
+    larger: str = ""  # a value of it that lets the crawl go on
     unreachable: Sequence[Trouble] = ()  # where no host has ever answered: what is wrong, and what to do
 
 
@@ -59,12 +64,15 @@ class Run(Struct, frozen=True):
         stop: Stop,
         counts: Counts,
         now: tuple[float, float],
+        *,
+        limits: CrawlSettings,
         failed: Mapping[str, str],
         **more: Any,  # noqa: ANN401  the fields of Report
     ) -> Report:
         """What it has come to. `now` is the time by both clocks; `failed` are origins that could not be reached, and why."""
         ended, monotonic = now
         elapsed = monotonic - self.began
+        limit, larger = reached(stop, limits, counts)
         return Report(
             outcome=stop.value,
             exit_code=1 if stop is Stop.DONE and not counts.pages else _EXIT_CODES[stop],
@@ -73,9 +81,27 @@ class Run(Struct, frozen=True):
             elapsed=elapsed,
             pages_per_second=(counts.pages - self.had) / elapsed if elapsed else 0.0,
             counts=counts,
+            limit=limit,
+            larger=larger,
             unreachable=() if counts.bytes else all_explained(failed)[:TROUBLES],
             **more,
         )
+
+
+def reached(stop: Stop, limits: CrawlSettings, counts: Counts) -> tuple[str, str]:
+    """The setting that stopped a run, and a value that would let it go on; twice as much, where a number is to be raised."""
+    if stop is Stop.DISK:
+        return "crawl.min_free_disk", ""
+    if stop is not Stop.LIMIT:
+        return "", ""
+    if limits.max_pages is not None and counts.pages >= limits.max_pages:
+        return "crawl.max_pages", str(2 * limits.max_pages)
+    if limits.max_bytes is not None and counts.bytes >= limits.max_bytes:
+        more = Bytes(2 * max(limits.max_bytes, counts.bytes))
+        return "crawl.max_bytes", show(Bytes, more).strip('"')
+    if limits.max_time is not None:
+        return "crawl.max_time", show(Seconds, Seconds(2 * limits.max_time)).strip('"')
+    return "", ""
 
 
 def to_json(report: Report) -> str:
@@ -100,9 +126,9 @@ def headline(report: Report) -> str:
 
 def advice(report: Report) -> str:
     """What to do next; empty when nothing is left to do."""
-    where = printable(report.directory)
-    if not where:
+    if not report.directory:
         return ""
+    where = _named(report)
     if (
         report.unreachable and report.outcome == "done"
     ):  # their hosts are set aside until they are named again
@@ -112,8 +138,37 @@ def advice(report: Report) -> str:
     if report.outcome == "done":
         look = f"Find out why with: skitter why {where} URL (or: skitter status {where})"
         return look if report.exit_code else ""
-    limit = " (and a larger limit)" if report.outcome == "limit" else ""
-    return f"Go on with: skitter resume {where}{limit}"
+    return _going_on(report, where)
+
+
+def _going_on(report: Report, where: str) -> str:
+    """How to go on with a crawl that has work left."""
+    if report.outcome == "disk":
+        return f"Make room on its disk ({report.limit}), then go on with: skitter resume {where}"
+    if not report.limit:
+        return f"Go on with: skitter resume {where}"
+    flag = "--" + report.limit.removeprefix("crawl.").replace("_", "-")
+    return f"The limit is {report.limit}. Go on with: skitter resume {where} {flag} {report.larger}"
+
+
+def _named(report: Report) -> str:
+    """The directory as one writes it in a shell."""
+    return shlex.quote(printable(report.directory))
+
+
+def next_steps(report: Report) -> list[str]:
+    """Where the pages are, and how to look at them."""
+    if not report.directory or not report.counts.pages:
+        return []
+    where = _named(report)
+    return [
+        "",
+        f"The crawl is in {where}. Look at it with:",
+        f"  skitter status {where}",
+        f"  skitter pages {where}",
+        f"  skitter search {where} WORD",
+        f"  skitter export {where} --format jsonl -o pages.jsonl",
+    ]
 
 
 def in_one_line(report: Report) -> str:
@@ -133,6 +188,7 @@ def render(report: Report) -> str:
         lines += [*numbers(report.counts), *host_table(report.hosts)]
     if report.warnings:
         lines += ["", "Warnings", *(f"  {printable(warning)}" for warning in report.warnings)]
+    lines += next_steps(report)
     if next_step := advice(report):
         lines += ["", next_step]
     return "\n".join(lines) + "\n"

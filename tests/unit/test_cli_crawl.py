@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -118,6 +119,42 @@ def test_a_limit_is_exit_code_3_and_resume_goes_on(server, tmp_path):
     rest = skitter(tmp_path, words(server, "resume", "d", "--max-pages", "none", "--json"))
     assert rest.returncode == 0, rest.stderr
     assert json.loads(rest.stdout)["counts"]["pages"] == len(server.truth(seeds=1).pages)
+
+
+@pytest.mark.parametrize(
+    ("limit", "flag"),
+    [(("--max-pages", "3"), "--max-pages 6"), (("--max-bytes", "1KiB"), "--max-bytes "), (("--max-time", "1s"), "--max-time 2s")],
+)  # fmt: skip
+def test_the_report_says_which_limit_it_was_and_the_command_that_goes_on(server, tmp_path, limit, flag):
+    name = "a crawl"  # the command has to be written as a shell reads it
+    command = words(server, "crawl", server.seeds()[0], "--delay", "500ms", "-o", name, *limit)
+    first = skitter(tmp_path, command)
+    assert first.returncode == 3, first.stderr
+    told = first.stdout.splitlines()[-1]
+    assert told.startswith(
+        f"The limit is crawl.{limit[0][2:].replace('-', '_')}. Go on with: skitter resume "
+    )
+    assert flag in told
+    advised = shlex.split(told.partition("Go on with: ")[2])
+    had = json.loads(skitter(tmp_path, [sys.executable, "-m", "skitter", "status", name, "--json"]).stdout)
+    again = skitter(tmp_path, [sys.executable, "-m", *advised, "--json"])
+    assert again.returncode in {0, 3}, again.stderr
+    assert json.loads(again.stdout)["counts"]["pages"] > had["counts"]["pages"]
+
+
+@pytest.mark.parametrize("word", ["status", "pages", "search", "export"])
+def test_the_commands_that_a_report_names_work(crawled, word):
+    (told,) = [line for line in crawled[1].splitlines() if line.startswith(f"  skitter {word} ")]
+    run = skitter(crawled[0], [sys.executable, "-m", *shlex.split(told)])
+    assert run.returncode in {0, 1} if word == "search" else run.returncode == 0, run.stderr
+
+
+@pytest.fixture(scope="module")
+def crawled(server: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Where a crawl was made, and its report."""
+    folder = tmp_path_factory.mktemp("crawled")
+    command = words(server, "crawl", server.seeds()[0], "--delay", "0", "--max-pages", "3", "-o", "my crawl")
+    return folder, skitter(folder, command).stdout
 
 
 def test_seeds_come_from_standard_input_and_reach_the_page_record(server, tmp_path):

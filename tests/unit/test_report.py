@@ -2,8 +2,12 @@
 
 import json
 
-from skitter.model import Counts, HostRecord, Reason
-from skitter.report import OUTCOMES, Report, histogram, render, to_json
+import pytest
+from msgspec.structs import replace
+
+from skitter.model import Counts, HostRecord, Reason, Stop
+from skitter.report import OUTCOMES, Report, histogram, reached, render, to_json
+from skitter.settings import Bytes, CrawlSettings, Seconds
 
 COUNTS = Counts(
     seen=5000,
@@ -28,6 +32,8 @@ COUNTS = Counts(
 )
 REPORT = Report(
     outcome="limit",
+    limit="crawl.max_pages",
+    larger="2002",
     exit_code=3,
     started=1700000000.0,
     ended=1700000100.0,
@@ -72,7 +78,11 @@ def test_people_get_every_number():
         assert expected in lines
     assert "example.org 1,000 1,100 0 77 1.0 MiB 1.0s" in lines
     assert "slow.example 1 0 0 0 0 B 0.0s crawl-delay" in lines
-    assert "Go on with: skitter resume skitter-example.org (and a larger limit)" in lines
+    assert (
+        "The limit is crawl.max_pages. Go on with: skitter resume skitter-example.org --max-pages 2002"
+        in lines
+    )
+    assert "skitter export skitter-example.org --format jsonl -o pages.jsonl" in lines
 
 
 def test_reasons_come_with_the_most_frequent_first_and_statuses_in_order():
@@ -95,6 +105,25 @@ def test_a_crawl_without_a_page_does_not_pass_for_a_success():
     text = render(nothing)
     assert text.startswith("Crawl finished: not one page could be fetched (")
     assert text.endswith("\nFind out why with: skitter why d URL (or: skitter status d)\n")
+
+
+@pytest.mark.parametrize(
+    ("stop", "limits", "expected"),
+    [
+        (Stop.LIMIT, {"max_pages": 1001}, ("crawl.max_pages", "2002")),
+        (Stop.LIMIT, {"max_pages": 5000, "max_bytes": Bytes(5 * 2**20)}, ("crawl.max_bytes", "10MiB")),
+        (Stop.LIMIT, {"max_pages": 5000, "max_time": Seconds(1800)}, ("crawl.max_time", "1h")),
+        (Stop.DISK, {"max_pages": 1}, ("crawl.min_free_disk", "")),
+        (Stop.DONE, {"max_pages": 1}, ("", "")),
+        (Stop.INTERRUPTED, {"max_pages": 1}, ("", "")),
+    ],
+)
+def test_the_limit_that_stopped_it_comes_with_a_larger_one(stop, limits, expected):
+    assert reached(stop, CrawlSettings(**limits), COUNTS) == expected
+
+
+def test_a_directory_is_named_as_a_shell_reads_it():
+    assert "\n  skitter pages 'my crawl'\n" in render(replace(REPORT, directory="my crawl"))
 
 
 def test_every_outcome_has_a_sentence():

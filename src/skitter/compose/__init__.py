@@ -77,6 +77,7 @@ class Crawl:
             hosts=await top_hosts(self.team),
             warnings=self._warnings,
             caches=self.team.statistics(),
+            limits=self.settings.crawl,
             failed=self.team.failed,
         )
 

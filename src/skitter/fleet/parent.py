@@ -391,6 +391,7 @@ class Fleet:
             hosts=hosts[:TOP_HOSTS],
             warnings=self._warnings,
             caches=added_up([end.statistics for end in ends]),
+            limits=self.settings.crawl,
             failed={origin: why for end in ends for origin, why in end.failed.items()},
         )
 
