@@ -142,13 +142,13 @@ class Cluster:
         file.write_text("\n".join(seeds))
         self.command("cluster", "add", "--config", self.config, "--seeds", file)
 
-    def work(self, path: Path | None = None, **changes: object) -> Worker:
+    def work(self, path: Path | None = None, flags: Sequence[str] = (), **changes: object) -> Worker:
         """One more worker."""
         number = len(self.workers)
         path = path or self.path / f"worker{number}"
         log = self.path / f"worker{number}.log"
         more = [f"--set={name.replace('__', '.')}={value}" for name, value in changes.items()]
-        words = _words("work", "--config", self.config, "-o", path, *more)
+        words = _words("work", "--config", self.config, "-o", path, *more, *flags)
         environ = os.environ | {"SKITTER_FETCH_USER_AGENT": agent(number)}
         with log.open("wb") as said:
             process = subprocess.Popen(words, stdout=said, stderr=said, cwd=ROOT, env=environ)

@@ -215,3 +215,21 @@ def test_a_worker_whose_disk_is_short_does_not_begin(tmp_path, server):
         assert poor.process.wait(60) == 4
         assert "(crawl.min_free_disk); make room" in poor.said
         assert "Traceback" not in poor.said
+
+
+def test_a_worker_may_stay_at_the_limit_until_it_is_told_to_end(tmp_path, small):
+    """For what starts workers again whatever their exit code: without this they would come and go for ever."""
+    with cluster(tmp_path, small, "redis", crawl__shards=2, crawl__max_pages=5, **QUICK) as crew:
+        crew.add(small.seeds())
+        worker = crew.work(flags=("--stay-at-limit",))
+        assert "stopped at a limit" in crew.wait(code=3)
+        until(lambda: "stays until it is told to end" in worker.said, "it says that it stays")
+        assert worker.process.poll() is None
+        assert set(crew.owners()) == {""}, "it has handed its shards over"
+        again = crew.work(flags=("--stay-at-limit",))  # as after a restart of the machine
+        until(lambda: "stays until it is told to end" in again.said, "the limit is reached before it begins")
+        for each in (worker, again):
+            each.expected = 3
+            each.send(signal.SIGTERM)
+            assert each.process.wait(60) == 3, each.said
+        assert crew.status()["counts"]["pages"] == 5

@@ -253,6 +253,22 @@ def test_autoscaling_looks_at_the_groups_and_topics_there_are(tmp_path):
         assert one("TriggerAuthentication", trigger["authenticationRef"]["name"])
 
 
+def test_a_worker_that_ended_at_a_limit_is_not_started_again_and_again(compose):
+    """Compose starts again what ended with any code but 0 (on-failure) or with any (unless-stopped), a StatefulSet with any."""
+    for name in ("worker-1", "worker-2"):
+        service = compose["services"][name]
+        assert service["restart"] == "unless-stopped"
+        assert read_work(service["command"]).stay_at_limit
+    pod = pods()["skitter-worker"]
+    assert pod.get("restartPolicy", "Always") == "Always"  # nothing else is allowed there
+    assert read_work(pod["containers"][0]["args"]).stay_at_limit
+    assert "livenessProbe" not in pod["containers"][0], "it would end a worker that stays"
+
+
+def read_work(words: list[str]) -> Any:
+    return import_module("skitter.cli.work").parser().read(words[1:])
+
+
 # ------------------------------------------------------------------------------------------------ images
 
 

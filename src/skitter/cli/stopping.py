@@ -2,18 +2,35 @@
 
 import asyncio
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+_LOOK = 0.5  # seconds; a signal that another thread took wakes nobody
+
+
+def _heard() -> list[signal.Signals]:
+    """What nohup or a shell's "&" ignores stays ignored."""
+    return [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+def until_signal() -> None:
+    """Return at the first signal, where no event loop runs."""
+    came = threading.Event()
+    before = {number: signal.signal(number, lambda *_: came.set()) for number in _heard()}
+    while not came.wait(_LOOK):
+        pass
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @contextmanager
 def stoppable(first: Callable[[], None], again: Callable[[], None]) -> Iterator[None]:
     """Call `first` at the first signal and `again` at each one after it, on the running event loop."""
     loop = asyncio.get_running_loop()
-    # What nohup or a shell's "&" ignores stays ignored.
-    signals = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    signals = _heard()
     asked = False
 
     def interrupt() -> None:

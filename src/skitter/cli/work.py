@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from skitter.cli.options import add_settings, add_volume, resolve
 from skitter.cli.progress import REDRAW, Progress, Screen, screen
-from skitter.cli.stopping import stoppable
+from skitter.cli.stopping import stoppable, until_signal
 from skitter.cli.usage import Exit, Parser
 from skitter.directory import CrawlDirectory
 from skitter.display import printable
@@ -45,6 +46,11 @@ def parser() -> Parser:
     made.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="directory of this worker (default: ./skitter-NAME)"
     )
+    made.add_argument(
+        "--stay-at-limit",
+        action="store_true",
+        help="at a limit leave the cluster, but end only when told to; for what starts again whatever ends (StatefulSet, compose)",
+    )
     add_settings(made)
     add_volume(made)
     return made
@@ -65,12 +71,14 @@ def run(arguments: argparse.Namespace) -> int:
     events = Events()
     events.subscribe(say, *SAID)
 
+    told = threading.Event()  # by a signal
+
     async def work() -> tuple[Stop, str]:
         async with joined(directory, settings, events) as worker:
             shown.say(
                 f"{worker.member.name} has joined {settings.cluster.name}, in {printable(str(directory.path))}"
             )
-            with _stoppable(worker, shown):
+            with _stoppable(worker, shown, told):
                 watching = asyncio.create_task(_watch(worker, shown))
                 try:
                     return await worker.run(), worker.why
@@ -85,15 +93,26 @@ def run(arguments: argparse.Namespace) -> int:
         shown.end()
     if stop is Stop.DISK:
         raise StateError(f"{why}; make room, and start it again in its directory; others take the shards")
-    return Exit.LIMIT if stop is Stop.LIMIT else Exit.DONE
+    if stop is not Stop.LIMIT:
+        return Exit.DONE
+    if arguments.stay_at_limit and not told.is_set():
+        _stay(shown)
+    return Exit.LIMIT
+
+
+def _stay(shown: Screen) -> None:
+    """Do nothing until a signal comes. The worker has left: it holds no shard and no engine."""
+    shown.say("it has left and stays until it is told to end; start it again with a higher limit to go on")
+    until_signal()
 
 
 @contextmanager
-def _stoppable(worker: "Worker", shown: Screen) -> Iterator[None]:
-    """The first signal hands over, the second stops at once. Either way the state is safe."""
+def _stoppable(worker: "Worker", shown: Screen, told: threading.Event) -> Iterator[None]:
+    """The first signal hands over, the second stops at once. Either way the state is safe. `told` is set by the first."""
     loop, working = asyncio.get_running_loop(), asyncio.current_task()
 
     def leave() -> None:
+        told.set()
         worker.leave()
         shown.say(
             "leaving: requests in flight are finished, then every shard is handed over; interrupt again to stop at once"
