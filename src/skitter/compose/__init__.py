@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 _RULES_CACHED = 10_000  # parsed robots.txt files
 _FILES_BESIDES_SOCKETS = 256  # the store's tables, the archive, logs
+_FILES_PER_SHARD = 3  # its request log, the mark of the visit in hand, the segment that it writes
 
 
 class Crawl:
@@ -210,7 +211,8 @@ def stations(at: Shared, frontier: Frontier, archive: Archive, fetcher: Fetcher)
 def fitted_to_machine(settings: Settings, events: Events) -> Settings:
     """Settings that this machine can keep: no more requests at once than there can be sockets."""
     wanted = settings.crawl.concurrency + settings.fetch.keep_connections + _FILES_BESIDES_SOCKETS
-    allowed = raise_open_files(wanted)
+    # Shards on top, as far as the system lets us: a worker of a cluster seldom has all of them.
+    allowed = raise_open_files(wanted + _FILES_PER_SHARD * settings.crawl.shards)
     if allowed >= wanted:
         return settings
     keep = max(1, (allowed - _FILES_BESIDES_SOCKETS) // 2)

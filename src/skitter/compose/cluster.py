@@ -43,6 +43,9 @@ _LAST_LOOKS = 20  # at mail that nobody takes in, before it is left where it is
 # Full groups that are worth a journey before its time. With one a page costs 0.08 round trips, with two 0.05, and in steady
 # state there are no fewer pages a second (500 hosts that want a quarter of a second, 4 shards on a worker).
 _GROUPS = 2
+# Shards that a worker opens at once. With thousands, all together would wait for its few connections, and its signs of life
+# behind them.
+_OPENING = 32
 
 
 class _Announcing(RemoteFrontier):
@@ -105,6 +108,7 @@ class ClusterOutfit:
     storage: Storage
     gathering: Gathering
     frontiers: dict[int, RemoteFrontier] = field(default_factory=dict, init=False)
+    opening: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_OPENING), init=False)
 
     @property
     def inbox(self) -> Inbox:
@@ -136,7 +140,8 @@ class ClusterOutfit:
         own = stations(self.at, frontier, archive, fetcher)
         shard = Shard(own, events, self.directory, number, gathering=self.gathering)
         try:
-            await shard.open()
+            async with self.opening:
+                await shard.open()
             if frontier.reopened:
                 lost = counted(frontier.reopened, "page")
                 self.events.emit(

@@ -18,6 +18,7 @@ from skitter.settings.engines import SECRETS
 from skitter.settings.values import KEYS, convert, from_text, show
 
 PREFIX = "SKITTER_"
+LOCAL_SHARDS = 256  # of a crawl on one machine
 
 # Variables that begin like ours and are none: the place of the conformance cases, and what Kubernetes sets in every
 # container for a service whose name begins with "skitter" (kubernetes.io, "Service: environment variables").
@@ -85,6 +86,11 @@ def _consistent(settings: Settings) -> None:
     if settings.fetch.max_body > settings.fetch.max_in_flight:
         raise SettingsError(
             "fetch.max_body is larger than fetch.max_in_flight, so such a body could never be fetched; raise max_in_flight"
+        )
+    if settings.cluster.size == "none" and settings.crawl.shards > LOCAL_SHARDS:
+        raise SettingsError(
+            f"crawl.shards: {settings.crawl.shards} is too much for one machine, where each has files of its own; write at most"
+            f" {LOCAL_SHARDS}"
         )
     if settings.cluster.renew * 2 > settings.cluster.lease:
         raise SettingsError(

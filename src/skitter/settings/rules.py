@@ -71,7 +71,7 @@ RANGES: Mapping[str, Range] = {
     ),
     "s3.part": Range(5 * 2**20, 5 * 2**30, "S3 takes parts of 5 MiB to 5 GiB"),
     "crawl.workers": Range(0, 256, "0 is one per core, and 256 are plenty for one machine"),
-    "crawl.shards": Range(0, 256, "0 is one per worker, and each has files of its own"),
+    "crawl.shards": Range(0, 4096, "0 is one per worker, and more were not measured"),
     "crawl.worker_patience": Range(1, why="a busy worker needs a moment to answer"),
     "schedule.retry_jitter": _SHARE,
     "robots.jitter": _SHARE,

@@ -9,6 +9,7 @@ other numbers works as well, so it is left as it is, and `differences` says what
 """
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 
 from confluent_kafka import KafkaError, KafkaException
@@ -29,10 +30,9 @@ from skitter.settings.engines import KafkaSettings
 
 # Room for a page's record, its headers and links beside its text, and for a robots.txt of half a megabyte (RFC 9309 2.5).
 _BESIDE_TEXT = 2 * 2**20
-_LOOKS, _LOOK = (
-    100,
-    10.0,
-)  # how often, and for how many seconds at most, it is looked whether a new topic is there
+_LOOK = 10.0  # seconds at most for one look whether a new topic is there
+# Seconds until all new partitions should have a leader: one busy broker made 150 of them a second.
+_APPEAR, _APPEAR_EACH = 30.0, 0.03
 # Pages and errors can be had again from the archive and the truth; links on their way cannot.
 _FOR_EVER: Mapping[str, str] = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 _RETENTION = "retention.ms"
@@ -213,24 +213,29 @@ async def _make(
         )
         for topic in topics
     ]
-    found = await answers(admin.create_topics(new, validate_only=only_look))
+    # A request for each: Kafka takes at most 10,000 partitions in one.
+    asked = [admin.create_topics([one], validate_only=only_look) for one in new]
+    found = await answers({name: future for each in asked for name, future in each.items()})
     for topic in topics:
         error = found[topic.name]
         # Another `cluster init` may have been faster.
         if isinstance(error, KafkaError) and error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise _refusal(error, topic, settings)
     if not only_look:
-        await _appear(admin, [topic.name for topic in topics])
+        await _appear(admin, topics)
 
 
-async def _appear(admin: AdminClient, names: Sequence[str]) -> None:
+async def _appear(admin: AdminClient, topics: Sequence[Topic]) -> None:
     """The controller has made the topics; a broker knows them, with a leader for each partition, a moment later."""
-    for _ in range(_LOOKS):
+    names, wait = [topic.name for topic in topics], 0.1
+    deadline = time.monotonic() + _APPEAR + _APPEAR_EACH * sum(topic.partitions for topic in topics)
+    while time.monotonic() < deadline:
         there = (await asyncio.to_thread(admin.list_topics, timeout=_LOOK)).topics
         partitions = [part for name in names if name in there for part in there[name].partitions.values()]
         if all(name in there for name in names) and all(part.leader >= 0 for part in partitions):
             return
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(wait)
+        wait = min(1.0, wait * 1.5)
     raise away(f"the topics {', '.join(names)} were made and do not appear")
 
 

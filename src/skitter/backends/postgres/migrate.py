@@ -18,6 +18,9 @@ from skitter.claims import NoCrawl
 from skitter.settings import Settings
 
 _PARTITIONED = ("urls", "pages", "hosts", "robots")
+# A partition per shard up to here; then several shards share one. Each is some twenty relations: all are locked by the
+# transaction that makes them (6,400 locks by default), and a session remembers those that it has seen.
+_PARTITIONS = 256
 _DROPPING = 3600.0  # seconds: large tables are many files
 _OCCUPIED = """
     SELECT EXISTS (SELECT FROM pg_class c, pg_namespace n WHERE n.nspname = $1 AND c.relnamespace = n.oid)
@@ -102,15 +105,20 @@ async def _apply(connection: Any, schema: str, shards: int) -> list[int]:  # noq
 
 
 async def _make_shards(connection: Any, schema: str, shards: int) -> None:  # noqa: ANN401
-    """One row and one partition of every large table for each shard. Their number is for ever: hosts hash to it."""
+    """A row for each shard, and the partitions of the large tables. Their number is for ever: hosts hash to it."""
     there = await connection.fetchval("SELECT count(*) FROM shards")
     if there:
         _check_shards(there, shards, schema)
         return
-    for shard in range(shards):
+    if shards > _PARTITIONS:
+        await connection.execute(
+            (resources.files(__package__) / "sql" / "shared_partitions.sql").read_text("utf-8")
+        )
+    for first in range(min(shards, _PARTITIONS)):
+        held = ", ".join(str(shard) for shard in range(first, shards, _PARTITIONS))
         for table in _PARTITIONED:
             await connection.execute(
-                f"CREATE TABLE {table}_{shard:04} PARTITION OF {table} FOR VALUES IN ({shard})"
+                f"CREATE TABLE {table}_{first:04} PARTITION OF {table} FOR VALUES IN ({held})"
             )
     # Epochs begin at the time: who still works on an earlier crawl of this name, which was removed, has a lower one.
     await connection.execute(

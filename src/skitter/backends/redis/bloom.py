@@ -2,7 +2,7 @@
 
 Most links of a crawl that are not remembered are new, and the database would be asked for each of them in vain. The owner of
 a shard is the only one who adds URLs, so it has the bits in memory: asking costs no round trip. When it gives the shard back
-it leaves them in Redis, in parts of 128 KiB, under the number of its last write, which stands in the store too. Whoever opens
+it leaves them in Redis, in parts of at most 128 KiB, under the number of its last write, which stands in the store too. Whoever opens
 the shard next looks there. Where it finds nothing (a crash, a Redis that was away or has lost its data) every URL is looked
 up, as if there were no filter, until it is made again from the store in the background. So is one that has become too small.
 
@@ -28,7 +28,9 @@ from skitter.model import Link
 from skitter.ports import EngineAway
 
 _PART = 128 * 2**10  # bytes
-_LEAST = 262_144  # URLs that there is room for, at least; else for twice those that are known
+# URLs that there is room for, at least; else for twice those that are known. 32 KiB: a cluster may have thousands of shards.
+_LEAST = 26_214
+_GRAIN = 4096  # bytes; a filter is a whole number of them
 _TOGETHER = 8  # parts asked for in one round trip
 _KEPT = 7 * 86_400  # seconds: who comes later makes it again
 _NUMBER = "bloom"  # where the number of a write stands, among the positions in the store
@@ -40,8 +42,8 @@ class Bits:
     """The filter itself, in memory."""
 
     def __init__(self, capacity: int) -> None:
-        parts = max(1, -(-capacity * BITS_EACH // (8 * _PART)))
-        self.octets: NDArray[np.uint8] = np.zeros(parts * _PART, np.uint8)
+        grains = max(1, -(-capacity * BITS_EACH // (8 * _GRAIN)))
+        self.octets: NDArray[np.uint8] = np.zeros(grains * _GRAIN, np.uint8)
         self._size = np.uint64(8 * len(self.octets))
 
     @property
@@ -125,24 +127,24 @@ class BloomStore:
         if not number:
             return False
         try:
-            (size,) = await self._client.send(lambda: [("GET", self._key(number, "parts"))])
-            keys = [self._key(number, part) for part in range(int(size or 0))]
+            (said,) = await self._client.send(lambda: [("GET", self._key(number, "size"))])
+            size = int(said or 0)
+            keys = [self._key(number, part) for part in range(-(-size // _PART))]
             found: list[bytes | None] = []
             for at in range(0, len(keys), _TOGETHER):
                 some = keys[at : at + _TOGETHER]
                 found += await self._client.send(lambda some=some: [("GET", key) for key in some])  # type: ignore[misc]
             if keys:
-                await self._client.send(lambda: [("UNLINK", *keys, self._key(number, "parts"))])
+                await self._client.send(lambda: [("UNLINK", *keys, self._key(number, "size"))])
         except EngineAway:
             return False
-        return self._use(found)
+        return self._use(b"".join(part or b"" for part in found), size)
 
-    def _use(self, found: list[bytes | None]) -> bool:
+    def _use(self, octets: bytes, size: int) -> bool:
         """Take these bits, unless a part is missing. A filter that is too small by now is made again."""
-        wanted = len(self._bits.octets) // _PART
-        if not found or len(found) * 2 < wanted or any(part is None or len(part) != _PART for part in found):
+        if not octets or len(octets) != size or size * 2 < len(self._bits.octets):
             return False
-        self._bits = Bits.of(b"".join(part for part in found if part))
+        self._bits = Bits.of(octets)
         return True
 
     def _make(self, capacity: int) -> None:
@@ -173,14 +175,13 @@ class BloomStore:
                 self._filling.result()  # what went wrong beside us is heard now
 
     async def _leave(self) -> None:
-        """Under the number of our last write, so that nobody else's is touched; how many parts there are comes last."""
+        """Under the number of our last write, so that nobody else's is touched; how large it is comes last."""
         octets, number = self._bits.octets.tobytes(), self._number()
-        parts = len(octets) // _PART
-        for part in range(parts):
+        for part in range(-(-len(octets) // _PART)):
             piece = octets[part * _PART : (part + 1) * _PART]
             ask = ("SET", self._key(number, part), piece, "EX", _KEPT)
             await self._client.send(lambda ask=ask: [ask])  # type: ignore[misc]
-        await self._client.send(lambda: [("SET", self._key(number, "parts"), parts, "EX", _KEPT)])
+        await self._client.send(lambda: [("SET", self._key(number, "size"), len(octets), "EX", _KEPT)])
 
     def _key(self, number: str, part: int | str) -> bytes:
         return self._prefix + f"{number}:{part}".encode()
