@@ -1,10 +1,17 @@
 """Numbers, times and foreign text, the way people read them.
 
-Titles and URLs come from strangers and end up on terminals: `printable` leaves nothing in them that a terminal obeys.
+Titles, URLs, header fields and error texts come from strangers, and end up on terminals, in spreadsheets and in other
+programs. Whatever is said to a person goes through `printable`, and whatever is written as JSON through `as_json` or
+`escaped`: no control character, no bidirectional override and nothing without width gets out raw.
 """
 
+import json
+import re
+import sys
+import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cache
 
 
 def count(number: int) -> str:
@@ -45,18 +52,60 @@ def moment(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+# Characters that have no width, or look like a space, and count as letters or marks: Unicode's default ignorable code points
+# that `str.isprintable` lets through, and BRAILLE PATTERN BLANK. VARIATION SELECTOR-16 stays: half of all emoji end with it.
+_IGNORABLE = (
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0e\uffa0\U000e0100-\U000e01ef"
+)
+_IS_IGNORABLE = re.compile(f"[{_IGNORABLE}]")
+
+
+@cache
+def _unseen() -> re.Pattern[str]:
+    """What a reader does not see: all that Python does not print, apart from spaces (0.1 s, and rarely needed)."""
+    spans: list[list[int]] = []
+    for code in range(sys.maxunicode + 1):
+        letter = chr(code)
+        if letter.isprintable() or unicodedata.category(letter) == "Zs":
+            continue
+        if spans and spans[-1][1] == code - 1:
+            spans[-1][1] = code
+        else:
+            spans.append([code, code])
+    ranges = "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in spans)
+    return re.compile(f"[{ranges}{_IGNORABLE}]")
+
+
+def _is_plain(text: str) -> bool:
+    return text.isprintable() and (text.isascii() or _IS_IGNORABLE.search(text) is None)
+
+
 def printable(text: str) -> str:
-    """Text without anything a terminal obeys: control characters, bidirectional overrides, line ends."""
-    if text.isprintable():
+    """Text on one line without anything a terminal obeys or a reader does not see.
+
+    Control characters (C0 and C1), format characters (bidirectional, zero-width), lone surrogates and characters for private
+    use are written as an escape, \\u202e; white space of any kind is a space.
+    """
+    if _is_plain(text):
         return text
-    return "".join(
-        letter
-        if letter.isprintable()
-        else " "
-        if letter.isspace()
-        else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
+    return _unseen().sub(_shown, _BLANK.sub(" ", text))
+
+
+_BLANK = re.compile(r"\s")
+
+
+def _shown(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
+
+
+def as_json(value: object) -> str:
+    """A value as JSON on one line, which says the same to a program and nothing to a terminal."""
+    return escaped(json.dumps(value, ensure_ascii=False))
+
+
+def escaped(text: str) -> str:
+    """JSON in which `\\uXXXX` stands for every character that a reader would not see. It is the same JSON."""
+    return text if _is_plain(text) else _unseen().sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def shortened(text: str, width: int) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from skitter import durable
+from skitter.display import escaped, printable
 from skitter.events import Deferred, Event, Lost, Opened, Requested, ScopeWidened, SetAside, Warned
 from skitter.model import Purpose, Settlement, Visit
 
@@ -44,6 +45,8 @@ class RequestLog:
     def flush(self) -> None:
         """Write what was taken."""
         text, self._waiting = self._encode_lines(self._waiting), []
+        if not text.isascii():  # URLs are; whatever else may come is escaped, line by line
+            text = b"".join(escaped(line).encode() + b"\n" for line in text.decode().split("\n")[:-1])
         while (
             text
         ):  # a disk that is almost full takes a part; the next write raises, and the next start cuts it off
@@ -121,7 +124,7 @@ def say(event: Event) -> None:
             log.info("lost %s", url)
         case _:
             for warning in warnings(event):
-                log.warning("%s", warning)
+                log.warning("%s", printable(warning))
 
 
 def warnings(event: Event) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from skitter.display import amount, count, duration, moment, printable, shortened, table
+from skitter.display import amount, count, duration, escaped, moment, printable, shortened, table
 from skitter.export.records import host_record
 from skitter.model import Counts, HostRecord, Stop
 from skitter.settings import Bytes, CrawlSettings, Seconds
@@ -110,7 +110,7 @@ def to_json(report: Report) -> str:
     fields["hosts"] = [host_record(host) for host in report.hosts]
     fields["started"] = moment(report.started)
     fields["ended"] = moment(report.ended)
-    return msgspec.json.encode(fields).decode()
+    return escaped(msgspec.json.encode(fields).decode())
 
 
 def headline(report: Report) -> str:

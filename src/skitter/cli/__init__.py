@@ -13,6 +13,7 @@ from importlib import import_module
 import skitter
 from skitter.cli import streams
 from skitter.cli.usage import Exit, UsageError
+from skitter.display import printable
 from skitter.ports import EngineError, StateError
 from skitter.settings import SettingsError
 
@@ -119,7 +120,8 @@ def _no_such_command(name: str) -> str:
 
 
 def _complain(message: str, code: Exit) -> int:
-    streams.write(sys.stderr, f"skitter: {message}\n")
+    shown = "\n".join(map(printable, message.split("\n")))  # it may quote a server, a page or a file
+    streams.write(sys.stderr, f"skitter: {shown}\n")
     return code
 
 

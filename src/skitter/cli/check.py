@@ -1,7 +1,6 @@
 """`skitter check`: is everything that a crawl has written still there?"""
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from skitter.cli.progress import LINES_EVERY, REDRAW
 from skitter.cli.reading import add_directory
 from skitter.cli.usage import Exit, Parser
 from skitter.directory import CrawlDirectory
-from skitter.display import amount, count, counted, printable
+from skitter.display import amount, as_json, count, counted, printable
 
 if TYPE_CHECKING:
     from skitter.checking import Checked, Finding
@@ -67,7 +66,7 @@ async def _run(arguments: argparse.Namespace) -> Exit:
         done = await check.run()
         shown.end()
     if arguments.json:
-        print(json.dumps(as_fields(directory.path, done, repaired)))
+        print(as_json(as_fields(directory.path, done, repaired)))
     else:
         print("\n".join(as_lines(directory.path, done, repaired)))
     return Exit.DONE if done.sound else Exit.NO

@@ -22,7 +22,7 @@ from pathlib import Path
 from msgspec import Struct, to_builtins
 
 from skitter.cli.usage import Exit, Parser
-from skitter.display import amount
+from skitter.display import amount, printable
 from skitter.installing import install_line
 from skitter.settings import Settings
 from skitter.settings.file import load
@@ -73,7 +73,8 @@ def run(arguments: argparse.Namespace) -> Exit:
     else:
         for check in checks:
             mark = "ok" if check.ok else "MISSING" if check.needed else "note"
-            print(f"{mark:<8} {check.name:<18} {check.found}" + (f"; {check.advice}" if not check.ok else ""))
+            said = f"{check.found}; {check.advice}" if not check.ok else check.found
+            print(f"{mark:<8} {check.name:<18} {printable(said)}")
         print("everything needed is here" if good else "something needed is missing")
     return Exit.DONE if good else Exit.NO
 

@@ -1,7 +1,6 @@
 """`skitter pages`: list and filter the pages of a crawl."""
 
 import argparse
-import json
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -9,7 +8,7 @@ from functools import partial
 
 from skitter.cli.reading import add_directory, ask
 from skitter.cli.usage import Exit, Parser, UsageError
-from skitter.display import printable
+from skitter.display import as_json, printable
 from skitter.export.records import page_record
 from skitter.export.source import Source
 from skitter.model import Page
@@ -99,4 +98,4 @@ def _line(page: Page) -> str:
 def _json(page: Page) -> str:
     record = page_record(page, "")
     del record["text"]
-    return json.dumps(record, ensure_ascii=False)
+    return as_json(record)

@@ -1,14 +1,13 @@
 """`skitter robots`: what a robots.txt says about URLs, and which line says it."""
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 from skitter import urls
 from skitter.cli.usage import Exit, Parser, UsageError
-from skitter.display import printable
+from skitter.display import as_json, printable
 from skitter.robots import RobotsRules, product_token, robots_rules
 
 
@@ -47,7 +46,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     rules = robots_rules(_body(arguments.file), token)
     answers = [answer(rules, url) for url in arguments.url]
     if arguments.json:
-        print(json.dumps(_summary(rules, token) | {"urls": answers}, ensure_ascii=False))
+        print(as_json(_summary(rules, token) | {"urls": answers}))
     else:
         _print(rules, token, answers)
     return Exit.DONE if all(found["allowed"] for found in answers) else Exit.NO

@@ -4,13 +4,12 @@ The index of a crawl directory is a file in it, brought up to date before each s
 """
 
 import argparse
-import json
 import os
 import sys
 from pathlib import Path
 
 from skitter.cli.usage import Exit, Parser, UsageError
-from skitter.display import counted, moment, printable
+from skitter.display import as_json, counted, moment, printable
 from skitter.export.source import Source
 from skitter.words import Hit, Query, Results
 
@@ -127,7 +126,7 @@ def show(results: Results, arguments: argparse.Namespace) -> Exit:
     """Print what was found."""
     if arguments.json:
         found = {"total": results.total, "results": [_record(hit) for hit in results.hits]}
-        print(json.dumps(found, ensure_ascii=False))
+        print(as_json(found))
     elif results.hits:
         bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ  # https://no-color.org
         print("\n\n".join(block(hit, bold=bold) for hit in results.hits))

@@ -1,7 +1,6 @@
 """`skitter status`: a crawl in numbers."""
 
 import argparse
-import json
 from functools import partial
 from heapq import nlargest
 from typing import Any
@@ -10,7 +9,7 @@ import msgspec
 
 from skitter.cli.reading import add_directory, ask
 from skitter.cli.usage import Exit, Parser
-from skitter.display import duration
+from skitter.display import as_json, duration
 from skitter.export.records import host_record
 from skitter.export.source import Source
 from skitter.model import Counts, HostRecord
@@ -44,7 +43,7 @@ async def _show(arguments: argparse.Namespace, source: Source) -> Exit:
     hosts = nlargest(max(0, arguments.hosts), every, key=lambda host: (host.pages, host.requests))
     caches = source.directory.read_statistics()
     if arguments.json:
-        print(json.dumps(as_fields(str(source.directory.path), counts, hosts, caches)))
+        print(as_json(as_fields(str(source.directory.path), counts, hosts, caches)))
     else:
         print("\n".join(as_lines(str(source.directory.path), counts, hosts, caches)))
     return Exit.DONE

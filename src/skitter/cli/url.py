@@ -1,14 +1,13 @@
 """`skitter url`: what a URL is fetched as, and what it is known by."""
 
 import argparse
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 from skitter import urls
 from skitter.cli.usage import Exit, Parser
-from skitter.display import printable
+from skitter.display import as_json, printable
 from skitter.settings import UrlsSettings
 from skitter.settings.file import load
 
@@ -43,7 +42,7 @@ def run(arguments: argparse.Namespace) -> Exit:
         found = describe(text, rules, arguments.shards)
         all_good = all_good and found["key"] is not None
         if arguments.json:
-            print(json.dumps(found, ensure_ascii=False))
+            print(as_json(found))
         else:
             print("\n".join(_lines(found)))
     return Exit.DONE if all_good else Exit.NO

@@ -5,7 +5,6 @@ never offered, scope and robots are asked what they would say now, by the same c
 """
 
 import argparse
-import json
 import re
 import time
 from functools import partial
@@ -16,7 +15,7 @@ from msgspec import Struct
 from skitter import urls
 from skitter.cli.reading import add_directory, ask
 from skitter.cli.usage import Exit, Parser, UsageError
-from skitter.display import amount, count, counted, duration, moment, printable
+from skitter.display import amount, as_json, count, counted, duration, moment, printable
 from skitter.export.records import host_record, page_record, reason, robots_record, url_record
 from skitter.export.source import Source
 from skitter.model import HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
@@ -79,7 +78,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 async def _tell(arguments: argparse.Namespace, source: Source) -> Exit:
     found = await find(arguments.url, source)
     if arguments.json:
-        print(json.dumps(as_fields(found), ensure_ascii=False))
+        print(as_json(as_fields(found)))
     else:
         print("\n".join(story(found, time.time())))
     return Exit.DONE if found.known else Exit.NO

@@ -2,7 +2,8 @@
 
 Exports are derived: they can be made again at any time, also while the crawl runs. JSON lines hold everything; CSV is for
 spreadsheets, which take a cell that begins like a formula for one, so such text gets an apostrophe in front (the advice
-of OWASP, "CSV injection"). Programs that need the exact text read the JSON lines.
+of OWASP, "CSV injection"), and characters that nobody sees are written as escapes (`\\u202e`). Programs that need the exact
+text read the JSON lines.
 """
 
 import csv
@@ -12,6 +13,7 @@ from typing import TextIO
 
 import msgspec
 
+from skitter.display import escaped, printable
 from skitter.export import reread
 from skitter.export.cdxj import lines as index_lines
 from skitter.export.cdxj import write_sorted
@@ -36,7 +38,16 @@ PAGE_COLUMNS = (
     *("canonical", "robots_index", "robots_follow", "etag", "last_modified", "links_count"),
     *("archive_file", "archive_offset", "archive_length"),
 )
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\uff1d",
+    "\uff0b",
+    "\uff0d",
+    "\uff20",
+)  # the last four: the same, of full width
 
 Remark = Callable[[str], None]
 
@@ -50,7 +61,7 @@ async def jsonl(source: Source, remark: Remark) -> AsyncIterator[str]:
     async for page in source.frontier.pages():
         record = page_record(page, "")
         record["text"] = await _text(page, source, remark)
-        yield encode(record).decode() + "\n"
+        yield escaped(encode(record).decode()) + "\n"
 
 
 async def _text(page: Page, source: Source, remark: Remark) -> str | None:
@@ -83,7 +94,7 @@ async def url_lines(source: Source, _remark: Remark) -> AsyncIterator[str]:
     """One URL record a line, as JSON; also those that were refused, with the reason."""
     encode = msgspec.json.Encoder().encode
     async for record in source.frontier.urls():
-        yield encode(url_record(record)).decode() + "\n"
+        yield escaped(encode(url_record(record)).decode()) + "\n"
 
 
 async def link_csv(source: Source, _remark: Remark) -> AsyncIterator[str]:
@@ -102,9 +113,10 @@ def row(cells: Iterable[object]) -> str:
 
 
 def safe(cell: object) -> object:
-    """The cell, with an apostrophe before text that a spreadsheet would calculate."""
-    if isinstance(cell, str) and cell.startswith(_FORMULA):
-        return f"'{cell}"
+    """The cell as a spreadsheet may have it: nothing unseen, and an apostrophe before text that it would calculate."""
+    if isinstance(cell, str):
+        shown = printable(cell)
+        return f"'{shown}" if shown.lstrip().startswith(_FORMULA) else shown
     if isinstance(cell, bool):
         return "true" if cell else "false"
     return cell

@@ -1,6 +1,7 @@
 """What is found in an HTML document, element by element, whoever walks through it: the tree or the tag stream."""
 
 import re
+import unicodedata
 from collections.abc import Callable
 
 from skitter.parse import directives, markup
@@ -181,6 +182,15 @@ def folded(text: str) -> str:
     ):  # from the end: 2.5 µs, where `in` takes 6 because every blank may be the first of two
         text = text.replace("  ", " ")
     return text.strip(" ")
+
+
+def capped(text: str, most: int) -> str:
+    """At most so many characters; the marks over the last letter stay with it, or go with it."""
+    if len(text) <= most:
+        return text
+    while most and unicodedata.combining(text[most]):
+        most -= 1
+    return text[:most].rstrip()
 
 
 def read_links(source: str, findings: Findings) -> None:

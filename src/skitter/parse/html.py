@@ -10,12 +10,14 @@ from msgspec.structs import replace
 
 from skitter.model import Document
 from skitter.parse import charset, content, directives, flat, markup, sniff, tree
-from skitter.parse.findings import Findings
+from skitter.parse.findings import Findings, capped
 from skitter.parse.sniff import Body
 from skitter.settings import ParseSettings
 from skitter.urls import resolve
 
 _ASCII = bytes(range(0x80))
+TITLE = 1_000  # characters of a title that are kept; browsers and search engines show fewer than 100
+TOLD = 5_000  # of a description, an author, keywords
 
 
 def parse(body: Body, settings: ParseSettings) -> Document:
@@ -33,7 +35,7 @@ def parse(body: Body, settings: ParseSettings) -> Document:
         return replace(document, text="", links=(), nofollow=(), ignored=content.MISSING)
     part = read("\n".join(inside).encode(), settings)
     followed, unfollowed = _hrefs(part, encoding)
-    title = page.title or part.heading
+    title = capped(page.title or part.heading, TITLE)
     return replace(document, title=title, text=part.text(), links=followed, nofollow=unfollowed)
 
 
@@ -67,10 +69,10 @@ def _document(body: Body, encoding: str, page: Findings) -> Document:
         media_type=body.media_type,
         charset=encoding,
         base=_base(page.base, body.url),
-        title=page.title or page.heading,
-        description=page.description,
-        author=page.author,
-        keywords=page.keywords,
+        title=capped(page.title or page.heading, TITLE),
+        description=capped(page.description, TOLD),
+        author=capped(page.author, TOLD),
+        keywords=capped(page.keywords, TOLD),
         language=page.language or page.meta_language or body.language,
         text=page.text(),
         canonical=page.canonical,
