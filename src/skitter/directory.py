@@ -1,11 +1,12 @@
 """A crawl directory: the settings it was made with, its roots, its lock, and where everything else lies.
 
-    crawl.toml · roots.txt · lock · state/NN/ · archive/NN-*.warc.gz · log/requests-NN.jsonl · search.sqlite
+    crawl.toml · scopes.txt · roots.txt · lock · state/NN/ · archive/NN-*.warc.gz · log/requests-NN.jsonl · search.sqlite
 
 Only `crawl` and `resume` take the lock; everything that reads works while a crawl runs. NN is the number of a shard.
 """
 
 import fcntl
+import hashlib
 import os
 import shutil
 import time
@@ -23,7 +24,9 @@ from skitter.settings import Settings, SettingsError
 from skitter.settings.file import dump, load
 
 # What a crawl directory can hold before its settings are written.
-_OURS = frozenset({"archive", "crawl.toml.new", "lock", "log", "roots.txt", "state"})
+_OURS = frozenset(
+    {"archive", "crawl.toml.new", "lock", "log", "roots.txt", "scopes.txt", "scopes.txt.new", "state"}
+)
 # What lies in the folder of a store that is gone, or was never begun.
 _NO_STORE = frozenset({"hand", "summary", "LOCK", "rocksdict-config.json"})
 # What may not change once a crawl is made: keys would no longer find their records.
@@ -39,6 +42,7 @@ class CrawlDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.settings_file = path / "crawl.toml"
+        self.scopes_file = path / "scopes.txt"
         self.roots_file = path / "roots.txt"
         self.statistics_file = path / "log" / "statistics.json"
         self.search_file = path / "search.sqlite"  # made and kept current by `search`
@@ -86,6 +90,7 @@ class CrawlDirectory:
 
     def make(self, settings: Settings) -> None:
         """Keep the settings, and make a folder for the state of each shard, before any of them is used."""
+        self._note_scope(settings)  # first: it must be known before a link is accepted under these settings
         self.write_settings(settings)
         for shard in range(max(1, settings.crawl.shards)):
             durable.make_folder(self.state(shard))
@@ -225,6 +230,23 @@ class CrawlDirectory:
             return msgspec.json.decode(self.statistics_file.read_bytes(), type=dict[str, dict[str, float]])
         except FileNotFoundError:
             return {}
+
+    @property
+    def scope_changed(self) -> bool:
+        """Whether the crawl was run under several settings of [scope]: then what waits may have been accepted under others."""
+        return len(self._scopes()) > 1
+
+    def _scopes(self) -> list[str]:
+        """A digest of [scope] for each that the crawl was run under. People may edit crawl.toml, so that cannot tell."""
+        return self.scopes_file.read_text(encoding="ascii").split() if self.scopes_file.is_file() else []
+
+    def _note_scope(self, settings: Settings) -> None:
+        scope = hashlib.sha256(msgspec.json.encode(settings.scope)).hexdigest()[:16]
+        known = self._scopes() or (
+            ["unknown"] if self.exists else []
+        )  # made by a version that did not note it
+        if scope not in known:
+            durable.write(self.scopes_file, "".join(f"{each}\n" for each in [*known, scope]).encode())
 
     def roots(self) -> list[str]:
         """What the scope is measured from: the seeds, and where their redirects led."""

@@ -46,6 +46,7 @@ class LinkJudge:
         self._remembered = 0  # judgements made, or recalled, since something was forgotten
         self._in_links: dict[str, int] | None = {} if settings.schedule.strategy in COUNTS_IN_LINKS else None
         self.hits = self.misses = 0
+        self.dropped = 0  # links that waited, and are not wanted any more
 
     def found(self, page: Link, document: Document) -> tuple[list[Link], list[Refused]]:
         """The links of a page: (wanted, refused)."""
@@ -87,6 +88,21 @@ class LinkJudge:
             seed = replace(seed, score=self._strategy(seed.url, seed.depth, 0.0, 0))
         return seed, self._scope.seed_refusal(seed.url)
 
+    def refusal_now(self, link: Link) -> Reason | None:
+        """Why a link that waits is not wanted any more: it was accepted under other settings. None when it is."""
+        return self._outdated(link.url, link.depth, link.host, seed=link.seed)
+
+    def page_refusal_now(self, robots_txt: Link) -> Reason | None:
+        """The same of the page that a robots.txt is asked for. Only seeds, and where they redirect to, have depth 0."""
+        page = robots_txt.parent
+        return self._outdated(page, robots_txt.depth, "", seed=not robots_txt.depth) if page else None
+
+    def _outdated(self, url: str, depth: int, host: str, *, seed: bool) -> Reason | None:
+        reason = self._scope.seed_refusal(url) if seed else self._scope.refusal(url, depth, host)
+        if reason is None:
+            return None
+        return Reason(reason.code, f"{reason.detail}; it was accepted under earlier settings")
+
     def widen(self, root: str) -> bool:
         """Take a root into the scope. Says whether it lay outside; then what was refused so far may be wanted now."""
         outside = self._scope.refusal(root, 0) is not None
@@ -109,13 +125,14 @@ class LinkJudge:
             self._in_links.pop(link.key, None)
 
     def statistics(self) -> dict[str, float]:
-        """The memo in numbers."""
-        return {
+        """The memo in numbers, and how many links were dropped."""
+        numbers: dict[str, float] = {
             "entries": sum(len(known) for memo in (self._memo, self._before) for known in memo.values()),
             "capacity": _REMEMBERED,
             "hits": self.hits,
             "misses": self.misses,
         }
+        return numbers | {"dropped": self.dropped} if self.dropped else numbers
 
     # -- the hrefs of a page ---------------------------------------------------------------------------------
 

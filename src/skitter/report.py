@@ -295,6 +295,15 @@ def cache_lines(caches: Mapping[str, Mapping[str, float]]) -> list[str]:
     return ["", "Caches", *(f"  {name}: {values}" for name, values in named.items())]
 
 
+def dropped(caches: Mapping[str, Mapping[str, float]]) -> str:
+    """A sentence about links that waited and are not wanted any more, if there were any."""
+    number = int(caches.get("links", {}).get("dropped", 0))
+    if not number:
+        return ""
+    are = "waiting URL is" if number == 1 else "waiting URLs are"
+    return f"{count(number)} {are} not wanted any more by the present settings of [scope]"
+
+
 # ------------------------------------------------------------------------------------------------ sums
 
 

@@ -332,7 +332,7 @@ class Shard:
             self._events.emit(SetAside(link.origin, reason))
         elif verdict.host_aside is not None:
             self._events.emit(SetAside(link.host, verdict.host_aside))
-        elif settlement.robots is not None and settlement.robots.held:
+        elif settlement.robots is not None and settlement.robots.held and verdict.attempted:
             copy, now = settlement.robots, self._at.clock.now()
             self._events.emit(Deferred(copy.origin, copy.held, max(0.0, copy.held - now), copy.problem))
         if self._events.heard(Settled):

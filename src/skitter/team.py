@@ -17,7 +17,7 @@ from skitter.links import Judged
 from skitter.model import Counts, Link, Reason, State, Stop
 from skitter.post import Deliver, Post, owner_of
 from skitter.process import unwrapped
-from skitter.report import Statistics, added_up, total
+from skitter.report import Statistics, added_up, dropped, total
 from skitter.seeds import BadSeed
 from skitter.shard import Shard
 from skitter.visit import Shared
@@ -110,6 +110,8 @@ class Team:
         await unwrapped(self._run())
         await self.fresh_counts()
         self._write_statistics()
+        if self.when_idle is None and (text := dropped(self.statistics())):  # else the parent says it of all
+            self._events.emit(Warned(text))
         why = await self._why_it_ends()
         self._events.emit(Stopped(why.value, self.counts))
         return why

@@ -31,6 +31,7 @@ from skitter.model import (
     Reason,
     Redirected,
     Refused,
+    RobotsCopy,
     Settlement,
     State,
     Verdict,
@@ -46,6 +47,8 @@ from skitter.settings import Settings
 # pages; but thousands of names may send us to the same host, which answers one after the other.
 _HOP_PATIENCE = 3600.0
 _LONG = 0.05  # seconds that a group may keep the event loop waiting
+# A robots.txt that nothing is wanted for now is not asked for so long; what waits behind it is judged meanwhile.
+_UNASKED = 1.0
 
 
 class Finished(Struct, frozen=True):
@@ -65,6 +68,9 @@ class Shared(Struct, frozen=True, kw_only=True):
     scope: Scope
     links: LinkJudge
     clock: Clock
+    judge_again: bool = (
+        False  # what waits may have been accepted under settings that are not in force any more
+    )
     link_filter: LinkFilter | None = None  # of a program; the command line has none
 
 
@@ -86,6 +92,8 @@ async def make(visit: Visit, at: Stations) -> Finished:
     """Make one visit."""
     if visit.link.purpose is Purpose.ROBOTS:
         return await _fetch_robots(visit, at)
+    if at.judge_again and (outdated := at.links.refusal_now(visit.link)):
+        return _dropped(visit, outdated, at)
 
     origin = urls.origin(visit.link.url)
     renewals = at.permissions.renewals
@@ -108,6 +116,14 @@ async def make(visit: Visit, at: Stations) -> Finished:
     if isinstance(outcome, Fetched) and verdict.state is State.CRAWLED:
         return Finished(settlement, unread=outcome)
     return Finished(settlement)
+
+
+def _dropped(visit: Visit, reason: Reason, at: Stations) -> Finished:
+    """It waited, and the settings of this run do not want it: nothing is sent, and the host's clock stays."""
+    at.links.dropped += 1
+    at.links.visited(visit.link)
+    verdict = Verdict(state=State.REFUSED, reason=reason, attempted=False)
+    return Finished(Settlement(visit=visit, verdict=verdict))
 
 
 def _postponed(visit: Visit, until: float) -> Finished:
@@ -277,6 +293,8 @@ def _hop(settlement: Settlement, hop: Link, refusal: Reason | None, at: Stations
 async def _fetch_robots(visit: Visit, at: Stations) -> Finished:
     """A robots.txt is a visit of its own, leased before any page of its origin."""
     link = visit.link
+    if at.judge_again and at.links.page_refusal_now(link):
+        return await _robots_unasked(visit, at)
     outcome = await at.fetcher.fetch(visit)
     now = at.clock.now()
     asked = _asked_to_wait(outcome, now)
@@ -311,6 +329,17 @@ async def _fetch_robots(visit: Visit, at: Stations) -> Finished:
     )
     answered = exchange is not None and not isinstance(outcome, Failed)
     return Finished(settlement, archived=answered)
+
+
+async def _robots_unasked(visit: Visit, at: Stations) -> Finished:
+    """The page that it would be asked for is not wanted any more. That one is let through to be refused, others wait."""
+    origin, again = visit.link.origin, at.clock.now() + _UNASKED
+    known = await at.frontier.robots(origin)
+    copy = replace(known or RobotsCopy(origin=origin, access="none"), expires=again, held=again)
+    await at.permissions.renew(copy)
+    return Finished(
+        Settlement(visit=visit, verdict=Verdict(state=State.CRAWLED, attempted=False), robots=copy)
+    )
 
 
 def _asked_to_wait(outcome: Outcome, now: float) -> float | None:

@@ -126,10 +126,29 @@ BEFORE_ALL = sys.float_info.max
 NO_ROBOTS_FOR = 86400.0
 
 
-def robots_link(origin: str, host: str) -> Link:
-    """The request for an origin's robots.txt, which comes before any page of it."""
+class Waiting(Protocol):
+    """A page that waits for its robots.txt, as any store keeps it."""
+
+    @property
+    def url(self) -> str: ...  # noqa: D102
+
+    @property
+    def depth(self) -> int: ...  # noqa: D102
+
+
+def robots_link(origin: str, host: str, page: Waiting | None = None) -> Link:
+    """The request for an origin's robots.txt, which comes before any page of it. It names the page it is for."""
     url = f"{origin}/robots.txt"
-    return Link(url=url, key=url, host=host, level=Level.CRITICAL, purpose=Purpose.ROBOTS, origin=origin)
+    return Link(
+        url=url,
+        key=url,
+        host=host,
+        depth=page.depth if page else 0,
+        parent=page.url if page else "",
+        level=Level.CRITICAL,
+        purpose=Purpose.ROBOTS,
+        origin=origin,
+    )
 
 
 def unreachable(origin: str, problem: str, now: float) -> RobotsCopy:

@@ -15,6 +15,7 @@ def parser() -> Parser:
         "resume",
         "Go on with a crawl where it stopped, however it stopped. Its settings are those it was made with; flags change "
         "them for this run and the following ones. A limit that was reached is raised the same way; `none` takes it away. "
+        "A narrower scope also holds for URLs that wait already; a wider one holds for links that are found from now on. "
         "Exit codes are those of `skitter crawl`.",
         [
             "skitter resume skitter-example.org",

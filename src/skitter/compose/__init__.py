@@ -125,7 +125,11 @@ async def manned(
     settings = fitted_to_machine(settings, events)
     clock = SystemClock()
     names = MemoryCache(settings.fetch.dns_cache, clock)
-    at = replace(shared(directory, settings, clock, names), link_filter=link_filter)
+    at = replace(
+        shared(directory, settings, clock, names),
+        link_filter=link_filter,
+        judge_again=directory.scope_changed,
+    )
     async with AsyncExitStack() as stack:
         members, archives = [], {}
         for number in shards:
@@ -202,6 +206,7 @@ def stations(at: Shared, frontier: Frontier, archive: Archive, fetcher: Fetcher)
         permissions=Permissions(frontier, MemoryCache(_RULES_CACHED, clock), clock, token),
         links=at.links,
         link_filter=at.link_filter,
+        judge_again=at.judge_again,
         duplicates=Duplicates(frontier, settings.dedup),
         clock=clock,
         dice=random.Random(),  # noqa: S311  jitter is no secret

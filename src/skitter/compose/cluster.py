@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from msgspec.structs import replace
+
 from skitter.backends.hand import Hand
 from skitter.backends.remote import RemoteFrontier
 from skitter.backends.remote.patience import patiently
@@ -34,7 +36,7 @@ from skitter.log import RequestLog
 from skitter.model import Counts, Outcome, Settlement, Stop, Visit
 from skitter.ports import EngineAway, Fenced, Fetcher, Mark, Opened, Unstorable
 from skitter.process import unwrapped
-from skitter.report import TROUBLES
+from skitter.report import TROUBLES, dropped
 from skitter.settings import Settings
 from skitter.shard import Shard
 from skitter.visit import Shared
@@ -216,6 +218,8 @@ async def joined(directory: CrawlDirectory, settings: Settings, events: Events) 
             at = shared(
                 directory, settings, clock, engines.cache("dns", Answer, settings.fetch.dns_cache, clock)
             )
+            # Each worker has settings of its own, and nobody knows under which a link was accepted.
+            at = replace(at, judge_again=True)
             member = Member(name, engines.claims, clock, settings, events)
             async with storing(directory, settings, clock, events, engines.segments) as storage:
                 gathering = Gathering(
@@ -266,6 +270,8 @@ class Worker:
             self._leave_because(why, Stop.LIMIT)
         else:
             await unwrapped(self._run())
+        if text := dropped({"links": self._outfit.at.links.statistics()}):
+            self._events.emit(Warned(text))
         if self._stop is Stop.LIMIT and (await self._look()).quiet():
             return Stop.DONE
         return self._stop or Stop.DONE

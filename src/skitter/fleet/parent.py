@@ -41,7 +41,7 @@ from skitter.fleet.workers import Carrier, Worker
 from skitter.model import Counts, Link, Stop
 from skitter.ports import StateError
 from skitter.process import unwrapped
-from skitter.report import TOP_HOSTS, WARNINGS, Report, Run, added_up, total
+from skitter.report import TOP_HOSTS, WARNINGS, Report, Run, added_up, dropped, total
 from skitter.seeds import BadSeed
 from skitter.settings import Settings
 
@@ -383,6 +383,9 @@ class Fleet:
         why = self._stop or Stop.DONE
         if why is Stop.LIMIT and not any(end.work_left for end in ends):
             why = Stop.DONE  # a limit that was reached with the very last page has kept nothing back
+        caches = added_up([end.statistics for end in ends])
+        if text := dropped(caches):
+            self._events.emit(Warned(text))
         return run.report(
             why,
             self.counts,
@@ -390,7 +393,7 @@ class Fleet:
             directory=str(self._directory.path),
             hosts=hosts[:TOP_HOSTS],
             warnings=self._warnings,
-            caches=added_up([end.statistics for end in ends]),
+            caches=caches,
             limits=self.settings.crawl,
             failed={origin: why for end in ends for origin, why in end.failed.items()},
         )

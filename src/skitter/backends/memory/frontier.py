@@ -257,7 +257,7 @@ class MemoryFrontier(MemoryLedger):
             return link
         origin = urls.origin(link.url)
         copy = self.store.robots.get(origin)
-        return link if copy is not None and copy.expires > now else rules.robots_link(origin, link.host)
+        return link if copy is not None and copy.expires > now else rules.robots_link(origin, link.host, link)
 
     def _attempt(self, link: Link) -> int:
         name = name_of(link)

@@ -142,7 +142,7 @@ def take(shard: Shard, name: str, now: float) -> Lease | Wanted | None:
     if known is None:
         return Wanted(robots=[head[1].origin or urls.origin(link.url)])
     if link.purpose is Purpose.PAGE and known.expires <= max(now, host.ready_at()):
-        link, row = rules.robots_link(urls.origin(link.url), name), None
+        link, row = rules.robots_link(urls.origin(link.url), name, link), None
     id16 = shard.names.id_of(link)
     suspicion = shard.suspects.get(id16, _TRUSTED)
     alone = rules.suspected(suspicion.crashes, suspicion.in_hand)

@@ -157,7 +157,7 @@ def _robots_first(shard: Shard, entry: Entry, now: float) -> Link | None:
     if entry.origin:
         return None
     origin = urls.origin(entry.url)
-    return None if shard.robots_until(origin) > now else rules.robots_link(origin, entry.host)
+    return None if shard.robots_until(origin) > now else rules.robots_link(origin, entry.host, entry)
 
 
 def _robots_attempt(shard: Shard, id16: bytes, link: Link) -> int:
