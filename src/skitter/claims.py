@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 
 from skitter.model import Counts, Link
-from skitter.ports import EngineError, Unstorable
+from skitter.ports import EngineError, Mark, Unstorable
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -23,6 +23,18 @@ class Claim(Struct, frozen=True):
     epoch: int
     now: float
     lapsed: float | None = None
+
+
+class End(Struct, frozen=True):
+    """How far the archive of a shard was settled when it was taken under an epoch.
+
+    From then on nobody settles anything in files that earlier owners have written.
+    """
+
+    shard: int
+    epoch: int
+    mark: Mark
+    directory: str = ""  # where the new owner keeps its own files, as MACHINE:PATH
 
 
 class Renewal(Struct, frozen=True):
@@ -84,7 +96,23 @@ class Disks(Protocol):
         ...
 
 
-class Claims(Protocol):
+class Ends(Protocol):
+    """Where the archive files of former owners end, for workers that keep their files on their own disks.
+
+    A worker that was cut off cannot know whether its last write has arrived. Whoever takes the shard finds the mark, and
+    writes it down before it settles anything itself.
+    """
+
+    async def add_end(self, end: End) -> None:
+        """Write down the mark that a new owner found. To say the same again changes nothing."""
+        ...
+
+    async def ends(self) -> list[End]:
+        """All that were written down, one for each time that a shard was taken."""
+        ...
+
+
+class Claims(Ends, Protocol):
     """The shards of a crawl on many machines, each with one owner at a time. Time is the engine's.
 
     1. `take` gives a shard to one worker only, and only while nobody has it; every taking has a higher epoch than the one

@@ -108,7 +108,7 @@ class Judged:
     pages: set[str]  # keys of those with 2xx
     records: dict[str, UrlRecord]
     unsettled: (
-        int  # answers in the archive that belong to no page, because their worker died or was fenced off
+        int  # answers in the archive that belong to no page: left by workers that were not started again
     )
 
 
@@ -192,6 +192,12 @@ class Cluster:
         for worker in self.workers:
             assert "Traceback" not in worker.said, worker.said
 
+    def start_again(self, worker: Worker) -> None:
+        """Another life in the directory of a worker that has ended; it leaves at once."""
+        again = self.work(worker.path)
+        assert again.name
+        again.leave()
+
     # -- looking -----------------------------------------------------------------------------------------------
 
     def status(self) -> dict[str, Any]:
@@ -262,20 +268,25 @@ class Cluster:
         return pages, records
 
     def _judge_archive(self, pages: Sequence[Page]) -> int:
-        """Every page lies where it says, in the directory of one worker, and no other page lies there."""
-        files = {file.name: file for worker in self.workers for file in _segments(worker.path)}
-        assert len(files) == sum(len(_segments(worker.path)) for worker in self.workers)
+        """Every page lies where it says, in the directory of one worker, and nowhere else.
+
+        Only who was killed may have left something that nobody settled; it is gone with its next start.
+        """
+        folders = {worker.path: worker for worker in self.workers}
+        files = {file.name: file for path in folders for file in _segments(path)}
+        assert len(files) == sum(len(_segments(path)) for path in folders)
         assert len({page.archive for page in pages}) == len(pages)
         for page in pages:
             assert page.archive is not None
             record = Reader(files[page.archive.file].parent).record(page.archive)
             assert urls.key(record.fields["warc-target-uri"]) == page.key
-        alive = {worker.path for worker in self.workers if worker.expected != -signal.SIGKILL}
-        whole = [file for file in files.values() if file.parents[1] in alive]
+        tidy = {path for path, last in folders.items() if last.expected == 0}
+        whole = [file for file in files.values() if file.parents[1] in tidy]
         assert check(*whole) == []
         places = {page.archive for page in pages}
-        answers = [place for file in files.values() for place in _answers(file)]
-        return sum(place not in places for place in answers)
+        left = {file: [place for place in _answers(file) if place not in places] for file in files.values()}
+        assert {file: answers for file, answers in left.items() if answers and file in whole} == {}
+        return sum(map(len, left.values()))
 
 
 def _segments(path: Path) -> list[Path]:

@@ -51,12 +51,15 @@ def test_every_page_is_in_the_bucket(crawled, server):
     assert crawled.status()["disks"] == []
 
 
-def test_a_workers_directory_stands_for_the_whole_crawl(crawled):
-    """Everything comes from the engines: `status`, `why`, `pages`, every export, `search`."""
-    directory, pages = crawled.path / "w", crawled.pages()
+@pytest.mark.parametrize("named", ["a worker's directory", "the settings"])
+def test_the_whole_crawl_is_read_from_the_engines_and_the_bucket(crawled, named):
+    """`status`, `why`, `pages`, every export, `search`; no worker has anything that is needed for it."""
+    pages = crawled.pages()
+    crawl = [crawled.path / "w"] if named == "a worker's directory" else ["--config", crawled.config]
+    own = [] if named == "a worker's directory" else ["--index", crawled.path / "words.sqlite"]
 
     def ask(*words):
-        done = crawled.skitter(words[0], directory, *words[1:])
+        done = crawled.skitter(words[0], *crawl, *words[1:])
         assert done.returncode == 0, (words, done.stdout, done.stderr)
         return done.stdout
 
@@ -70,11 +73,14 @@ def test_a_workers_directory_stands_for_the_whole_crawl(crawled):
     assert {page["url"] for page in exported} == urls
     assert all(page["text"] is not None for page in exported)
     index = ask("export", "--format", "cdxj", "--quiet").splitlines()
-    assert {json.loads(line.split(" ", 2)[2])["url"] for line in index} >= urls
+    indexed = [json.loads(line.split(" ", 2)[2]) for line in index]
+    assert {line["url"] for line in indexed} >= urls
+    # Below the bucket, so that a replay tool needs nothing but its address.
+    assert {line["filename"] for line in indexed} <= set(crawled.ground.objects())
     states = [json.loads(line)["state"] for line in ask("export", "--format", "urls").splitlines()]
     assert states.count("crawled") == len(pages)
     word = max(exported[0]["text"].split(), key=len)
-    assert json.loads(ask("search", word, "--json", "--quiet"))["total"] >= 1
+    assert json.loads(ask("search", *own, word, "--json", "--quiet"))["total"] >= 1
 
 
 def test_engines_that_are_not_there_are_told_in_one_line(crawled, tmp_path):

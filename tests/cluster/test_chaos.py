@@ -1,5 +1,5 @@
-"""Workers die, freeze, come and go, engines stop in the middle of a crawl: nothing is lost, nothing is stored twice, and no
-host is asked too soon. How long it took to recover is printed.
+"""Workers die, freeze, come and go, engines stop in the middle of a crawl: nothing is lost, no page is in the archive twice,
+and no host is asked too soon. How long it took to recover is printed.
 
 The short forms have leases of 3 seconds, the long ones those of life: 15, and whoever is stopped is stopped for 30.
 """
@@ -27,9 +27,10 @@ from tests.cluster.crawling import (
     until,
     until_requests,
 )
+from tests.cluster.relay import Relay
 from tests.cluster.test_crawls import FEATURES, assert_complete, assert_polite
 from tests.crawl.test_stopping import fill, small_disk  # noqa: F401  a fixture
-from tests.engines import freeze, frozen, killed, our_engine, restart, thaw
+from tests.engines import engine, freeze, frozen, killed, our_engine, restart, thaw
 
 STOPPED, FROZEN = 30.0, 20.0  # seconds of the long forms
 SHORT = [pytest.param("redis", marks=pytest.mark.soak), "full"]
@@ -49,10 +50,10 @@ def slow_web() -> SyntheticWeb:
 
 @contextmanager
 def running(
-    tmp_path: Path, web: SyntheticWeb, size: str, workers: int, **changes
+    tmp_path: Path, web: SyntheticWeb, size: str, workers: int, *, latency: float = 0.0, **changes
 ) -> Iterator[tuple[Cluster, Server]]:
     """A crawl in its middle. Afterwards it is finished, and judged."""
-    with serve_process(web) as server:
+    with serve_process(web, latency=latency) as server:
         with cluster(tmp_path, server, size, **changes) as crew:
             crew.add(server.seeds())
             started = [crew.work() for _ in range(workers)]
@@ -62,11 +63,15 @@ def running(
             if not crew.finished:
                 crew.wait()
             crew.leave()
+            unsettled = crew.judged().unsettled
+            for worker in [each for each in crew.workers if each.expected in (130, -signal.SIGKILL)]:
+                crew.start_again(worker)
             judged = crew.judged()
+        assert judged.unsettled == 0
         assert_complete(server, judged)
         # Who died in the moment between a robots.txt and its settlement has not learnt what it asks for.
         assert_polite(server, forgiven=("/robots.txt",))
-        print(f"answers that nobody settled: {judged.unsettled}")
+        print(f"answers that nobody settled, until their workers were started again: {unsettled}")
 
 
 def told(what: str, seconds: float) -> None:
@@ -116,6 +121,31 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path, size):
 @pytest.mark.parametrize("size", SIZES)
 def test_a_worker_that_was_frozen_for_longer_than_its_lease_does_no_harm(tmp_path, size):
     stop_one(tmp_path, small_web(), size, 4.0, **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("size", "name"), [("redis", "redis"), pytest.param("full", "postgres", marks=pytest.mark.soak)]
+)
+def test_what_a_worker_stored_while_it_was_cut_off_is_in_the_archive_once(tmp_path, size, name):
+    """It finishes what is in flight, and cannot settle it. Others take its shards, and fetch these pages again."""
+    truth = engine(name)
+    web = SyntheticWeb(seed=24, hosts=24, pages_per_host=40)
+    with (
+        Relay(truth.host, truth.port).running() as wire,
+        running(tmp_path, web, size, 1, **QUICK) as (crew, server),
+    ):
+        lonely = crew.work(**{f"{name}__addresses": f"127.0.0.1:{wire.port}"})
+        crew.until_shared(*crew.workers)
+        wire.cut_before(b"text/html")  # answers are in its file, and their pages are about to be settled
+        until(lambda: wire.is_cut, "it settles a page")
+        began, lost, other = time.time(), crew.shards_of(lonely), agents(crew.workers[0])
+        # Were it back before anything else is settled in a shard, it would find its own mark, and cut by that.
+        until(lambda: recovered(server.log(), began, crew, lost, other) > 0, "others have its shards")
+        time.sleep(2)
+        wire.mend()
+        crew.wait()
+        assert "has another owner" in lonely.said
+        until(lambda: "did not settle" in lonely.said, "it cuts its files")
 
 
 @pytest.mark.soak

@@ -14,7 +14,7 @@ from skitter.claims import Claim
 from skitter.ports import EngineAway, Fenced
 from skitter.settings import Seconds, Settings
 from skitter.testing.contracts.store import full_url
-from tests.cluster.ledgers import assert_swaps
+from tests.cluster.ledgers import assert_ends, assert_swaps
 from tests.cluster.postgres import SHARDS, empty, pool_of, schema, settings_for
 from tests.engines import engine
 
@@ -209,5 +209,13 @@ def test_a_write_that_meets_the_taking_of_its_shard_is_whole_or_nothing(settings
                 assert len((await reader.load(Wanted(urls=list(rows)))).urls) == there
                 seen |= 1 + fenced
             assert seen == 3, "the race always ended the same way"
+
+    asyncio.run(scenario())
+
+
+def test_where_files_of_former_owners_end_is_written_down(settings):
+    async def scenario():
+        async with pool_of(settings) as pool:
+            await assert_ends(Claims(pool, "w"))
 
     asyncio.run(scenario())

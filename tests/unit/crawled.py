@@ -59,8 +59,21 @@ class CrawledSource:
         self.archive = archive
         self.directory = directory
 
+    @property
+    def name(self) -> str:
+        return str(self.directory.path)
+
+    async def roots(self) -> list[str]:
+        return self.directory.roots()
+
     async def files(self) -> list[str]:
         return self.directory.files()
+
+    def path_of(self, file: str) -> str:
+        return file
+
+    async def elsewhere(self) -> dict[str, int]:
+        return {}
 
 
 def page(url: str, **fields: object) -> Page:

@@ -48,8 +48,21 @@ class Shelf:
     def frontier(self) -> Records:
         return cast("Records", self.records)
 
+    @property
+    def name(self) -> str:
+        return str(self.directory.path)
+
+    async def roots(self) -> list[str]:
+        return self.directory.roots()
+
     async def files(self) -> list[str]:
         return self.directory.files()
+
+    def path_of(self, file: str) -> str:
+        return file
+
+    async def elsewhere(self) -> dict[str, int]:
+        return {}
 
     async def close(self) -> None:
         pass

@@ -268,7 +268,7 @@ def skitter_example_org(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     folder.mkdir()
     source = crawled(folder)
 
-    async def open_source(path: Path) -> Opened:
+    async def open_source(_paths: object, _config: object) -> Opened:
         return Opened(source.frontier, source.archive, source.directory)
 
     monkeypatch.setattr("skitter.compose.open_source", open_source)

@@ -24,7 +24,7 @@ def shelf(tmp_path, monkeypatch):
     """A crawl directory `c` that the reading commands find."""
     made = Shelf(tmp_path / "c")
 
-    async def open_source(path):
+    async def open_source(_paths, _config):
         return made
 
     monkeypatch.setattr("skitter.compose.open_source", open_source)

@@ -7,14 +7,14 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 from skitter.cli.progress import LINES_EVERY
-from skitter.cli.reading import add_directory, ask
+from skitter.cli.reading import add_crawl, ask, missing_lines
 from skitter.cli.usage import Exit, Parser
 from skitter.display import counted, printable
 from skitter.export.source import Source
@@ -29,14 +29,16 @@ def parser() -> Parser:
         "export",
         "Write a crawl as a file. jsonl: page records with their text. csv: page records without text; cells that begin "
         "like a formula get an apostrophe in front. urls: every URL with its state and reason, as JSON lines. links: "
-        "source,target as CSV. cdxj: the index of the archive. Works while the crawl runs. Exit code 1 if the text of a "
-        "page could not be read from the archive (it is null then).",
+        "source,target as CSV. cdxj: the index of the archive. Works while the crawl runs. Of a cluster without a bucket, name "
+        "the directories of all workers (or copies of them) for jsonl and cdxj. Exit code 1 if the text of a page could not "
+        "be read from the archive (it is null then), or if some directories are missing; says which.",
         [
             "skitter export skitter-example.org --format jsonl -o pages.jsonl",
             "skitter export skitter-example.org --format urls | grep '\"refused\"'",
+            "skitter export --config cluster.toml --format links -o links.csv",
         ],
     )
-    add_directory(made)
+    add_crawl(made, several=True)
     made.add_argument("--format", required=True, choices=FORMATS, help="what to write")
     made.add_argument(
         "-o", "--output", default="-", metavar="FILE", help="where to (default: -, standard output)"
@@ -47,7 +49,7 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Write the file."""
-    return ask(arguments.directory, partial(_write, arguments))
+    return ask(arguments, partial(_write, arguments))
 
 
 async def _write(arguments: argparse.Namespace, source: Source) -> Exit:
@@ -61,6 +63,8 @@ async def _write(arguments: argparse.Namespace, source: Source) -> Exit:
             async for line in formats.FORMATS[arguments.format](source, say.remark):
                 file.write(line)
                 say.written()
+    if arguments.format == "cdxj" or say.remarks:
+        say.missing(await missing_lines(source))
     return say.end(arguments.output)
 
 
@@ -95,12 +99,13 @@ class _Remarks:
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._lines = 0
-        self._remarks = 0
+        self.remarks = 0
+        self._missing = False  # whether pages lie where they cannot be read from here
         self._next = time.monotonic() + LINES_EVERY
 
     def remark(self, text: str) -> None:
-        self._remarks += 1
-        if self._remarks <= SHOWN_REMARKS:
+        self.remarks += 1
+        if self.remarks <= SHOWN_REMARKS:
             self._say(text)
 
     def written(self, lines: int = 1) -> None:
@@ -111,13 +116,18 @@ class _Remarks:
             self._say(counted(self._lines, "line"))
 
     def end(self, name: str) -> Exit:
-        if self._remarks > SHOWN_REMARKS:
+        if self.remarks > SHOWN_REMARKS:
             self._say(
-                f"… and {counted(self._remarks - SHOWN_REMARKS, 'more page')} whose text could not be read"
+                f"… and {counted(self.remarks - SHOWN_REMARKS, 'more page')} whose text could not be read"
             )
         if name != "-":
             self._say(f"{counted(self._lines, 'line')} written to {name}")
-        return Exit.NO if self._remarks else Exit.DONE
+        return Exit.NO if self.remarks or self._missing else Exit.DONE
+
+    def missing(self, lines: Sequence[str]) -> None:
+        self._missing = bool(lines)
+        for line in lines:
+            self._say(line)
 
     def _say(self, text: str) -> None:
         if not self._quiet:

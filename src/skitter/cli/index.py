@@ -5,7 +5,7 @@ import os
 from functools import partial
 from pathlib import Path
 
-from skitter.cli.reading import ask
+from skitter.cli.reading import ask_crawl
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.display import counted
 from skitter.export.source import Source
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> Exit:
         return _follow(arguments)
     if arguments.once:
         raise UsageError("--once is for pages from a cluster; a directory is always read once")
-    return ask(arguments.directory, partial(_index, arguments))
+    return ask_crawl([arguments.directory], None, partial(_index, arguments))
 
 
 def _follow(arguments: argparse.Namespace) -> Exit:

@@ -35,17 +35,21 @@ class NotedIndex(SearchIndex, Protocol):
         ...
 
 
-async def brought_up_to_date(source: Source, index: NotedIndex, *, quiet: bool) -> None:
-    """Put into the index what the crawl has and it has not. Where nothing was asked of servers since, nothing is read."""
+async def brought_up_to_date(source: Source, index: NotedIndex, *, quiet: bool) -> int:
+    """Put into the index what the crawl has and it has not; says how many pages there was a remark about.
+
+    Where nothing was asked of servers since, nothing is read.
+    """
     counts = (
         await source.frontier.counts()
     )  # before the pages: what is stored meanwhile is looked at next time
     moment = f"{counts.requests} requests, {counts.pages} pages"
     if index.note(_FILLED) == moment:
-        return
+        return 0
     fed, remarks = await fill(source, index, quiet=quiet)
     if not remarks and not fed.rejected:
         index.leave_note(_FILLED, moment)
+    return remarks
 
 
 async def fill(source: Source, index: SearchIndex, *, quiet: bool) -> tuple[Fed, int]:

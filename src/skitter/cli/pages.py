@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 
-from skitter.cli.reading import add_directory, ask
+from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.display import as_json, printable
 from skitter.export.records import page_record
@@ -24,9 +24,10 @@ def parser() -> Parser:
         [
             "skitter pages skitter-example.org --status 404",
             "skitter pages skitter-example.org --status 2xx --contains about --limit 20 --json",
+            "skitter pages --config cluster.toml --status 404",
         ],
     )
-    add_directory(made)
+    add_crawl(made)
     made.add_argument(
         "--status",
         action="append",
@@ -57,7 +58,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     """List the pages that match."""
     if arguments.limit is not None and arguments.limit < 1:
         raise UsageError("--limit: write 1 or more")
-    return ask(arguments.directory, partial(_list, arguments))
+    return ask(arguments, partial(_list, arguments))
 
 
 async def _list(arguments: argparse.Namespace, source: Source) -> Exit:

@@ -1,32 +1,90 @@
 """How the reading commands reach a crawl: they work while it runs, take no lock and change nothing.
 
-The directory of a cluster's worker stands for the whole cluster: its settings say where the engines are.
+The settings file of a cluster, or the directory of one of its workers, stands for the whole cluster: it says where the
+engines are.
 """
 
-from collections.abc import Awaitable, Callable
+import argparse
+import os
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from skitter.cli.usage import Exit, Parser
+from skitter.cli.usage import Exit, Parser, UsageError
+from skitter.display import counted
 from skitter.export.source import Source
+from skitter.settings import Settings
+from skitter.settings.file import load
 
 
 def add_directory(parser: Parser) -> None:
-    """Every reading command begins with the crawl it is about."""
+    """The directory of a crawl on this machine."""
     parser.add_argument("directory", type=Path, metavar="DIR", help="the crawl directory")
 
 
-def ask(directory: Path, question: Callable[[Source], Awaitable[Exit]]) -> Exit:
-    """Open a crawl, ask it something, and let go of it."""
+def add_crawl(parser: Parser, *, several: bool = False) -> None:
+    """Every reading command begins with the crawl it is about."""
+    more = "; of a cluster without a bucket, the directories of several workers" if several else ""
+    parser.add_argument(
+        "directory",
+        type=Path,
+        nargs="*" if several else "?",
+        metavar="DIR",
+        help=f"the crawl directory{more}",
+    )
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="settings file of a cluster: its crawl is read from the engines, and no directory is needed",
+    )
+
+
+def ask(arguments: argparse.Namespace, question: Callable[[Source], Awaitable[Exit]]) -> Exit:
+    """Open the crawl that the arguments of `add_crawl` name, ask it something, and let go of it."""
+    named: list[Path] | Path | None = arguments.directory
+    directories = named if isinstance(named, list) else [named] if named is not None else []
+    return ask_crawl(directories, arguments.config, question)
+
+
+def ask_crawl(
+    directories: Sequence[Path], config: Path | None, question: Callable[[Source], Awaitable[Exit]]
+) -> Exit:
+    """The same for a crawl that is named in another way."""
     # The engine is large; `skitter why --help` need not wait for it.
     import asyncio  # noqa: PLC0415
 
     from skitter.compose import open_source  # noqa: PLC0415
 
+    if not directories and config is None:
+        raise UsageError("which crawl? name its directory, or the settings file of a cluster with --config")
+    settings = None if config is None else _cluster(config)
+
     async def answer() -> Exit:
-        source = await open_source(directory)
+        source = await open_source(directories, settings)
         try:
             return await question(source)
         finally:
             await source.close()
 
     return asyncio.run(answer())
+
+
+async def missing_lines(source: Source) -> list[str]:
+    """In words, which pages of a cluster cannot be read because their workers' directories were not named."""
+    elsewhere = await source.elsewhere()
+    if not elsewhere:
+        return []
+    lines = [f"{counted(sum(elsewhere.values()), 'page')} of this crawl could not be read from the archive:"]
+    lines += [
+        f"  {counted(pages, 'page')} in {where or 'some directory'}" for where, pages in elsewhere.items()
+    ]
+    return [*lines, "name these directories of workers, or copies of them, on the command line"]
+
+
+def _cluster(file: Path) -> Settings:
+    settings = load(file, os.environ, {})
+    if settings.cluster.size == "none":
+        raise UsageError(
+            f"{file}: cluster.size is none, which is a crawl on one machine; name its directory, without --config"
+        )
+    return settings

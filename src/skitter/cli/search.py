@@ -23,11 +23,14 @@ def parser() -> Parser:
         "Find pages by the words of their titles and texts: all words must be there, a phrase stands in double quotes; case "
         "and accents do not matter. The index is a file in the crawl directory, search.sqlite, brought up to date first; works "
         "while the crawl runs. Pages that ask not to be indexed (noindex), answers other than 2xx and exact copies are not in "
-        "it. With --config and without DIR, the index named in [search] is asked. Exit code 1 if nothing is found.",
+        "it. With --config and without DIR, the index of a cluster is asked that [search] names; with --index too, an index in "
+        "this file, which is brought up to date from the bucket or from the workers' directories named with --from. Exit code 1 "
+        "if nothing is found.",
         [
             "skitter search skitter-example.org welcome",
             "skitter search skitter-example.org welcome home --domain example.org --limit 3 --json",
             "skitter search --config cluster.toml '\"annual report\" 2024'",
+            "skitter search --config cluster.toml --index words.sqlite --from /data/worker-1 welcome",
         ],
     )
     made.add_argument(
@@ -38,6 +41,18 @@ def parser() -> Parser:
     )
     made.add_argument(
         "--config", type=Path, metavar="FILE", help="settings file with the [search] section to use"
+    )
+    made.add_argument(
+        "--index", type=Path, metavar="FILE", help="with --config: an index of its own, made if it is missing"
+    )
+    made.add_argument(
+        "--from",
+        dest="folders",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="with --index: a worker's directory to read from; may be given several times",
     )
     made.add_argument("--limit", type=int, default=10, metavar="N", help="show at most N pages (default: 10)")
     made.add_argument(
@@ -63,7 +78,9 @@ def run(arguments: argparse.Namespace) -> Exit:
     words = arguments.words if arguments.config else arguments.words[1:]
     if not words:
         raise UsageError("what should be found? write skitter search DIR WORD … (see skitter search --help)")
-    return _shared(arguments, words) if arguments.config else _local(arguments, words)
+    if (arguments.index or arguments.folders) and not (arguments.config and arguments.index):
+        raise UsageError("--index and --from go with --config; a crawl directory has its own index")
+    return _shared(arguments, words) if arguments.config and not arguments.index else _local(arguments, words)
 
 
 def _query(arguments: argparse.Namespace, words: list[str]) -> Query:
@@ -81,7 +98,7 @@ def _query(arguments: argparse.Namespace, words: list[str]) -> Query:
 
 
 def _local(arguments: argparse.Namespace, words: list[str]) -> Exit:
-    from skitter.cli.reading import ask  # noqa: PLC0415
+    from skitter.cli.reading import ask_crawl, missing_lines  # noqa: PLC0415
 
     query = _query(arguments, words)
 
@@ -89,15 +106,18 @@ def _local(arguments: argparse.Namespace, words: list[str]) -> Exit:
         from skitter.cli.indexing import brought_up_to_date  # noqa: PLC0415  parsers are not needed for --help
         from skitter.compose.searching import local_index  # noqa: PLC0415
 
-        index = local_index(source.directory)
+        index = local_index(arguments.index or source.directory.search_file)
         await index.open()
         try:
-            await brought_up_to_date(source, index, quiet=arguments.quiet)
+            if await brought_up_to_date(source, index, quiet=arguments.quiet) and not arguments.quiet:
+                for line in await missing_lines(source):
+                    print(f"skitter: {printable(line)}", file=sys.stderr)
             return show(await index.search(query, arguments.limit, arguments.offset), arguments)
         finally:
             await index.close()
 
-    return ask(Path(arguments.words[0]), answer)
+    folders = arguments.folders if arguments.config else [Path(arguments.words[0])]
+    return ask_crawl(folders, arguments.config, answer)
 
 
 def _shared(arguments: argparse.Namespace, words: list[str]) -> Exit:

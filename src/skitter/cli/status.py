@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from skitter.cli.reading import add_directory, ask
+from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser
 from skitter.display import as_json, duration
 from skitter.export.records import host_record
@@ -22,9 +22,13 @@ def parser() -> Parser:
         "status",
         "Show a crawl in numbers: URLs, pages, requests, refusals and failures by reason, hosts, caches. Works while the "
         "crawl runs.",
-        ["skitter status skitter-example.org", "skitter status skitter-example.org --json"],
+        [
+            "skitter status skitter-example.org",
+            "skitter status skitter-example.org --json",
+            "skitter status --config cluster.toml",
+        ],
     )
-    add_directory(made)
+    add_crawl(made)
     made.add_argument(
         "--hosts", type=int, default=10, metavar="N", help="hosts with the most pages to show (default: 10)"
     )
@@ -34,7 +38,7 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Show the numbers."""
-    return ask(arguments.directory, partial(_show, arguments))
+    return ask(arguments, partial(_show, arguments))
 
 
 async def _show(arguments: argparse.Namespace, source: Source) -> Exit:
@@ -43,9 +47,9 @@ async def _show(arguments: argparse.Namespace, source: Source) -> Exit:
     hosts = nlargest(max(0, arguments.hosts), every, key=lambda host: (host.pages, host.requests))
     caches = source.directory.read_statistics()
     if arguments.json:
-        print(as_json(as_fields(str(source.directory.path), counts, hosts, caches)))
+        print(as_json(as_fields(source.name, counts, hosts, caches)))
     else:
-        print("\n".join(as_lines(str(source.directory.path), counts, hosts, caches)))
+        print("\n".join(as_lines(source.name, counts, hosts, caches)))
     return Exit.DONE
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from skitter import urls
-from skitter.cli.reading import add_directory, ask
+from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.display import amount, as_json, count, counted, duration, moment, printable
 from skitter.export.records import host_record, page_record, reason, robots_record, url_record
@@ -62,9 +62,10 @@ def parser() -> Parser:
         [
             "skitter why skitter-example.org https://example.org/about",
             "skitter why skitter-example.org https://example.org/about --json",
+            "skitter why --config cluster.toml https://example.org/about",
         ],
     )
-    add_directory(made)
+    add_crawl(made)
     made.add_argument("url", metavar="URL", help="any spelling of the URL")
     made.add_argument("--json", action="store_true", help="one JSON object")
     return made
@@ -72,7 +73,7 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Tell the story."""
-    return ask(arguments.directory, partial(_tell, arguments))
+    return ask(arguments, partial(_tell, arguments))
 
 
 async def _tell(arguments: argparse.Namespace, source: Source) -> Exit:
@@ -110,7 +111,7 @@ async def _look_up(text: str, source: Source) -> Findings:
     in_force = (
         None if copy is None else rules_in_force(copy, product_token(user_agent(source.settings.fetch)))
     )
-    scope = Scope(source.settings.scope, source.directory.roots())
+    scope = Scope(source.settings.scope, await source.roots())
     return Findings(
         url=url if record is None else record.url,
         key=key,

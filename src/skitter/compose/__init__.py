@@ -35,7 +35,7 @@ from skitter.report import TOP_HOSTS, WARNINGS, Report, Run
 from skitter.robots import product_token
 from skitter.scope import Scope
 from skitter.seeds import BadSeed
-from skitter.settings import Settings
+from skitter.settings import Settings, SettingsError
 from skitter.shard import Shard
 from skitter.sharded import ShardedRecords
 from skitter.team import Team
@@ -257,9 +257,26 @@ class Reader:
     frontier: Records
     archive: ArchiveReader
 
+    @property
+    def name(self) -> str:
+        """Its directory."""
+        return str(self.directory.path)
+
+    async def roots(self) -> list[str]:
+        """What the scope is measured from."""
+        return self.directory.roots()
+
     async def files(self) -> list[str]:
         """The names of the archive's files."""
         return self.directory.files()
+
+    def path_of(self, file: str) -> str:
+        """Below the archive folder."""
+        return file
+
+    async def elsewhere(self) -> dict[str, int]:
+        """All of it is here."""
+        return {}
 
     async def close(self) -> None:
         """Let go of the store."""
@@ -275,11 +292,30 @@ def open_reader(path: Path, settings: Settings | None = None) -> Reader:
     return Reader(settings, directory, records, ArchiveReader(directory.archive))
 
 
-async def open_source(path: Path) -> "Reader | ClusterReader":
-    """Read what a crawl has so far, wherever the settings in its directory say that it is."""
-    settings = CrawlDirectory(path).read_settings()
+async def open_source(paths: Sequence[Path], config: Settings | None = None) -> "Reader | ClusterReader":
+    """Read what a crawl has so far: from its directory, or a cluster's from its engines.
+
+    `config` are the settings of a cluster; else those in the first directory say where it is. Of a cluster, any number of
+    workers' directories may be named: files of its archive that no bucket has are read from there.
+    """
+    directories = [CrawlDirectory(path) for path in paths]
+    settings = config or directories[0].read_settings()
+    for directory in directories if config else directories[1:]:
+        _check_same_crawl(directory, settings)
     if settings.cluster.size == "none":
-        return open_reader(path, settings)
+        return open_reader(paths[0], settings)
     from skitter.compose.reading import read_cluster  # noqa: PLC0415  engines' libraries are large, and extras
 
-    return await read_cluster(CrawlDirectory(path), settings)
+    return await read_cluster(directories, settings)
+
+
+def _check_same_crawl(directory: CrawlDirectory, settings: Settings) -> None:
+    other = directory.read_settings().cluster
+    if other.size == "none" or settings.cluster.size == "none":
+        raise SettingsError(
+            f"{directory.path} is no directory of a worker of the same cluster; read one crawl at a time"
+        )
+    if (other.name, other.size) != (settings.cluster.name, settings.cluster.size):
+        raise SettingsError(
+            f"{directory.path} is of the cluster {other.name}, not of {settings.cluster.name}; read one crawl at a time"
+        )

@@ -221,7 +221,9 @@ async def joined(directory: CrawlDirectory, settings: Settings, events: Events) 
             # Each worker has settings of its own, and nobody knows under which a link was accepted.
             at = replace(at, judge_again=True)
             member = Member(name, engines.claims, clock, settings, events)
-            async with storing(directory, settings, clock, events, engines.segments) as storage:
+            async with storing(
+                directory, settings, clock, events, engines.claims, engines.segments
+            ) as storage:
                 gathering = Gathering(
                     settings.cluster.commit_interval, _GROUPS * settings.crawl.commit_visits
                 )

@@ -58,8 +58,8 @@ def page_line(page: Page) -> str:
     return _line(page.url, stamp, mime, str(page.status), page.digest, page.archive)
 
 
-def lines(records: Iterable[Record]) -> Iterator[str]:
-    """The lines of all answers among the records of a file, in its order.
+def lines(records: Iterable[Record], path: str = "") -> Iterator[str]:
+    """The lines of all answers among the records of a file, in its order; it is called `path`, or what it says itself.
 
     The records of a visit follow each other and end with its metadata, which holds the digest of a chunked payload.
     """
@@ -68,17 +68,17 @@ def lines(records: Iterable[Record]) -> Iterator[str]:
         kind = record.fields.get("warc-type")
         if kind in ("response", "revisit"):
             if answer is not None:
-                yield _answer_line(answer, "")
+                yield _answer_line(answer, "", path)
             answer = record
         elif kind == "metadata" and answer is not None:
-            yield _answer_line(answer, _named(record.block, b"payload-digest"))
+            yield _answer_line(answer, _named(record.block, b"payload-digest"), path)
             answer = None
     if answer is not None:
-        yield _answer_line(answer, "")
+        yield _answer_line(answer, "", path)
 
 
-def _answer_line(answer: Record, digest: str) -> str:
-    fields = answer.fields
+def _answer_line(answer: Record, digest: str, path: str) -> str:
+    fields, place = answer.fields, answer.place
     head = answer.block.partition(b"\r\n\r\n")[0]
     status, media_type = _STATUS.match(head), _CONTENT_TYPE.search(head)
     mime = media_type[1].decode("latin-1") if media_type else ""
@@ -88,7 +88,7 @@ def _answer_line(answer: Record, digest: str) -> str:
         REVISIT if fields["warc-type"] == "revisit" else mime,
         status[1].decode() if status else "",
         fields.get("warc-payload-digest", digest),
-        answer.place,
+        Place(path, place.offset, place.length) if path else place,
     )
 
 

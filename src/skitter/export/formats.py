@@ -125,7 +125,10 @@ def safe(cell: object) -> object:
 async def cdxj(source: Source, out: TextIO) -> int:
     """Write the index of the archive, sorted by key and time; says how many lines."""
     files = await source.files()
-    return write_sorted((line for file in files for line in index_lines(source.archive.records(file))), out)
+    archive, path_of = source.archive, source.path_of
+    return write_sorted(
+        (line for file in files for line in index_lines(archive.records(file), path_of(file))), out
+    )
 
 
 FORMATS: Mapping[str, Export] = {

@@ -1,6 +1,6 @@
 """A crawl, to read from: what exports, `why`, `pages` and `status` need, whoever opened it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from skitter.directory import CrawlDirectory
@@ -45,6 +45,23 @@ class Source(Protocol):
         """Its answers."""
         ...
 
+    @property
+    def name(self) -> str:
+        """What it is called in answers to people."""
+        ...
+
+    async def roots(self) -> Sequence[str]:
+        """What its scope is measured from."""
+        ...
+
     async def files(self) -> list[str]:
         """The names of the archive's files."""
+        ...
+
+    def path_of(self, file: str) -> str:
+        """What other programs call a file of the archive: below the archive folder, or below the bucket."""
+        ...
+
+    async def elsewhere(self) -> Mapping[str, int]:
+        """How many pages have their answers in directories that are not read here, by MACHINE:PATH."""
         ...

@@ -11,7 +11,8 @@ from typing import Any
 from skitter.backends.postgres import columns
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.statements import Texts
-from skitter.claims import Claim, Colleague, Renewal, Standing
+from skitter.claims import Claim, Colleague, End, Renewal, Standing
+from skitter.ports import Mark
 
 # Of a lease, for one answer. The time of other statements (`postgres.timeout`) is longer than a lease; a sign of life that
 # waits so long on a connection that leads nowhere would cost shards that another connection could keep. Begun a fifth of a
@@ -73,6 +74,19 @@ class Claims:
         """A file of seeds is in up to this line; None: all of it."""
         name = "took_all" if line is None else "took_in"
         await self._pool.rows(self._texts.one("claims", name), {"digest": digest, "line": line})
+
+    async def add_end(self, end: End) -> None:
+        """Write down the mark that a new owner found."""
+        mark = {"file": end.mark.file, "size": end.mark.end}
+        values = {"shard": end.shard, "epoch": end.epoch, **mark, "directory": end.directory}
+        await self._pool.rows(self._texts.one("claims", "add_end"), values)
+
+    async def ends(self) -> list[End]:
+        """Every mark that a new owner found."""
+        rows = await self._pool.rows(self._texts.one("claims", "ends"), {})
+        return [
+            End(row["shard"], row["epoch"], Mark(row["file"], row["size"]), row["directory"]) for row in rows
+        ]
 
     async def swap(self, seen: str, new: str) -> str:
         """Replace the ledger if it is still the one that was seen; says which one is there afterwards."""

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from msgspec.msgpack import decode
+from msgspec.msgpack import decode, encode
 
 from skitter.backends.redis.client import Client, Command, unfit
 from skitter.backends.redis.store import tag
 from skitter.backends.remote.rows import Meta
-from skitter.claims import Claim, Colleague, NoCrawl, Renewal, Standing
+from skitter.claims import Claim, Colleague, End, NoCrawl, Renewal, Standing
 
 
 class RedisClaims:
@@ -114,6 +114,16 @@ class RedisClaims:
         """A file of seeds is in up to this line; None: all of it."""
         ask = ("HDEL", digest) if line is None else ("HSET", digest, line)
         await self._client.send(lambda: [(ask[0], self._key("intakes"), *ask[1:])])
+
+    async def add_end(self, end: End) -> None:
+        """Write down the mark that a new owner found."""
+        field = f"{end.shard}/{end.epoch}"
+        await self._client.send(lambda: [("HSET", self._key("ends"), field, encode(end))])
+
+    async def ends(self) -> list[End]:
+        """Every mark that a new owner found."""
+        (found,) = await self._client.send(lambda: [("HVALS", self._key("ends"))])
+        return [decode(each, type=End) for each in found]
 
     async def swap(self, seen: str, new: str) -> str:
         """Replace the ledger if it is still the one that was seen; says which one is there afterwards."""

@@ -23,6 +23,17 @@ def first_of_owner(number: int) -> int:
     return first_number(number // _PER_EPOCH)
 
 
+def epoch_of(file: str) -> int:
+    """The epoch under which its shard was held by whoever wrote a segment; -1 for no segment."""
+    return number(file) // _PER_EPOCH
+
+
+def shard_of(file: str) -> int:
+    """The shard whose answers a segment holds; -1 for no segment."""
+    match = _FILE.fullmatch(file)
+    return int(match[1]) if match else -1
+
+
 def number(file: str) -> int:
     """By which segments of a shard are ordered; -1 for no segment."""
     match = _FILE.fullmatch(file)

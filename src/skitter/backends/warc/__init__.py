@@ -9,7 +9,7 @@ grown beyond the limit; a group of visits is never divided.
 `records` renders and compresses (pure), `files` appends, cuts and syncs, `reading` reads back.
 """
 
-from skitter.backends.warc.files import WarcArchive
+from skitter.backends.warc.files import WarcArchive, trim
 from skitter.backends.warc.reading import DamagedRecordError, Reader, Record, from_member
 
-__all__ = ["DamagedRecordError", "Reader", "Record", "WarcArchive", "from_member"]
+__all__ = ["DamagedRecordError", "Reader", "Record", "WarcArchive", "from_member", "trim"]

@@ -210,6 +210,19 @@ class WarcArchive:
             os.ftruncate(self._fd, end)
 
 
+def trim(path: Path, end: int) -> int:
+    """Cut a file that nobody writes to any more; says how many octets went. One of which nothing is left is removed."""
+    size = path.stat().st_size
+    if size <= end:
+        return 0
+    whole = _whole_end(path, end) if end else 0
+    if whole:
+        os.truncate(path, whole)
+    else:
+        path.unlink()
+    return size - whole
+
+
 def _whole_end(path: Path, end: int) -> int:
     """The last place, not behind `end`, at which the file may end without tearing a visit apart."""
     with path.open("rb") as file:

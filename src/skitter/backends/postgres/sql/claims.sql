@@ -42,6 +42,14 @@ ON CONFLICT (digest) DO UPDATE SET line = greatest(intakes.line, excluded.line)
 -- name: took_all
 DELETE FROM {schema}.intakes WHERE digest = :digest
 
+-- name: add_end
+INSERT INTO {schema}.ends (shard, epoch, file, size, directory)
+VALUES (:shard::integer, :epoch::bigint, :file, :size::bigint, :directory)
+ON CONFLICT (shard, epoch) DO UPDATE SET file = excluded.file, size = excluded.size, directory = excluded.directory
+
+-- name: ends
+SELECT shard, epoch, file, size, directory FROM {schema}.ends ORDER BY shard, epoch
+
 -- name: take
 WITH clock AS (SELECT extract(epoch FROM clock_timestamp())::float8 AS now),
 open AS (
