@@ -122,6 +122,48 @@ def test_hiding_tags_in_comments_or_quotes_does_not_make_a_document_tame() -> No
         assert not flat.is_tame(start + attributes + end)
 
 
+NESTED_IN_SECRET = {
+    "plainly": b"<div>",
+    "behind a marker of scope": b"<div><table><td></div>",
+    "an end tag in an attribute": b'<div title="</div>">',
+    "an end tag in a comment": b"<div><!--</div>-->",
+    "an end tag of another name": b"<x-y>t</x>",
+    "a script in a comment in a script": b"<div><script><!--<script></script></div>--></script>",
+    "a section in a drawing": b"<svg><![CDATA[ > </svg></div> ]]>",
+    "a title in a drawing": b"<svg><title><div></title></svg>",
+    "a description in a drawing": b"<svg><desc><div></desc></svg>",
+    "raw text in a drawing": b"<svg><noscript><div></noscript></svg>",
+    "a formula": b"<math><mi><div></mi></math>",
+    "wrong order": b"<div><form></div></form>",
+    "tables": b"<table><tr><td>",
+}
+
+
+@pytest.mark.parametrize("name", NESTED_IN_SECRET)
+def test_a_large_document_that_may_be_nested_deeply_is_not_tame(name: str) -> None:
+    part = NESTED_IN_SECRET[name]
+    for before in (b"", b"<p>x</p>" * 100):
+        assert not flat.is_tame(before + part * (9_000 // part.count(b"<") + 1))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        b"<div class=x><p>a <a href=/>b</a> <b>c</b><br></div>",
+        b"<table><tr><td>a<td>b</table>",
+        b'<ul><li><a href="/"><code class="x"><span>a</span></code></a><li>b</ul>',
+        b'<div><svg viewBox="0 0 1 1"><path d=x></path></svg></div>',
+    ],
+)
+def test_a_large_document_that_is_nested_little_is_tame(part: bytes) -> None:
+    assert flat.is_tame(part * (20_000 // part.count(b"<")))
+
+
+def test_looking_at_the_nesting_is_linear() -> None:
+    for part in (b"<!--", b"<a x='", b"<a ", b"<a x=\"<a x='", b"<script><!--", b"<div>t", b"<title>"):
+        assert_in_proportion(lambda n, part=part: part * n, 40_000)  # type: ignore[misc]
+
+
 def test_formatting_that_is_closed_at_once_is_tame() -> None:
     words = b"""<em class='a'>x</em> <code class="b" hidden\n><span class="pre">y</span></code>"""
     content = b"<p>" + words * 900 + b"<p>x" * 900

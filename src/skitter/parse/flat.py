@@ -19,6 +19,7 @@ _MAX_TAGS = 8_000
 _MAX_ATTRIBUTES = 100  # on one element
 _MAX_MERGED = 20
 _MAX_RECONSTRUCTED = 300_000
+_MAX_LOOKED_AT = 200_000  # tags of a document whose nesting is looked at: 0.1 s
 _FEW_TAGS = 1_000  # half of them reconstructing the other half stays below the limit
 _SHORT = 64 * 1024  # there is no room for more attributes than can be borne
 
@@ -53,10 +54,10 @@ def is_tame(source: bytes) -> bool:
     """Whether the tree of this document is small, whatever the document says.
 
     Every start tag begins with < and a letter, so that counting those is an upper bound even where comments or quotes
-    hide some of them from us, or us from them.
+    hide some of them from us, or us from them. Where there are many, their nesting is looked at.
     """
     tags = source.count(b"<")
-    if tags > _MAX_TAGS:
+    if tags > _MAX_TAGS and not (tags <= _MAX_LOOKED_AT and is_shallow(source, tags)):
         return False
     if tags <= _FEW_TAGS and len(source) <= _SHORT:
         return True
@@ -70,11 +71,63 @@ def is_tame(source: bytes) -> bool:
     return len(source) <= _SHORT or _FLOOD.search(source) is None
 
 
+# For `is_shallow`. An element that holds nothing but text is closed by its end tag, whatever and wherever it is, so it
+# changes no depth: it is one token, the first kind here. Then raw text elements, tags, and what is no tag.
+_TOKEN = re.compile(
+    rb"<(?:([a-zA-Z][a-zA-Z0-9]*+)(?=[\t\n\f\r />])%(attributes)b>[^<]*+</\1>"
+    rb"|(?=[%(letters)b])((?i:%(raw)b))(?=[\t\n\f\r />])%(attributes)b>(?:[^<]++|<(?!/(?i:\2)[\t\n\f\r />]))*+"
+    rb"|(/?)([a-zA-Z][^\t\n\f\r />]*+)%(attributes)b>?+"
+    rb"|!--(?:-?>|(?:[^-]++|-(?!-!?>))*+(?:--!?>)?+)|[!?/][^>]*+>?+)"
+    % {
+        b"attributes": markup.ATTRIBUTES_BYTES,
+        b"letters": markup.RAW_LETTERS.encode(),
+        b"raw": "|".join(sorted(markup.RAW)).encode(),
+    }
+)
+# Where our tags and those of the standard could differ: sections that only drawings have, scripts inside comments inside
+# scripts, and elements of HTML inside a drawing.
+_COMMENT = re.compile(rb"<!--(?:[^-]++|-(?!->))*+")
+_DRAWN = markup.names("circle ellipse g line path polygon polyline rect svg use")
+
+
+def is_shallow(source: bytes, tags: int) -> bool:
+    """Whether the elements of a large document are nested so little that its tree is made in time linear in its size.
+
+    An element counts as closed only by its own end tag, right after everything inside it was closed. That is how tools
+    write; a document that nests otherwise counts as deeper than it is. Elements that end by themselves are left out: there
+    are at most four for each of the others (table, tbody, tr, td).
+    """
+    most = _MAX_TAGS * _MAX_TAGS // 5 // tags  # end tags look for their element through all that are open
+    if b"<![CDATA[" in source or any(b"<script" in each.lower() for each in _COMMENT.findall(source)):
+        return False
+    is_open: list[bytes] = []
+    drawings = 0
+    for leaf, raw, end, written in _TOKEN.findall(source):
+        if leaf:
+            continue
+        name = written.lower()
+        if drawings and (raw or (name and name not in _DRAWN_BYTES)):
+            return False
+        if not name or name in _NOT_COUNTED:
+            continue
+        if not end:
+            is_open.append(name)
+            drawings += name == b"svg"
+            if len(is_open) > most or name == b"math":
+                return False
+        elif is_open and is_open[-1] == name:
+            is_open.pop()
+            drawings -= name == b"svg"
+    return True
+
+
 _VOID = markup.names(
     "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr"
 )
 # End tags may be left out (HTML Standard, 13.1.2.4): the next one of these, or the end of what holds them, ends them.
 _ENDS_BY_ITSELF = markup.names("colgroup dd dt li optgroup option p rb rp rt tbody td tfoot th thead tr")
+_NOT_COUNTED = frozenset(name.encode() for name in _VOID | _ENDS_BY_ITSELF)
+_DRAWN_BYTES = frozenset(name.encode() for name in _DRAWN)
 _FORMATTING_NAMES = frozenset(_FORMATTING.decode().split("|"))
 
 

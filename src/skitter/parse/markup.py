@@ -27,6 +27,10 @@ _PARTS = re.compile(
 )
 
 
+# The same for bytes, without blanks that only mean something to people.
+ATTRIBUTES_BYTES = _ATTRIBUTES.replace("\\ ", " ").encode()
+
+
 def names(text: str) -> frozenset[str]:
     """A set of names, written as one would say them."""
     return frozenset(text.split())
@@ -34,9 +38,10 @@ def names(text: str) -> frozenset[str]:
 
 # Elements whose content is text up to their own end tag (13.2.6.2 and where it is called from, scripting enabled).
 RAW = names("iframe noembed noframes noscript script style textarea title xmp")
+RAW_LETTERS = "".join(sorted({letter for name in RAW for letter in (name[0], name[0].upper())}))
 _TOKEN = re.compile(
     rf"""<(?:
-        (?=[{"".join(sorted({letter for name in RAW for letter in (name[0], name[0].upper())}))}])
+        (?=[{RAW_LETTERS}])
         (?P<raw> (?i: {"|".join(sorted(RAW))} ) ) (?=[\t\n\f\r\ />]) ({_ATTRIBUTES}) >
         ( (?: [^<]++ | <(?! / (?i:(?P=raw)) [\t\n\f\r\ />] ) )*+ )
       | ( /? ) ( [a-zA-Z] [^\t\n\f\r\ />]*+ ) ({_ATTRIBUTES}) ( >?+ )
