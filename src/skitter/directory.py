@@ -25,7 +25,17 @@ from skitter.settings.file import dump, load
 
 # What a crawl directory can hold before its settings are written.
 _OURS = frozenset(
-    {"archive", "crawl.toml.new", "lock", "log", "roots.txt", "scopes.txt", "scopes.txt.new", "state"}
+    {
+        "archive",
+        "crawl.toml.new",
+        "lock",
+        "log",
+        "roots.txt",
+        "scopes.txt",
+        "scopes.txt.new",
+        "seeds",
+        "state",
+    }
 )
 # What lies in the folder of a store that is gone, or was never begun.
 _NO_STORE = frozenset({"hand", "summary", "LOCK", "rocksdict-config.json"})
@@ -47,6 +57,7 @@ class CrawlDirectory:
         self.statistics_file = path / "log" / "statistics.json"
         self.search_file = path / "search.sqlite"  # made and kept current by `search`
         self.archive = path / "archive"
+        self.seeds = path / "seeds"  # those that are not stored yet; see `intake`
 
     @property
     def exists(self) -> bool:
@@ -88,8 +99,16 @@ class CrawlDirectory:
         for folder in (self.path, self.path / "state", self.archive, self.path / "log"):
             durable.make_folder(folder)
 
+    def begin(self) -> None:
+        """Under the lock, before seeds are kept: what is here of a crawl that was never made is not of this one."""
+        if not self.exists and self.seeds.is_dir():
+            shutil.rmtree(self.seeds)
+
     def make(self, settings: Settings) -> None:
-        """Keep the settings, and make a folder for the state of each shard, before any of them is used."""
+        """Keep the settings, and make a folder for the state of each shard, before any of them is used.
+
+        From here on there is a crawl to go on with; so its seeds are kept before.
+        """
         self._note_scope(settings)  # first: it must be known before a link is accepted under these settings
         self.write_settings(settings)
         for shard in range(max(1, settings.crawl.shards)):

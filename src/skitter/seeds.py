@@ -7,7 +7,7 @@ not cost the other seeds. Files are read as a stream, so their size does not mat
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta, Struct
@@ -50,37 +50,48 @@ def named(texts: Iterable[str], rules: urls.UrlRules = urls.DEFAULT_RULES) -> It
         yield _seed(_Line(text), f"argument {number}", rules)
 
 
-def read(file: BinaryIO, name: str, rules: urls.UrlRules = urls.DEFAULT_RULES) -> Iterator[Link | BadSeed]:
+class Lines(Protocol):
+    """A file, as far as lines are concerned."""
+
+    def readline(self, size: int, /) -> bytes:
+        """The next line, or so many bytes of it; empty at the end."""
+        ...
+
+
+def read(file: Lines, name: str, rules: urls.UrlRules = urls.DEFAULT_RULES) -> Iterator[Link | BadSeed]:
     """Seeds of a file or a pipe, line by line."""
     for _, seed in numbered(file, name, rules):
         yield seed
 
 
 def numbered(
-    file: BinaryIO, name: str, rules: urls.UrlRules = urls.DEFAULT_RULES, after: int = 0
+    file: Lines, name: str, rules: urls.UrlRules = urls.DEFAULT_RULES, after: int = 0
 ) -> Iterator[tuple[int, Link | BadSeed]]:
     """Seeds of a file behind a line, each with the number of its own."""
-    for number, line in _lines(file):
-        if number <= after:
-            continue
-        where = f"{name}:{number}"
-        if len(line) > MAX_LINE:
-            yield number, _bad(where, line[:100], f"the line is longer than {MAX_LINE} bytes")
-            continue
-        bare = line.strip().removeprefix(b"\xef\xbb\xbf")
-        if not bare or bare.startswith(b"#"):
-            continue
-        yield number, (_json if bare.startswith(b"{") else _plain)(bare, where, rules)
-
-
-def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Numbered lines; of one that is too long only the beginning is held in memory."""
     number = 0
-    while line := file.readline(MAX_LINE + 1):
+    while line := line_of(file):
         number += 1
-        yield number, line
-        while line and not line.endswith(b"\n"):
-            line = file.readline(MAX_LINE + 1)
+        seed = parsed(line, f"{name}:{number}", rules) if number > after else None
+        if seed is not None:
+            yield number, seed
+
+
+def line_of(file: Lines) -> bytes:
+    """The next line, empty at the end; of one that is too long only the beginning, which is longer than MAX_LINE."""
+    line = rest = file.readline(MAX_LINE + 1)
+    while rest and not rest.endswith(b"\n"):
+        rest = file.readline(MAX_LINE + 1)
+    return line
+
+
+def parsed(line: bytes, where: str, rules: urls.UrlRules = urls.DEFAULT_RULES) -> Link | BadSeed | None:
+    """The seed on a line; None if there is none on it."""
+    if len(line) > MAX_LINE:
+        return _bad(where, line[:100], f"the line is longer than {MAX_LINE} bytes")
+    bare = line.strip().removeprefix(b"\xef\xbb\xbf")
+    if not bare or bare.startswith(b"#"):
+        return None
+    return _json(bare, where, rules) if bare.startswith(b"{") else _plain(bare, where, rules)
 
 
 def _plain(line: bytes, where: str, rules: urls.UrlRules) -> Link | BadSeed:

@@ -97,6 +97,7 @@ class Shard:
         self._lease_again = asyncio.Event()
         self._commit_now = asyncio.Event()
         self._sync_now = asyncio.Event()
+        self._has_caretaker = False
         self._unsynced: list[asyncio.Future[None]] = []  # those who wait for the next sync
         self.counts = Counts()
         self.failed: dict[str, str] = {}  # origins whose robots.txt could not be had in this run, and why
@@ -139,6 +140,9 @@ class Shard:
 
     async def synced(self) -> None:
         """Return when all that was taken in so far would survive a loss of power. Idle shards do not make one wait."""
+        if not self._has_caretaker:
+            await self._sync()
+            return
         waiting = asyncio.get_running_loop().create_future()
         self._unsynced.append(waiting)
         if not self._open:
@@ -342,6 +346,7 @@ class Shard:
     # -- taking care -----------------------------------------------------------------------------------------
 
     async def _take_care(self) -> None:
+        self._has_caretaker = True
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._limits.sync_interval):

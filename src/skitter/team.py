@@ -7,12 +7,12 @@ to `elsewhere`, and whether all is done is decided by the parent, who sees every
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, suppress
-from itertools import islice
+from contextlib import AsyncExitStack, aclosing, suppress
 
 from skitter import trouble, urls
 from skitter.directory import CrawlDirectory
 from skitter.events import Events, Stopped, Warned
+from skitter.intake import Intake
 from skitter.links import Judged
 from skitter.model import Counts, Link, Reason, State, Stop
 from skitter.post import Deliver, Post, owner_of
@@ -23,7 +23,6 @@ from skitter.shard import Shard
 from skitter.visit import Shared
 from skitter.waiting import Waiting, together
 
-_SEED_BATCH = 1000
 _SOON = 0.01  # seconds
 
 
@@ -61,17 +60,26 @@ class Team:
         for shard in self.shards.values():
             await shard.open()
 
-    async def add_seeds(self, seeds: Iterable[Link | BadSeed]) -> int:
-        """Offer seeds; the scope is measured from those that are wanted. Says how many were new.
+    async def take_in(self, intake: Intake) -> int:
+        """Offer the seeds that are kept in the crawl directory; what `stop` leaves is there for the next run.
 
-        They may come from a pipe that is slow or a file that is large: the loop stays free, and `stop` is heard.
+        The scope is measured from those that are wanted. Says how many were new.
         """
-        waiting, new = iter(seeds), 0
-        while not self._stop and (batch := await asyncio.to_thread(list, islice(waiting, _SEED_BATCH))):
-            before = self.counts.added
-            await self.add_seed_batch(batch)
-            new += self.counts.added - before
-        return new
+        had = self.counts.added
+        async with aclosing(intake.batches()) as batches:
+            async for batch in batches:
+                await self.add_seed_batch(batch.seeds)
+                await self.synced()
+                intake.stored(batch)
+                if self._stop:
+                    intake.close()
+                    return self.counts.added - had
+        intake.finish()
+        return self.counts.added - had
+
+    async def synced(self) -> None:
+        """Return when all that was taken in so far would survive a loss of power."""
+        await asyncio.gather(*(shard.synced() for shard in self.shards.values()))
 
     async def add_seed_batch(self, batch: Sequence[Link | BadSeed]) -> None:
         """Each to the shard that owns it, directly: a seed that is named again must reach it again."""

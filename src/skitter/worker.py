@@ -36,6 +36,7 @@ from skitter.fleet.messages import (
     Carried,
     Carry,
     Ended,
+    Go,
     Halt,
     Heard,
     Idle,
@@ -76,6 +77,8 @@ class Worker:
             team.elsewhere = self._send
             if team.max_pages is not None:
                 team.max_pages = 0  # until the parent allows more
+            if self._start.held:
+                team.pause()
             self._line.say(Ready(team.counts))
             why = await self._crawl(team)
             self._line.say(
@@ -112,6 +115,8 @@ class Worker:
                         sent[1].set_result(None)
                 case Seeds():
                     self._begin(tasks, self._sow(team, message))
+                case Go():
+                    team.go_on()
                 case Ask():
                     await self._answer(team, message)
                 case Again(shards):
@@ -140,6 +145,7 @@ class Worker:
 
     async def _sow(self, team: Team, message: Seeds) -> None:
         await team.add_seed_batch([*message.seeds, *message.bad])
+        await team.synced()
         self._line.say(Seeded(message.number))
 
     async def _answer(self, team: Team, question: Ask) -> None:

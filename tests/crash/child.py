@@ -1,6 +1,6 @@
 """A crawl that can be told to die at an exact point. Run as `python -m tests.crash.child PLAN`, PLAN being JSON.
 
-    path, starts, overrides   the crawl
+    path, starts, overrides   the crawl; the starts are named when it is made, and not again
     workers                   0: in one process. Else by a fleet, whose workers are this program with one more argument
     die_at                    {"commit": n, "point": …}: SIGKILL in the n-th commit of this run; of a fleet, its first
                               worker to get there, once
@@ -23,6 +23,7 @@ from pathlib import Path
 from skitter import compose, seeds, visit, worker
 from skitter.backends.rocksdb import RocksFrontier, recovery
 from skitter.backends.warc import WarcArchive
+from skitter.directory import CrawlDirectory
 from skitter.events import Events
 from skitter.fleet.parent import assembled
 from skitter.log import say
@@ -89,10 +90,15 @@ def arrange_poison(text, effect=end_at_once):
     visit.parse = deadly
 
 
+def starts(plan):
+    return [] if CrawlDirectory(Path(plan["path"])).exists else plan["starts"]
+
+
 async def crawl(plan) -> int:
     settings = load(None, {}, plan["overrides"])
-    async with compose.opened(Path(plan["path"]), settings, Events()) as running:
-        await running.seed(seeds.named(plan["starts"], settings.urls))
+    given = list(seeds.named(starts(plan), settings.urls))
+    async with compose.opened(Path(plan["path"]), settings, Events(), seeds=given) as running:
+        await running.seed()
         print("running", flush=True)
         report = await running.run()
     return report.exit_code
@@ -101,9 +107,16 @@ async def crawl(plan) -> int:
 def crawl_with_workers(plan) -> int:
     settings = load(None, {}, plan["overrides"] | {"crawl.workers": plan["workers"]})
     command = (sys.executable, "-m", "tests.crash.child", json.dumps(plan))
-    with assembled(Path(plan["path"]), settings, Events(say), command=command) as fleet:
+    given = list(seeds.named(starts(plan), settings.urls))
+    with assembled(
+        Path(plan["path"]),
+        settings,
+        Events(say),
+        keep=lambda intake: intake.keep_links(given),
+        command=command,
+    ) as fleet:
         print("running", flush=True)
-        return asyncio.run(fleet.run(seeds.named(plan["starts"], settings.urls))).exit_code
+        return asyncio.run(fleet.run()).exit_code
 
 
 def main(plan) -> int:

@@ -251,7 +251,7 @@ class VirtualCrawl:
         self.events.subscribe(request_log)
         await self.team.open()
         try:
-            await self.team.add_seeds(starts)
+            await self.team.add_seed_batch(list(starts))
             began = self.clock.monotonic()
             stop = await self.team.run()
             return Result(

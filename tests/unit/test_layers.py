@@ -16,7 +16,7 @@ LAYERS = (
     ("surt", "digest", "simhash", "suffixes", "keys"),
     ("urls",),
     ("robots", "seeds", "directory", "log", "process", "gathering"),
-    ("politeness", "scope", "permission"),
+    ("politeness", "scope", "permission", "intake"),
     ("schedule",),
     ("fetch", "parse", "dedup", "links"),
     ("page", "trouble", "waiting"),

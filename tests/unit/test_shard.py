@@ -8,15 +8,14 @@ from itertools import count
 
 import pytest
 
-from skitter import seeds, team
+from skitter import seeds
 from skitter.backends import rules
 from skitter.backends.memory import MemoryFrontier, MemoryStore
 from skitter.backends.warc import Reader
 from skitter.directory import CrawlDirectory
 from skitter.events import Lost, Opened, Requested, SetAside, Settled, Stopped, Warned
 from skitter.gathering import Gathering
-from skitter.model import Reason, RobotsCopy, State, Stop
-from skitter.seeds import BadSeed
+from skitter.model import RobotsCopy, State, Stop
 from skitter.testing.clock import VirtualClock, run_virtual
 from tests.crawl.virtual import Answer, VirtualCrawl, html, settings_with, site, web
 
@@ -58,12 +57,19 @@ def told(crawl, kind):
 # ------------------------------------------------------------------------------------------------ seeds
 
 
+async def offered(crawl, starts):
+    """Offer seeds; how many were new."""
+    had = crawl.team.counts.added
+    await crawl.team.add_seed_batch(list(seeds.named(starts)))
+    return crawl.team.counts.added - had
+
+
 def test_seeds_are_counted_once_and_measured_into_the_scope(ground):
     async def main():
         crawl = ground.crawl(scope__kind="host")
         await crawl.team.open()
-        first = await crawl.team.add_seeds(seeds.named([f"{A}/", f"{A}/#again", f"{B}/"]))
-        return first, await crawl.team.add_seeds(seeds.named([f"{A}/"])), crawl
+        first = await offered(crawl, [f"{A}/", f"{A}/#again", f"{B}/"])
+        return first, await offered(crawl, [f"{A}/"]), crawl
 
     first, second, crawl = ground.run(main())
     assert (first, second) == (2, 0)
@@ -76,7 +82,7 @@ def test_a_seed_that_is_refused_has_a_record_a_reason_and_a_warning_and_is_no_ro
     async def main():
         crawl = ground.crawl(scope__exclude=("/private",), scope__kind="host")
         await crawl.team.open()
-        new = await crawl.team.add_seeds(seeds.named([f"{A}/private/x", "no url at all", f"{B}/"]))
+        new = await offered(crawl, [f"{A}/private/x", "no url at all", f"{B}/"])
         records = {record.url: record async for record in crawl.stations.frontier.urls()}
         return crawl, new, records
 
@@ -96,27 +102,13 @@ def test_a_seed_that_is_refused_has_a_record_a_reason_and_a_warning_and_is_no_ro
     assert crawl.directory.roots() == [f"{B}/"]
 
 
-def test_many_seeds_are_taken_in_batches_and_a_bad_one_costs_no_other(ground, monkeypatch):
-    monkeypatch.setattr(team, "_SEED_BATCH", 7)
-    bad = BadSeed("file:3", "?", Reason("seed.unusable", "no"))
-    found = [bad if number == 13 else next(seeds.named([f"{A}/{number}"])) for number in range(50)]
-
-    async def main():
-        crawl = ground.crawl()
-        await crawl.team.open()
-        return await crawl.team.add_seeds(iter(found)), crawl.shard.counts
-
-    new, counts = ground.run(main())
-    assert new == counts.queued == 49
-
-
 # ------------------------------------------------------------------------------------------------ opening
 
 
 async def die_in_flight(crawl, starts):
     """Work until requests are in flight, and stop existing: nothing is closed or given back."""
     await crawl.team.open()
-    await crawl.team.add_seeds(seeds.named(starts))
+    await offered(crawl, starts)
     work = asyncio.ensure_future(crawl.team.run())
     await asyncio.sleep(0.1)
     work.cancel()

@@ -182,8 +182,11 @@ class Run:
             events = Events()
             events.subscribe(say, *SAID)
             events.subscribe(partial(self._hear, events), Settled)
-            crawl = await stack.enter_async_context(opened(path, self.settings, events, self._links))
-            await crawl.seed(seeds.named(self._urls, self.settings.urls))
+            named = seeds.named(self._urls, self.settings.urls)
+            crawl = await stack.enter_async_context(
+                opened(path, self.settings, events, self._links, seeds=named)
+            )
+            await crawl.seed()
             self._crawl = crawl
             if self._left:
                 crawl.stop()

@@ -1,13 +1,16 @@
 """`skitter crawl`: from URLs to a crawl directory."""
 
 import argparse
+import os
 import re
+import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from io import BufferedReader, BytesIO
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from skitter import seeds
 from skitter.cli.options import add_manner, add_settings, resolve
@@ -15,6 +18,9 @@ from skitter.cli.usage import Parser, UsageError
 from skitter.directory import CrawlDirectory
 from skitter.model import Link
 from skitter.seeds import BadSeed
+
+if TYPE_CHECKING:
+    from skitter.intake import Intake
 
 # NAME_MAX of Linux and macOS is 255 bytes, a host name may have 253 (RFC 1035 2.3.4), and "skitter-" comes before it.
 _LONGEST_NAME = 200
@@ -74,24 +80,49 @@ def _run(arguments: argparse.Namespace, files: Sequence[BufferedReader]) -> int:
     if bad and len(bad) == len(named) and not files:
         raise UsageError(f"there is nothing to crawl: {bad[0].complaint}")
 
-    read = (seeds.read(file, name, settings.urls) for name, file in from_files)
-    every: Iterator[Link | BadSeed] = chain(named, chain.from_iterable(read))
+    given = [SeedFile(name, file) for name, file in from_files]
     if not directory.exists:
-        every = _with_a_link(every)
+        read = (seeds.read(file, file.name, settings.urls) for file in given)
+        _look_for_a_link(chain(named, chain.from_iterable(read)))
 
     from skitter.cli.running import crawl  # noqa: PLC0415  the engine is large; complaints come without it
 
-    return crawl(arguments, settings, path, every)
+    return crawl(arguments, settings, path, named, given)
 
 
-def _with_a_link(every: Iterator[Link | BadSeed]) -> Iterator[Link | BadSeed]:
-    """The same seeds, looked at up to the first that can be used: a new directory is made only if there is one."""
-    looked_at: list[Link | BadSeed] = []
+class SeedFile:
+    """A file of seeds, or standard input, of which the beginning may have been looked at."""
+
+    def __init__(self, name: str, file: BufferedReader) -> None:
+        self.name = name
+        self._file = file
+        self._begun = bytearray()
+
+    def readline(self, size: int, /) -> bytes:
+        """Look at the next line."""
+        line = self._file.readline(size)
+        self._begun += line
+        return line
+
+    def keep(self, intake: "Intake") -> None:
+        """Copy it, from its beginning. A pipe is copied while the crawl runs."""
+        handle = self._file.fileno()
+        if stat.S_ISREG(os.fstat(handle).st_mode):
+            intake.keep(self.name, self._file, bytes(self._begun))
+            return
+        os.set_blocking(handle, False)
+        begun = bytes(self._begun) + self._file.peek()  # what is in its buffer, and nobody has looked at
+        os.set_blocking(handle, True)
+        intake.keep_as_it_comes(self.name, handle, begun)
+
+
+def _look_for_a_link(every: Iterable[Link | BadSeed]) -> None:
+    """Look at seeds up to the first that can be used: a new directory is made only if there is one."""
+    first: BadSeed | None = None
     for seed in every:
-        looked_at.append(seed)
         if isinstance(seed, Link):
-            return chain(looked_at, every)
-    first = next((seed for seed in looked_at if isinstance(seed, BadSeed)), None)
+            return
+        first = first or seed
     because = f": {first.complaint}" if first else "; the seeds are empty"
     raise UsageError(f"there is nothing to crawl{because}")
 

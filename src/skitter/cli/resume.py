@@ -40,4 +40,4 @@ def run(arguments: argparse.Namespace) -> int:
 
     from skitter.cli.running import crawl  # noqa: PLC0415  the engine is large; complaints come without it
 
-    return crawl(arguments, settings, directory.path, ())
+    return crawl(arguments, settings, directory.path)

@@ -6,18 +6,20 @@ import logging
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from skitter import report as reports
 from skitter.cli import streams
+from skitter.cli.crawl import SeedFile
 from skitter.cli.progress import REDRAW, Progress, Screen, screen
 from skitter.cli.stopping import stoppable
 from skitter.cli.usage import Exit
 from skitter.display import printable
 from skitter.events import Events, Warned
 from skitter.fleet.parent import Fleet, assembled
+from skitter.intake import Intake
 from skitter.log import SAID, say
 from skitter.model import Link
 from skitter.seeds import BadSeed
@@ -29,7 +31,11 @@ _NO_CONTACT = "no contact is set, so site owners cannot reach you; name one with
 
 
 def crawl(
-    arguments: argparse.Namespace, settings: Settings, directory: Path, seeds: Iterable[Link | BadSeed]
+    arguments: argparse.Namespace,
+    settings: Settings,
+    directory: Path,
+    named: Sequence[Link | BadSeed] = (),
+    files: Sequence[SeedFile] = (),
 ) -> int:
     """Crawl until it is done, at a limit or interrupted. Returns the exit code."""
     shown = screen(sys.stderr, quiet=arguments.quiet)
@@ -37,11 +43,19 @@ def crawl(
     events = Events()
     events.subscribe(say, *SAID)
     try:
-        with assembled(directory, settings, events, tell_requests=arguments.verbose) as fleet:
+        with assembled(
+            directory,
+            settings,
+            events,
+            keep=lambda intake: _keep(intake, named, files),
+            tell_requests=arguments.verbose,
+        ) as fleet:
             if not settings.fetch.contact and not settings.fetch.user_agent:
                 events.emit(Warned(_NO_CONTACT))
-            report = asyncio.run(_work(fleet, seeds, shown))
-    except KeyboardInterrupt:
+            report = asyncio.run(_work(fleet, shown))
+    except KeyboardInterrupt as interrupted:
+        if str(interrupted):
+            raise
         raise KeyboardInterrupt(
             f"interrupted; the state is safe\nGo on with: skitter resume {printable(str(directory))}"
         ) from None
@@ -56,10 +70,22 @@ def crawl(
     return report.exit_code
 
 
-async def _work(fleet: Fleet, seeds: Iterable[Link | BadSeed], shown: Screen) -> reports.Report:
+def _keep(intake: Intake, named: Sequence[Link | BadSeed], files: Sequence[SeedFile]) -> None:
+    """Copy all seeds into the crawl directory, before anything else."""
+    try:
+        intake.keep_links(named)
+        for file in files:
+            file.keep(intake)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            "interrupted before all seeds were taken; give them again with the same command, which is harmless"
+        ) from None
+
+
+async def _work(fleet: Fleet, shown: Screen) -> reports.Report:
     with _stoppable(fleet, shown):
         async with _watched(fleet, shown):
-            return await fleet.run(seeds)
+            return await fleet.run()
 
 
 # ------------------------------------------------------------------------------------------------ stopping

@@ -1,5 +1,6 @@
 """Settings in, a wired crawl out. The only importer of back ends, and the only place that knows which one is used."""
 
+import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -24,6 +25,7 @@ from skitter.display import counted
 from skitter.events import Event, Events, Warned
 from skitter.fetch.http import HttpFetcher
 from skitter.fetch.request import user_agent
+from skitter.intake import Intake
 from skitter.linkfilter import LinkFilter, Wanted
 from skitter.links import LinkJudge
 from skitter.log import WARNING, RequestLog, warnings
@@ -53,22 +55,32 @@ class Crawl:
     """A crawl directory at work in this process: offer it seeds, run it, read the report."""
 
     def __init__(
-        self, team: Team, settings: Settings, events: Events, directory: CrawlDirectory, warned: list[str]
+        self,
+        team: Team,
+        settings: Settings,
+        events: Events,
+        directory: CrawlDirectory,
+        intake: Intake,
+        warned: list[str],
     ) -> None:
         """`warned`: warnings so far; whoever fills it goes on doing so."""
         self.team = team
         self.settings = settings
         self.directory = directory
         self.events = events
+        self._intake = intake
         self._warnings = warned
 
-    async def seed(self, seeds: Iterable[Link | BadSeed]) -> int:
-        """Offer seeds; says how many were new."""
-        return await self.team.add_seeds(seeds)
+    async def seed(self, seeds: Iterable[Link | BadSeed] = ()) -> int:
+        """Offer seeds, and those that an earlier run has left; says how many were new."""
+        await asyncio.to_thread(self._intake.keep_links, seeds)
+        return await self.team.take_in(self._intake)
 
     async def run(self) -> Report:
         """Crawl until it is done or told to stop."""
         run = Run(time.time(), time.monotonic(), self.team.counts.pages)
+        if not self._intake.is_empty:
+            await self.team.take_in(self._intake)
         stop = await self.team.run()
         return run.report(
             stop,
@@ -89,16 +101,25 @@ class Crawl:
 
 @asynccontextmanager
 async def opened(
-    path: Path, settings: Settings, events: Events, links: Wanted | None = None
+    path: Path,
+    settings: Settings,
+    events: Events,
+    links: Wanted | None = None,
+    *,
+    seeds: Iterable[Link | BadSeed] = (),
 ) -> AsyncIterator[Crawl]:
     """Take a crawl directory, new or old, with all its shards, and give it back at the end, whatever happens.
 
-    `links` says which links a program wants to follow.
+    `links` says which links a program wants to follow. `seeds` are kept before there is a crawl to go on with, and taken in
+    by `Crawl.seed`.
     """
     directory = CrawlDirectory(path)
     settings = directory.fitted(settings, workers=1)
     directory.prepare()
     with directory.locked():
+        directory.begin()
+        intake = Intake(directory.seeds, settings.urls)
+        intake.keep_links(seeds)
         directory.make(settings)
         shards = range(settings.crawl.shards)
         warned: list[str] = []
@@ -106,7 +127,7 @@ async def opened(
         events.subscribe(lambda event: _remember(event, warned), *WARNING)
         link_filter = None if links is None else LinkFilter(links, settings, events)
         async with manned(directory, shards, settings, events, link_filter) as team:
-            yield Crawl(team, settings, events, directory, warned)
+            yield Crawl(team, settings, events, directory, intake, warned)
 
 
 def _remember(event: Event, warned: list[str]) -> None:

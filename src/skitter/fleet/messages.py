@@ -27,6 +27,7 @@ class Start(Struct, frozen=True, tag=True):
     workers: int
     life: int
     tell_requests: bool = False  # for -v
+    held: bool = False  # nothing is leased until Go
 
 
 class Seeds(Struct, frozen=True, tag=True):
@@ -35,6 +36,10 @@ class Seeds(Struct, frozen=True, tag=True):
     number: int
     seeds: Sequence[Link]
     bad: Sequence[BadSeed] = ()
+
+
+class Go(Struct, frozen=True, tag=True):
+    """Visits may be leased."""
 
 
 class Ask(Struct, frozen=True, tag=True):
@@ -142,6 +147,7 @@ class Carried(Struct, frozen=True, tag=True):
 Message = (
     Start
     | Seeds
+    | Go
     | Ask
     | Again
     | Roots

@@ -7,12 +7,10 @@ there. When the parent dies, its workers save what they have and go.
 """
 
 import asyncio
-import os
 import signal
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 
 from skitter.directory import CrawlDirectory
@@ -25,6 +23,7 @@ from skitter.fleet.messages import (
     Carried,
     Carry,
     Ended,
+    Go,
     Halt,
     Heard,
     Idle,
@@ -32,12 +31,13 @@ from skitter.fleet.messages import (
     Ready,
     Roots,
     Seeded,
-    Seeds,
     Start,
 )
-from skitter.fleet.processes import COMMAND, can_fork
+from skitter.fleet.processes import COMMAND, can_fork, cores
 from skitter.fleet.rounds import Round, finished, hopeless, shares
+from skitter.fleet.sowing import Sowing
 from skitter.fleet.workers import Carrier, Worker
+from skitter.intake import Intake
 from skitter.model import Counts, Link, Stop
 from skitter.ports import StateError
 from skitter.process import unwrapped
@@ -49,7 +49,6 @@ _ROUND_EVERY = 0.25  # seconds between two questions while there is work
 _SOON = 0.01  # … and when somebody says that there is none
 _DEATHS = 10  # without getting anywhere: then a worker is not started again
 _LONGEST_PAUSE = 5.0  # seconds before a worker is started again
-_SEED_BATCH = 1000
 _STATISTICS_EVERY = 1.0
 
 
@@ -59,16 +58,20 @@ def assembled(
     settings: Settings,
     events: Events,
     *,
+    keep: Callable[[Intake], None] = lambda _: None,
     command: Sequence[str] = COMMAND,
     tell_requests: bool = False,
 ) -> Iterator["Fleet"]:
-    """Take a crawl directory, new or old, for a fleet of as many workers as the settings say; one per core, if not."""
+    """Take a crawl directory, new or old, for a fleet of as many workers as the settings say; one per core, if not.
+
+    `keep` copies seeds into it.
+    """
     directory = CrawlDirectory(path)
     wanted = settings.crawl.workers or cores()
     settings = directory.fitted(settings, wanted)
     directory.prepare()
     with directory.locked() as lock:
-        directory.make(settings)
+        directory.begin()
         workers = min(wanted, settings.crawl.shards)
         if workers < settings.crawl.workers:
             text = (
@@ -84,6 +87,8 @@ def assembled(
             command=command,
             tell_requests=tell_requests,
         )
+        keep(fleet.intake)
+        directory.make(settings)
         if command is COMMAND and can_fork():
             for worker in fleet.workers:
                 worker.fork(lock)
@@ -92,11 +97,6 @@ def assembled(
         finally:
             for worker in fleet.workers:
                 worker.forgo()
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Fleet:
@@ -125,9 +125,8 @@ class Fleet:
         self._tell_requests = tell_requests
         self._carrier = Carrier({shard: worker for worker in self.workers for shard in worker.shards})
         self._lives = 0
-        self._sowing: Seeds | None = None  # seeds that are not with their owners yet
-        self._sown = asyncio.Event()
-        self._all_sown = False
+        self.intake = Intake(directory.seeds, settings.urls)
+        self._sowing = Sowing(self.intake, self.workers[0].say)
         self._round = 0
         self._answered = asyncio.Event()
         self._look = asyncio.Event()
@@ -140,17 +139,22 @@ class Fleet:
     # -- from outside ----------------------------------------------------------------------------------------
 
     async def run(self, seeds: Iterable[Link | BadSeed] = ()) -> Report:
-        """Crawl until nothing is left, a limit is reached or `stop` is called."""
+        """Crawl until nothing is left, a limit is reached or `stop` is called. Further seeds are kept in `intake`."""
         started, began = time.time(), time.monotonic()
-        await unwrapped(self._run(iter(seeds), began))
+        await asyncio.to_thread(self.intake.keep_links, seeds)
+        try:
+            await unwrapped(self._run(began))
+        finally:
+            self.intake.close()
+        self._warn(self.intake.broken_off(now=True))
         if self._broken is not None:
             raise self._broken
         return self._report(Run(started, began, sum(worker.had or 0 for worker in self.workers)))
 
-    async def _run(self, seeds: Iterator[Link | BadSeed], began: float) -> None:
+    async def _run(self, began: float) -> None:
         async with asyncio.TaskGroup() as tasks:
             others = [
-                tasks.create_task(self._sow(seeds)),
+                tasks.create_task(self._sow()),
                 tasks.create_task(self._ask_round_after_round(began)),
             ]
             await asyncio.gather(*(tasks.create_task(self._keep_alive(worker)) for worker in self.workers))
@@ -163,9 +167,7 @@ class Fleet:
         self._halt()
 
     def stop_at_once(self) -> None:
-        """Break off what is in flight. It is safe all the same. Who says it twice does not wait for seeds either."""
-        if self._at_once:
-            self._sowing = None
+        """Break off what is in flight. It is safe all the same."""
         self._at_once = True
         self.stop()
 
@@ -191,7 +193,9 @@ class Fleet:
         while worker.ended is None and self._broken is None:
             self._lives += 1
             path, shards = str(self._directory.path), list(worker.shards)
-            orders = Start(path, shards, len(self.workers), self._lives, self._tell_requests)
+            orders = Start(
+                path, shards, len(self.workers), self._lives, self._tell_requests, self._sowing.held
+            )
             await worker.start(self._command, self._lock, orders)
             await self._listen(worker)
             code = await worker.hung_up()
@@ -216,14 +220,12 @@ class Fleet:
             )
 
     def _break(self, problem: str) -> None:
-        """Nothing can go on. Let the others save what they have, and do not wait for seeds that nobody may take."""
+        """Nothing can go on. Let the others save what they have."""
         self._broken = self._broken or StateError(problem)
-        self._sowing = None
         self.stop(Stop.INTERRUPTED)
 
     def _halt(self) -> None:
-        """Seeds that were read are taken in first: whoever goes on with the crawl expects them there."""
-        if self._stop is not None and self._sowing is None:
+        if self._stop is not None:
             self._tell_everybody(Halt(self._stop, self._at_once))
 
     # -- what workers say ------------------------------------------------------------------------------------
@@ -243,10 +245,8 @@ class Fleet:
             case Roots():
                 self._tell_everybody(message, but=worker)
             case Seeded(number):
-                if self._sowing is not None and self._sowing.number == number:
-                    self._sowing = None
-                    self._sown.set()
-                    self._halt()
+                if self._sowing.seeded(number):
+                    self._tell_everybody(Go())
             case Ready(counts):
                 self._welcome(worker, counts)
             case Ended():
@@ -269,8 +269,10 @@ class Fleet:
         worker.ready, worker.counts = True, counts
         worker.had = counts.pages if worker.had is None else worker.had
         self._tell_everybody(Again(list(worker.shards)), but=worker)
-        if worker is self.workers[0] and self._sowing is not None:
-            worker.say(self._sowing)
+        if worker is self.workers[0]:
+            self._sowing.again()
+        if not self._sowing.held:
+            worker.say(Go())
         self._halt()
         self._look.set()
 
@@ -281,22 +283,10 @@ class Fleet:
 
     # -- seeds -----------------------------------------------------------------------------------------------
 
-    async def _sow(self, seeds: Iterator[Link | BadSeed]) -> None:
-        """Seeds go to the first worker, which judges them and brings each to its owner."""
-        number = 0
-        while batch := await asyncio.to_thread(list, islice(seeds, _SEED_BATCH)):
-            if self._stop is not None:
-                return
-            number += 1
-            self._sowing = Seeds(
-                number,
-                [seed for seed in batch if isinstance(seed, Link)],
-                [seed for seed in batch if isinstance(seed, BadSeed)],
-            )
-            self._sown.clear()
-            self.workers[0].say(self._sowing)
-            await self._sown.wait()
-        self._all_sown = True
+    async def _sow(self) -> None:
+        self._warn(self.intake.broken_off(now=False))
+        await self._sowing.run()
+        self._tell_everybody(Go())
         self._look.set()
 
     # -- rounds ----------------------------------------------------------------------------------------------
@@ -317,7 +307,7 @@ class Fleet:
             if time.monotonic() >= told + _STATISTICS_EVERY:
                 told = time.monotonic()
                 self._write_statistics()
-            quiet = before is not None and before.quiet() and self._all_sown
+            quiet = before is not None and before.quiet() and self._sowing.done
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SOON if quiet else _ROUND_EVERY):
                     await self._look.wait()
@@ -365,9 +355,9 @@ class Fleet:
         )
         if reached:
             self.stop(Stop.LIMIT)
-        elif self._all_sown and finished(before, now):
+        elif self._sowing.done and finished(before, now):
             self.stop(Stop.DONE)
-        elif self._all_sown and hopeless(before, now):
+        elif self._sowing.done and hopeless(before, now):
             self.stop(Stop.UNREACHABLE)
 
     # -- the end ---------------------------------------------------------------------------------------------
@@ -381,7 +371,7 @@ class Fleet:
         hosts = [host for end in ends for host in end.hosts]
         hosts.sort(key=lambda host: (host.pages, host.requests, host.host), reverse=True)
         why = self._stop or Stop.DONE
-        if why is Stop.LIMIT and not any(end.work_left for end in ends):
+        if why is Stop.LIMIT and self._sowing.done and not any(end.work_left for end in ends):
             why = Stop.DONE  # a limit that was reached with the very last page has kept nothing back
         caches = added_up([end.statistics for end in ends])
         if text := dropped(caches):
@@ -397,6 +387,10 @@ class Fleet:
             limits=self.settings.crawl,
             failed={origin: why for end in ends for origin, why in end.failed.items()},
         )
+
+    def _warn(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self._events.emit(Warned(text))
 
     def _remember(self, event: Event) -> None:
         if isinstance(event, Warned) and len(self._warnings) < WARNINGS:

@@ -43,6 +43,11 @@ class _Copy:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def can_fork() -> bool:
     """Whether a copy of this process would be sound: threads are not copied, but what they hold is.
 
