@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from warcio.indexer import Indexer
 
 from skitter.backends.warc import Reader, WarcArchive
-from skitter.export import cdxj
+from skitter.export import cdxj, ordering
 from skitter.model import Page, Place
 from skitter.ports import Twin
 from skitter.settings import ArchiveSettings
@@ -99,9 +99,9 @@ def test_a_page_that_is_not_archived_has_no_line():
         cdxj.page_line(page_of(exchange(), b""))
 
 
-@pytest.mark.parametrize("run", [1, 2, 7, 1000])
+@pytest.mark.parametrize("run", [1, 80, 300, 1_000_000])
 def test_lines_are_sorted_also_when_they_do_not_fit_into_memory(monkeypatch, run):
-    monkeypatch.setattr(cdxj, "_RUN", run)
+    monkeypatch.setattr(ordering, "RUN", run)  # characters: one line, two, seven, all
     lines = [f"org,example)/{n * 7919 % 101} 20260102030405 {{}}" for n in range(101)]
     out = io.StringIO()
     assert cdxj.write_sorted(iter(lines), out) == 101

@@ -85,7 +85,7 @@ def test_urls_has_every_url_with_state_and_reason(source):
     lines, _ = exported(source, "urls")
     records = {record["url"]: record for record in map(json.loads, lines)}
     assert list(records[ROOT]) == [
-        "url", "key", "state", "reason", "depth", "parent", "priority", "score", "crawl_count", "last_crawl", "next_crawl",
+        "url", "key", "state", "status", "reason", "depth", "parent", "priority", "score", "crawl_count", "last_crawl", "next_crawl",
     ]  # fmt: skip
     assert records[ROOT]["state"] == "crawled"
     assert records[ROOT]["priority"] == "critical"

@@ -317,7 +317,6 @@ def as_fields(found: Findings) -> dict[str, Any]:
         "record": None if record is None else url_record(record) | {
             "attempts": record.attempts,
             "crashes": record.crashes,
-            "status": record.status or None,
         },
         "found_on": [parent.url for parent in found.chain] or ([record.parent] if record and record.parent else []),
         "scope": reason(found.scope),

@@ -11,18 +11,14 @@ import json
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
-from heapq import merge
-from itertools import islice
-from tempfile import TemporaryFile
 from typing import Protocol, TextIO
 
+from skitter.export.ordering import Ordered
 from skitter.model import Page, Place
 from skitter.urls import surt
 
 REVISIT = "warc/revisit"  # what indexes call the media type of a record that only refers to another
 
-_RUN = 200_000  # lines sorted in memory at a time: about 80 MB
 _STATUS = re.compile(rb"HTTP/\S+[ \t]+(\d{3})")
 _CONTENT_TYPE = re.compile(rb"\ncontent-type[ \t]*:[ \t]*([^;\s]*)", re.IGNORECASE)
 _NOT_DIGIT = re.compile(r"\D")
@@ -108,18 +104,11 @@ def _named(block: bytes, name: bytes) -> str:
 
 
 def write_sorted(unsorted: Iterable[str], out: TextIO) -> int:
-    """Write lines in order; returns how many. What does not fit into memory is sorted in runs, on disk, and merged."""
-    source, count = iter(unsorted), 0
-    with ExitStack() as stack:
-        runs: list[TextIO] = []
-        while run := sorted(islice(source, _RUN)):
-            count += len(run)
-            if len(run) < _RUN and not runs:
-                out.writelines(f"{line}\n" for line in run)
-                return count
-            spilled = stack.enter_context(TemporaryFile("w+", encoding="utf-8", newline="\n"))
-            spilled.writelines(f"{line}\n" for line in run)
-            spilled.seek(0)
-            runs.append(spilled)
-        out.writelines(merge(*runs))
+    """Write lines in order; returns how many."""
+    count = 0
+    with Ordered() as ordered:
+        for line in unsorted:
+            ordered.add(line)
+            count += 1
+        out.writelines(f"{line}\n" for line in ordered.lines())
     return count

@@ -60,6 +60,7 @@ def url_record(record: UrlRecord) -> dict[str, Any]:
         "url": record.url,
         "key": record.key,
         "state": record.state.value,
+        "status": record.status or None,
         "reason": reason(record.reason),
         "depth": record.depth,
         "parent": record.parent or None,
