@@ -1,0 +1,43 @@
+"""Workers whose settings are narrower than those a link was accepted under do not ask for it."""
+
+import re
+
+import pytest
+
+from skitter.model import State
+from skitter.testing.web import Features, SyntheticWeb, serve_process
+from tests.cluster.crawling import QUICK, SIZES, cluster, until_requests
+
+EXCLUDE = r"h0*[4-7]\."
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_what_waits_and_is_not_wanted_any_more_is_not_asked_for(tmp_path, size):
+    web = SyntheticWeb(
+        seed=41, hosts=8, pages_per_host=10, features=Features(foreign_share=0.3), hosts_per_domain=1
+    )
+    with serve_process(web) as server, cluster(tmp_path, server, size, crawl__shards=2, **QUICK) as crew:
+        crew.add(server.seeds(1))
+        first = crew.work()
+        until_requests(server, 30, crew)
+        first.leave()
+        before = len(server.log())
+
+        second = crew.work(scope__exclude=f"['{EXCLUDE}']")
+        crew.wait()
+        crew.leave()
+        later = server.log()[before:]
+        assert [request for request in later if re.search(EXCLUDE, request.host)] == []  # nor its robots.txt
+        assert later
+        records = crew.judged().records
+    dropped = [
+        record
+        for record in records.values()
+        if record.reason and record.reason.detail.endswith("accepted under earlier settings")
+    ]
+    assert dropped
+    assert {(record.state, record.reason.code) for record in dropped} == {(State.REFUSED, "scope.exclude")}
+    said = re.search(r"(\d+) waiting URLs are not wanted any more", second.said)
+    assert said, second.said
+    # Whoever finds a link again that it does not want has a record of its own, which may be the one that was read.
+    assert int(said[1]) >= len(dropped)
