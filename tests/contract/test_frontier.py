@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from skitter.model import State, Verdict
 from skitter.ports import Frontier
@@ -104,7 +104,7 @@ class RemoteModel(FrontierModel):
         shutil.rmtree(self._directory)
 
 
-def compare(model: type[FrontierModel], examples: int, steps: int) -> None:
+def compare(model: type[RuleBasedStateMachine], examples: int, steps: int) -> None:
     limits = settings(
         max_examples=examples,
         stateful_step_count=steps,
