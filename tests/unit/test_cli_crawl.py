@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from skitter import api
+from skitter.cli import main
 from skitter.cli.crawl import default_directory, directory_name
 from skitter.cli.options import FLAGS, resolve
 from skitter.cli.running import Rate
@@ -65,7 +66,7 @@ def test_a_crawl_ends_with_a_report_and_a_directory_named_after_the_host(server,
     assert run.returncode == 0, run.stderr
     assert run.stdout.startswith("Crawl finished: nothing is left to do")
     (made,) = tmp_path.iterdir()
-    assert made.name == f"skitter-{server.web.names[0]}"
+    assert made.name == f"skitter-{server.web.names[0]}-{server.port}"
     assert load(made / "crawl.toml", {}, {}).fetch.contact == "me@example.net"
     assert run.stderr == ""
 
@@ -165,7 +166,7 @@ def test_seeds_come_from_standard_input_and_reach_the_page_record(server, tmp_pa
     assert run.returncode == 0, run.stderr
     assert "ftp://bad.example/" in run.stderr
     (made,) = tmp_path.iterdir()
-    assert made.name == f"skitter-{server.web.names[1]}"
+    assert made.name == f"skitter-{server.web.names[1]}-{server.port}"
     listed = skitter(tmp_path, [sys.executable, "-m", "skitter", "pages", made.name, "--json"])
     assert [json.loads(line)["meta"] for line in listed.stdout.splitlines()] == [{"shelf": 7}]
 
@@ -329,14 +330,62 @@ def test_a_terminal_gets_live_progress(server, tmp_path):
     ("host", "expected"),
     [
         ("example.org", "skitter-example.org"),
+        ("example.org:8080", "skitter-example.org-8080"),
         ("[::1]", "skitter-1"),
+        ("[::1]:81", "skitter-1-81"),
         ("xn--bcher-kva.example", "skitter-xn--bcher-kva.example"),
         ("a" * 253, "skitter-" + "a" * 200),
         ("..", "skitter-"),
     ],
 )
 def test_a_directory_name_is_a_safe_file_name(host, expected):
-    assert directory_name(host) == expected
+    assert directory_name(f"https://{host}") == expected
+
+
+def test_two_ports_of_a_host_get_two_directories():
+    assert default_directory(["http://a.example:8080/x"], []) == Path("skitter-a.example-8080")
+    assert default_directory(["http://a.example:80/x"], []) == Path("skitter-a.example")
+
+
+BAD_SETTINGS = [
+    ("fetch.ca_file=/nonexistent/ca.pem", "fetch.ca_file"),
+    ("fetch.ca_file=no.pem", "fetch.ca_file"),
+    ("fetch.ca_file=.", "fetch.ca_file"),
+    ("fetch.accept_language=(en)", "fetch.accept_language"),
+    ("fetch.accept_language=en\r\nX: y", "fetch.accept_language"),
+    ("fetch.user_agent=Bot/1.0\nX: y", "fetch.user_agent"),
+    ("fetch.user_agent=Bot/1.0 ", "fetch.user_agent"),
+    ("fetch.contact=me@example.org\x00", "fetch.contact"),
+    ("fetch.contact= ", "fetch.contact"),
+    ("fetch.resolve=exa mple.org:127.0.0.1", "fetch.resolve"),
+    ("fetch.resolve=a..example^:127.0.0.1", "fetch.resolve"),
+    ("fetch.allow_private=10.0.0.1/8", "fetch.allow_private"),
+    ("scope.include=(", "scope.include"),
+    ("schedule.number_pattern=page", "schedule.number_pattern"),
+    ("crawl.sync_interval=0", "crawl.sync_interval"),
+    ("crawl.concurrency=0", "crawl.concurrency"),
+]
+
+
+@pytest.mark.parametrize(("assignment", "name"), BAD_SETTINGS)
+def test_settings_that_cannot_work_are_told_in_one_line_before_anything_is_made(
+    tmp_path, monkeypatch, capsys, assignment, name
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "no.pem").write_text("hello")
+    assert main(["crawl", "http://127.0.0.1:9/", "-o", "d", "--set", assignment]) == 2
+    complaint = capsys.readouterr().err
+    assert name in complaint
+    assert complaint.count("\n") == 1
+    assert not (tmp_path / "d").exists()
+
+
+def test_an_international_name_can_be_resolved_by_hand(server, tmp_path):
+    command = words(
+        server, "crawl", f"http://bücher.example:{server.port}/", "--resolve", "bücher.example:127.0.0.1"
+    )
+    run = skitter(tmp_path, [*command, "-o", "d", "--delay", "0", "--json"])
+    assert json.loads(run.stdout)["counts"]["bytes"] > 0, run.stderr
 
 
 def test_the_default_directory_is_named_by_the_first_usable_seed(tmp_path):

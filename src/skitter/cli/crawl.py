@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skitter import seeds
+from skitter import seeds, urls
 from skitter.cli.options import add_manner, add_settings, resolve
 from skitter.cli.usage import Parser, UsageError
 from skitter.directory import CrawlDirectory
@@ -51,7 +51,11 @@ def parser() -> Parser:
         help="more URLs: one a line, or JSON lines; - for standard input",
     )
     made.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", help="crawl directory (default: ./skitter-HOST)"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="crawl directory (default: ./skitter-HOST, or ./skitter-HOST-PORT)",
     )
     made.add_argument("--config", type=Path, metavar="FILE", help="settings file (TOML)")
     add_settings(made)
@@ -145,7 +149,7 @@ def default_directory(texts: Sequence[str], files: Sequence[tuple[str, BufferedR
     first: BadSeed | None = None
     for seed in chain(seeds.named(texts), *beginnings):
         if isinstance(seed, Link):
-            return Path(directory_name(seed.host))
+            return Path(directory_name(urls.origin(seed.url)))
         first = first or seed
     if any(file.peek() for _, file in files):
         because = f" ({first.complaint})" if first else ""
@@ -155,6 +159,7 @@ def default_directory(texts: Sequence[str], files: Sequence[tuple[str, BufferedR
     raise UsageError("there is nothing to crawl; name a URL, or a file of URLs with --seeds")
 
 
-def directory_name(host: str) -> str:
-    """A file name for a host: letters, digits, dots and hyphens, and never a hidden or an endless one."""
-    return "skitter-" + re.sub(r"[^A-Za-z0-9.-]+", "-", host).strip("-.")[:_LONGEST_NAME]
+def directory_name(origin: str) -> str:
+    """A file name for a host and its port: letters, digits, dots and hyphens, and never a hidden or an endless one."""
+    authority = origin.partition("://")[2]
+    return "skitter-" + re.sub(r"[^A-Za-z0-9.-]+", "-", authority).strip("-.")[:_LONGEST_NAME]

@@ -23,6 +23,7 @@ from skitter.dedup import Duplicates
 from skitter.directory import CrawlDirectory
 from skitter.display import counted
 from skitter.events import Event, Events, Warned
+from skitter.fetch.check import check
 from skitter.fetch.http import HttpFetcher
 from skitter.fetch.request import user_agent
 from skitter.intake import Intake
@@ -113,6 +114,7 @@ async def opened(
     `links` says which links a program wants to follow. `seeds` are kept before there is a crawl to go on with, and taken in
     by `Crawl.seed`.
     """
+    check(settings.fetch)
     directory = CrawlDirectory(path)
     settings = directory.fitted(settings, workers=1)
     directory.prepare()

@@ -157,7 +157,7 @@ class Names:
     """Host names to addresses: overrides, then /etc/hosts and DNS, kept as long as the records say."""
 
     def __init__(self, settings: FetchSettings, cache: Cache) -> None:
-        self._fixed = _overrides(settings.resolve)
+        self._fixed = overrides(settings.resolve)
         self._servers = tuple(_nameserver(text) for text in settings.nameservers)
         self._timeout = settings.connect_timeout
         self._max_ttl = settings.dns_max_ttl
@@ -253,7 +253,8 @@ def _nameserver(text: str) -> str:
     return f"{name}:{port or its_port or 53}"
 
 
-def _overrides(pairs: Sequence[str]) -> dict[str, Answer]:
+def overrides(pairs: Sequence[str]) -> dict[str, Answer]:
+    """HOST:ADDRESS pairs as answers, by the host as URLs spell it."""
     fixed: dict[str, Answer] = {}
     for pair in pairs:
         host, _, text = pair.partition(":")
@@ -263,9 +264,11 @@ def _overrides(pairs: Sequence[str]) -> dict[str, Answer]:
             raise SettingsError(
                 f"fetch.resolve: {pair!r} is no HOST:ADDRESS; write for example example.org:192.0.2.1"
             ) from None
-        name = (
-            urls.host(f"http://{host}/") or host
-        )  # as every URL has it: "Bücher.example." is xn--bcher-kva.example
+        name = urls.host(f"http://{host}/")  # as every URL has it: "Bücher.example." is xn--bcher-kva.example
+        if not name:
+            raise SettingsError(
+                f"fetch.resolve: {host!r} is no host name; write for example example.org:192.0.2.1"
+            )
         known = fixed.get(name, Answer())
         fixed[name] = Answer((*known.addresses, address))
     return fixed

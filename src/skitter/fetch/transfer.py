@@ -5,7 +5,6 @@ came, chunked framing and content coding on; this counts while they come and han
 """
 
 import socket
-import ssl
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -13,8 +12,9 @@ import pycurl
 from msgspec import Struct
 
 from skitter.fetch.request import Target
+from skitter.fetch.trust import authorities
 from skitter.model import Fault, Reason
-from skitter.settings import FetchSettings, SettingsError
+from skitter.settings import FetchSettings
 
 # Longer than the longest Crawl-delay that is waited for (300 s by default): the next polite visit finds the connection
 # open if the server still has it. One that the server has closed is found out by libcurl before it is used.
@@ -237,17 +237,3 @@ class _Socket(socket.socket):
 
     def __del__(self) -> None:
         self.close()
-
-
-@lru_cache(maxsize=8)
-def authorities(ca_file: str) -> str:
-    """The file of certificate authorities to trust; SSL_CERT_FILE names the system's. Empty: libcurl's own choice."""
-    if not ca_file:
-        return ssl.get_default_verify_paths().cafile or ""
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(ca_file)
-    except OSError as problem:  # an SSLError is one, too
-        raise SettingsError(
-            f"fetch.ca_file: {ca_file!r} gives no certificates ({problem.strerror}); name a file of them in PEM"
-        ) from None
-    return ca_file

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from skitter.directory import CrawlDirectory
 from skitter.events import Event, Events, Warned
+from skitter.fetch.check import check
 from skitter.fleet.messages import (
     Account,
     Again,
@@ -66,6 +67,7 @@ def assembled(
 
     `keep` copies seeds into it.
     """
+    check(settings.fetch)
     directory = CrawlDirectory(path)
     wanted = settings.crawl.workers or cores()
     settings = directory.fitted(settings, wanted)

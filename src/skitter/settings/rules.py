@@ -66,6 +66,7 @@ RANGES: Mapping[str, Range] = {
             "cluster.renew",
             "postgres.timeout",
             "s3.segment_time",
+            "crawl.sync_interval",
         ),
         Range(0.001, why="nothing is done in no time"),
     ),
@@ -112,10 +113,16 @@ def _network(value: str) -> None:
 
 def _pair(value: str) -> None:
     host, _, address = value.partition(":")
-    if not host or not _is_address(address):
+    if not re.fullmatch(r"[^\s/?#@\[\]%]+", host) or not _is_address(address):
         raise SettingsError(
             f"{value!r} is not HOST:ADDRESS; write for example example.org:192.0.2.1 or example.org:[2001:db8::1]"
         )
+
+
+def _accept_language(value: str) -> None:
+    """RFC 9110 12.5.4: language ranges, each with a weight if need be."""
+    if value and not re.fullmatch(r"[A-Za-z0-9*,;=.\- ]+", value):
+        raise SettingsError(f"{value!r} is no list of languages; write for example en, de;q=0.5")
 
 
 def _nameserver(value: str) -> None:
@@ -143,6 +150,8 @@ def _field_value(value: str) -> None:
         raise SettingsError(
             f"{value!r} has characters that cannot stand in a header field; write printable ASCII only"
         )
+    if value != value.strip():
+        raise SettingsError(f"{value!r} begins or ends with a space; leave that out")
 
 
 # What browsers and the large crawlers call themselves. To pose as one of them would be to hide.
@@ -241,7 +250,7 @@ RULES: Mapping[str, Callable[[str], object]] = {
     "schedule.number_pattern": _number_pattern,
     "fetch.user_agent": _user_agent,
     "fetch.contact": _field_value,
-    "fetch.accept_language": _field_value,
+    "fetch.accept_language": _accept_language,
     "fetch.allow_private": _network,
     "fetch.resolve": _pair,
     "fetch.nameservers": _nameserver,
