@@ -114,3 +114,17 @@ def keys(found: set[str] | dict[str, object]) -> set[str]:
 
 def archives(path: Path) -> list[Path]:
     return sorted(CrawlDirectory(path).archive.glob("*.warc.gz"))
+
+
+def pages_and_words(path: Path) -> tuple[str, str]:
+    """The URL of a page of a finished crawl, and a word of its title."""
+
+    async def read() -> tuple[str, str]:
+        reader = open_reader(path)
+        try:
+            found = [page async for page in reader.frontier.pages() if page.title]
+        finally:
+            await reader.close()
+        return found[0].url, found[0].title.split()[0]
+
+    return asyncio.run(read())

@@ -6,6 +6,7 @@ The index of a crawl directory is a file in it, brought up to date before each s
 import argparse
 import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 from skitter.cli.usage import Exit, Parser, UsageError
@@ -13,6 +14,7 @@ from skitter.display import as_json, counted, moment, printable
 from skitter.export.source import Source
 from skitter.words import Hit, Query, Results
 
+_TEMPORARY = "{} cannot be written, so its index is brought up to date in a temporary copy"
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
 
@@ -104,17 +106,21 @@ def _local(arguments: argparse.Namespace, words: list[str]) -> Exit:
 
     async def answer(source: Source) -> Exit:
         from skitter.cli.indexing import brought_up_to_date  # noqa: PLC0415  parsers are not needed for --help
-        from skitter.compose.searching import local_index  # noqa: PLC0415
+        from skitter.compose.searching import local_index, writable_index  # noqa: PLC0415
 
-        index = local_index(arguments.index or source.directory.search_file)
-        await index.open()
-        try:
-            if await brought_up_to_date(source, index, quiet=arguments.quiet) and not arguments.quiet:
-                for line in await missing_lines(source):
-                    print(f"skitter: {printable(line)}", file=sys.stderr)
-            return show(await index.search(query, arguments.limit, arguments.offset), arguments)
-        finally:
-            await index.close()
+        with ExitStack() as stack:
+            file = arguments.index or stack.enter_context(writable_index(source.directory.search_file))
+            if file != (arguments.index or source.directory.search_file) and not arguments.quiet:
+                print(f"skitter: {printable(_TEMPORARY.format(source.directory.path))}", file=sys.stderr)
+            index = local_index(file)
+            await index.open()
+            try:
+                if await brought_up_to_date(source, index, quiet=arguments.quiet) and not arguments.quiet:
+                    for line in await missing_lines(source):
+                        print(f"skitter: {printable(line)}", file=sys.stderr)
+                return show(await index.search(query, arguments.limit, arguments.offset), arguments)
+            finally:
+                await index.close()
 
     folders = arguments.folders if arguments.config else [Path(arguments.words[0])]
     return ask_crawl(folders, arguments.config, answer)

@@ -3,10 +3,14 @@
 Apart from the rest, because a crawl needs neither, and loading them takes 15 ms of every worker's start.
 """
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from skitter.backends.opensearch import OpenSearchIndex
-from skitter.backends.sqlite_fts import FtsIndex
+from skitter.backends.sqlite_fts import FtsIndex, copied
 from skitter.settings import Settings, SettingsError
 from skitter.settings.secrets import secret
 
@@ -14,6 +18,19 @@ from skitter.settings.secrets import secret
 def local_index(file: Path) -> FtsIndex:
     """An index in a file on this machine, not yet open."""
     return FtsIndex(file)
+
+
+@contextmanager
+def writable_index(file: Path) -> Iterator[Path]:
+    """The file of an index, or where it cannot be written, a copy of it that is gone afterwards."""
+    if os.access(file if file.exists() else file.parent, os.W_OK) and os.access(file.parent, os.W_OK):
+        yield file
+        return
+    with TemporaryDirectory(prefix="skitter-") as folder:
+        copy = Path(folder) / file.name
+        if file.exists():
+            copied(file, copy)
+        yield copy
 
 
 def shared_index(settings: Settings) -> OpenSearchIndex:

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import rocksdict
@@ -25,6 +26,7 @@ from rocksdict import (
 from skitter import durable
 from skitter.backends.rocksdb import summary
 from skitter.backends.rocksdb.layout import FAMILIES
+from skitter.backends.rocksdb.mirror import mirror
 from skitter.ports import StateError
 
 FORMAT = b"2"
@@ -51,7 +53,11 @@ class Store:
         """With `make`, a store that is not there is begun."""
         self.path = path
         self._failed = False  # a write has failed, and somebody was told
-        self._db = _open_to_read(path, block_cache) if read_only else _open(path, block_cache)
+        self._mirror: TemporaryDirectory[str] | None = None
+        if read_only:
+            self._db, self._mirror = _open_to_read(path, block_cache)
+        else:
+            self._db = _open(path, block_cache)
         self._summarizer = None if read_only else summary.Summarizer(path)
         opened_at = self._db.latest_sequence_number()  # nothing behind it is synced yet
         self._families: dict[str, Any] = {name: self._db.get_column_family(name) for name in FAMILIES}
@@ -177,6 +183,8 @@ class Store:
                 not self._failed
             ):  # else this is the same trouble once more, and must not hide the first word of it
                 raise self._unwritable(error) from error
+        if self._mirror is not None:
+            self._mirror.cleanup()
         if not self._failed and self._summarizer is not None:
             self._summarize(sequence, self._summarizer.look(), closed=True)
 
@@ -225,14 +233,15 @@ def _open(path: Path, block_cache: int) -> Rdict:
     _refuse(path, summary.damage(path, written))
     if written is not None and not written.closed:
         # After a crash the log is read to see how far it goes. Opened to write, RocksDB would drop what it cannot read.
-        _open_to_read(path, block_cache).close()
+        _open_to_read(path, block_cache)[0].close()
     try:
         return Rdict(str(path), whole_options(), column_families=_families(Cache(block_cache)))
     except Exception as error:
         raise _explained(error, path) from error
 
 
-def _open_to_read(path: Path, block_cache: int) -> Rdict:
+def _open_to_read(path: Path, block_cache: int) -> tuple[Rdict, TemporaryDirectory[str] | None]:
+    """An open store, and the folder that it is read through if need be."""
     if not (path / "CURRENT").exists():
         raise StateError(f"there is no crawl state in {path}; name the directory of a crawl that has begun")
     for attempt in range(_OPEN_TRIES):
@@ -240,8 +249,9 @@ def _open_to_read(path: Path, block_cache: int) -> Rdict:
         _refuse(path, summary.damage(path, written))
         try:
             access = AccessType.read_only(error_if_log_file_exist=False)
-            families = _families(Cache(block_cache))
-            db = Rdict(str(path), Options(raw_mode=True), column_families=families, access_type=access)
+            families, folder = _families(Cache(block_cache)), mirror(path)
+            where = str(path) if folder is None else folder.name
+            db = Rdict(where, Options(raw_mode=True), column_families=families, access_type=access)
         except Exception as error:
             if attempt == _OPEN_TRIES - 1:
                 raise _explained(error, path) from error
@@ -250,7 +260,7 @@ def _open_to_read(path: Path, block_cache: int) -> Rdict:
         if behind := summary.behind(written, db.latest_sequence_number()):
             db.close()
             _refuse(path, behind)
-        return db
+        return db, folder
     raise AssertionError
 
 

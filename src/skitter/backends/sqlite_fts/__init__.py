@@ -1,5 +1,5 @@
 """SQLite with FTS5: the index of a crawl on one machine, in one file."""
 
-from skitter.backends.sqlite_fts.index import FtsIndex
+from skitter.backends.sqlite_fts.index import FtsIndex, copied
 
-__all__ = ["FtsIndex"]
+__all__ = ["FtsIndex", "copied"]

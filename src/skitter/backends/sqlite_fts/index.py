@@ -7,9 +7,10 @@ as SQLite takes, as those of the other embedded stores do.
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib import resources
 from pathlib import Path
+from urllib.parse import quote
 
 from skitter.ports import SEARCH_DEPTH, Entry, Rejected, StateError
 from skitter.words import CLOSE, OPEN, Hit, Query, Results, clean, entry_id, spaced, unmarked
@@ -187,6 +188,17 @@ class FtsIndex:
             yield
         except sqlite3.DatabaseError as problem:
             raise StateError(f"{self._path}: {problem}; {_advice(problem)}") from None
+
+
+def copied(source: Path, target: Path) -> None:
+    """Copy the file of an index that may not be written, not even its lock. What cannot be copied is filled again."""
+    where = f"file:{quote(str(source.resolve()))}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(target)) as into:
+        try:
+            with closing(sqlite3.connect(where, uri=True)) as out_of:
+                out_of.backup(into)
+        except sqlite3.DatabaseError:  # it is damaged, or somebody writes to it now
+            target.unlink(missing_ok=True)
 
 
 def _phrase(term: str) -> str:
