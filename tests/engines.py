@@ -25,6 +25,7 @@ import pycurl
 import pytest
 from scripts.engines.place import PROJECT, find_place, read_env
 
+MISSING = ": make services"  # how the reason of a test ends that was skipped for want of an engine
 NAMES = ("postgres", "redis", "kafka", "opensearch", "s3")
 
 
@@ -95,7 +96,7 @@ def engine(name: str) -> Engine:
     if found is not None and reachable(found):
         return found
     missing = "was not started" if found is None else f"does not answer at {found.address}"
-    reason = f"{name} {missing}: make services"
+    reason = f"{name} {missing}{MISSING}"
     if os.environ.get("SKITTER_TEST_REQUIRE"):
         pytest.fail(reason)
     pytest.skip(reason)
@@ -105,7 +106,7 @@ def our_engine(name: str) -> Engine:
     """This engine if it may be killed: one that scripts/services started."""
     found = engine(name)
     if not found.ours:
-        pytest.skip(f"{name} at {found.address} is not ours to disturb: make services")
+        pytest.skip(f"{name} at {found.address} is not ours to disturb; `make services` starts one that is")
     return found
 
 

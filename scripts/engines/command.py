@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import TypeVar
@@ -77,11 +78,21 @@ class Start:
 
 def up(place: Place, engines: Sequence[Engine]) -> int:
     """start what is not running, installing it first if need be, and wait until it answers"""
-    wanted = attempt(engines, install)  # all before the first start, whose seconds should be its own
+    since = time.monotonic()
+    wanted = side_by_side(engines, install)  # all before the first start, whose seconds should be its own
+    print(f"  starting {', '.join(engine.name for engine in wanted)} …", flush=True)
     started = attempt(wanted, lambda engine: start(place, engine))
     answering = await_answers(started)
     write_addresses(place)
+    print(f"{answering} of {len(engines)} up after {time.monotonic() - since:.1f} s", flush=True)
     return 0 if answering == len(engines) else 1
+
+
+def side_by_side(engines: Sequence[Engine], act: Callable[[Engine], T]) -> list[T]:
+    """As `attempt`, with all engines at once: one downloads while another is built."""
+    with ThreadPoolExecutor(max(1, len(engines))) as threads:
+        done = list(threads.map(lambda engine: attempt([engine], act), engines))
+    return [each for some in done for each in some]
 
 
 def attempt(engines: Sequence[Engine], act: Callable[[Engine], T]) -> list[T]:

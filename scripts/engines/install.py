@@ -8,7 +8,10 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from .place import EngineError, Place, tail
@@ -22,6 +25,21 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 """
 DEPENDENCY = """
     <dependency> <groupId>{}</groupId> <artifactId>{}</artifactId> <version>{}</version> </dependency>"""
+
+
+APT_PATIENCE = 600  # seconds for whoever else installs packages, as a machine that has just started does
+APT_LOCKED = ("Could not get lock", "Unable to lock")
+# Engines are installed side by side. apt lets in one at a time, and Maven's repository has no locks of its own.
+APT, MAVEN = threading.Lock(), threading.Lock()
+
+
+@contextmanager
+def step(what: str) -> Iterator[None]:
+    """Say what is done now, and how long it took: some of it takes minutes, and nobody should wonder."""
+    print(f"  {what} …", flush=True)
+    since = time.monotonic()
+    yield
+    print(f"  {what}: {time.monotonic() - since:.1f} s", flush=True)
 
 
 def need(program: str, package: str, hint: str = "") -> str:
@@ -41,8 +59,25 @@ def apt(*packages: str) -> None:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise EngineError(f"install {wanted} (as root: apt-get install {wanted})")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    call(["apt-get", "update", "-qq"], environment)
-    call(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages], environment)
+    options = ["-qq", "-o", f"DPkg::Lock::Timeout={APT_PATIENCE}"]
+    with APT, step(f"apt-get install {wanted}"):
+        patiently(["apt-get", "update", *options], environment)
+        patiently(["apt-get", "install", "-y", "--no-install-recommends", *options, *packages], environment)
+
+
+def patiently(command: Sequence[str], environment: dict[str, str], pause: float = 2.0) -> None:
+    """Run apt-get, waiting while another one is at work: the lock of its lists has no timeout of apt's own."""
+    deadline, waits = time.monotonic() + APT_PATIENCE, False
+    while True:
+        try:
+            return call(command, environment)
+        except EngineError as trouble:
+            if not any(words in str(trouble) for words in APT_LOCKED) or time.monotonic() > deadline:
+                raise
+        if not waits:
+            print("  apt is in use by another process; waiting …", flush=True)
+            waits = True
+        time.sleep(pause)
 
 
 def fetched(place: Place, name: str, fetch: Callable[[Path], None]) -> Path:
@@ -54,7 +89,7 @@ def fetched(place: Place, name: str, fetch: Callable[[Path], None]) -> Path:
     )
     if used.exists():
         return used
-    with place.alone(place.cache):
+    with place.alone(place.cache / "locks" / name):
         if not kept.exists():
             with tempfile.TemporaryDirectory(dir=place.cache) as unfinished:
                 fetch(Path(unfinished) / "files")
@@ -84,7 +119,9 @@ def maven(artifacts: Sequence[tuple[str, str, str]]) -> Callable[[Path], None]:
             POM.format(dependencies="".join(DEPENDENCY.format(*artifact) for artifact in artifacts))
         )
         goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={target}"]
-        call([program, "-q", "-B", "-f", str(pom), *goal], dict(os.environ))
+        names = ", ".join(f"{artifact} {version}" for _, artifact, version in artifacts[:1])
+        with MAVEN, step(f"mvn: {names} and what it needs"):
+            call([program, "-q", "-B", "-f", str(pom), *goal], dict(os.environ))
 
     return fetch
 
@@ -95,7 +132,8 @@ def go(module: str) -> Callable[[Path], None]:
     def fetch(target: Path) -> None:
         program = need("go", "", hint="Go 1.25 or newer (go.dev; distributions are often behind)")
         target.mkdir()
-        call([program, "install", module], {**os.environ, "GOBIN": str(target)})
+        with step(f"go install {module}"):
+            call([program, "install", module], {**os.environ, "GOBIN": str(target)})
 
     return fetch
 

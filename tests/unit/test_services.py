@@ -1,10 +1,12 @@
 """What scripts/services promises about ports, addresses and processes, without any engine."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,7 @@ from scripts.engines.processes import Process, family, identify, recall, remembe
 
 from tests import engines
 
+ROOT = Path(__file__).resolve().parents[2]
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 PARENT = "import subprocess, sys, time; print(subprocess.Popen(sys.argv[1:], start_new_session=True).pid, flush=True); time.sleep(600)"
 
@@ -187,6 +190,61 @@ def test_a_missing_program_is_named_with_what_brings_it(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(EngineError, match="install skitter-missing-package"):
         install.need("skitter-missing-program", "skitter-missing-package")
+
+
+APT = """#!/bin/sh
+echo "$@" >> "$TRACE"
+if [ "$1" = update ] && [ "$(grep -c update "$TRACE")" -lt 3 ]; then
+  echo "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 42" >&2; exit 100
+fi
+"""
+
+
+def test_apt_that_is_in_use_is_waited_for_and_every_step_is_said(tmp_path, monkeypatch, capsys):
+    """A program in the place of apt-get that finds its lists locked twice, as beside another installation."""
+    (tmp_path / "apt-get").write_text(APT)
+    (tmp_path / "apt-get").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("TRACE", str(tmp_path / "trace"))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(install.time, "sleep", lambda _: None)
+    install.apt("postgresql", "redis-server")
+    calls = (tmp_path / "trace").read_text().splitlines()
+    assert [line.split()[0] for line in calls] == ["update", "update", "update", "install"]
+    assert "DPkg::Lock::Timeout=600" in calls[-1]
+    first, waits, last = capsys.readouterr().out.splitlines()
+    assert first.strip() == "apt-get install postgresql redis-server …"
+    assert "waiting" in waits
+    assert re.fullmatch(r"  apt-get install postgresql redis-server: \d+\.\d s", last)
+
+
+def test_engines_are_installed_side_by_side_and_one_in_trouble_costs_the_others_nothing(place, capsys):
+    kinds = [command.ENGINES[name](place) for name in ("redis", "postgres", "s3")]
+    together = threading.Barrier(len(kinds), timeout=30)
+
+    def act(engine):
+        together.wait()  # which it would do in vain, were they one after the other
+        if engine.name == "redis":
+            raise EngineError("no network")
+        return engine.name
+
+    assert command.side_by_side(kinds, act) == ["postgres", "s3"]
+    assert "redis: no network" in capsys.readouterr().err
+
+
+def test_the_suite_ends_with_a_line_for_each_engine_that_is_not_there(tmp_path):
+    """In a process of its own, with no engine anywhere."""
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("SKITTER_")}
+    environ["SKITTER_SERVICES_DIR"] = str(tmp_path)
+    chosen = ["tests/cluster/test_kafka_topics.py", "tests/cluster/test_redis_cache.py"]
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environ, cwd=ROOT)
+    *_, count, kafka, redis = done.stdout.splitlines()
+    assert "SKIPPED" not in done.stdout
+    assert "without their engine" in count
+    assert re.fullmatch(r"kafka was not there: \d+ tests were skipped; start it with `make services`", kafka)
+    assert re.fullmatch(r"redis was not there: \d+ tests were skipped; start it with `make services`", redis)
+    assert sum(int(line.split()[4]) for line in (kafka, redis)) == int(re.findall(r"(\d+) without", count)[0])
 
 
 def test_an_unknown_engine_is_refused_by_name(capsys):
