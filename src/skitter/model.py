@@ -259,7 +259,7 @@ class RobotsCopy(Struct, frozen=True, array_like=True, kw_only=True):
     status: int = 0  # 0: no answer
     body: bytes = b""
     access: str = "rules"  # rules | all | none: how the body, or its absence, is to be read
-    fetched_at: float = 0.0
+    fetched_at: float = 0.0  # 0: it was not asked for, because nothing of its origin was wanted
     expires: float = 0.0  # from then on it has to be asked again before a page is
     held: float = 0.0  # its pages wait until then, when it is asked for again
     tries: int = 0  # failed requests in a row

@@ -163,3 +163,6 @@ def test_the_robots_txt_of_a_host_is_asked_for_only_if_a_page_of_it_is_still_wan
     assert set(dropped(result).values()) == {"scope.exclude"}
     assert result.report.counts.queued == 0
     assert not any("no robots.txt" in warning for warning in result.report.warnings)
+    command = [sys.executable, "-m", "skitter", "why", str(tmp_path / "c"), min(dropped(result))]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
+    assert ("not read yet" in told) == (not asked)

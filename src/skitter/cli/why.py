@@ -108,6 +108,8 @@ async def _look_up(text: str, source: Source) -> Findings:
     host = urls.host(url)
     record = await frontier.url(key, host)
     copy = await frontier.robots(urls.origin(url))
+    if copy is not None and not copy.fetched_at:
+        copy = None
     in_force = (
         None if copy is None else rules_in_force(copy, product_token(user_agent(source.settings.fetch)))
     )
