@@ -117,7 +117,8 @@ def measure(web: Web, rounds: int, chosen: Sequence[str]) -> list[Row]:
             able.append(crawler)
     runs: dict[str, list[Run]] = {crawler.name: [] for crawler in able}
     with serving(web) as served:
-        agreed = same.agreement(able, served)
+        # Where words end is told by tags on real pages, and crawlers differ in that: there, only the pages are compared.
+        agreed = {} if web.folder else same.agreement(able, served)
         for turn in range(rounds):
             for crawler in (*able[turn % len(able) :], *able[: turn % len(able)]):
                 run = crawl(crawler, served)
