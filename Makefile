@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+USABLE := $(VENV)/usable
 READY  := $(VENV)/ready
 PEERS  := .venv-bench/ready
 
@@ -9,20 +10,33 @@ PEERS  := .venv-bench/ready
 .PHONY: help demo demo-cluster test check services services-down services-status crawl bench soak docs format clean
 
 help:  ## show this list
+	@echo 'make VERB, where VERB is one of these. Each makes its own environment in $(VENV) first, where it needs one.'
+	@echo
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-$(READY): pyproject.toml constraints.txt
-	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+$(BIN)/python:
+	@echo "First time here. Making an environment in $(VENV) with $$($(PYTHON) --version): some seconds"
+	@$(PYTHON) -m venv $(VENV)
+
+# Enough to crawl with.
+$(USABLE): pyproject.toml constraints.txt | $(BIN)/python
+	@echo 'Installing Skitter and what it needs into $(VENV): about half a minute'
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
-demo: $(READY)  ## crawl a small made-up web on loopback, and see what Skitter does
+# Enough to work on Skitter, too.
+$(READY): pyproject.toml constraints.txt | $(USABLE)
+	@echo 'Installing tools for tests, checks and clusters into $(VENV): about a minute'
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(USABLE) $@
+
+demo: $(USABLE)  ## crawl a small made-up web on loopback, and see what Skitter does
 	@$(BIN)/python scripts/demo.py
 
 demo-cluster: $(READY)  ## two workers on real engines crawl the same made-up web; about a minute
 	@$(BIN)/python scripts/demo_cluster.py
 
-crawl: $(READY)  ## crawl a real site: make crawl URL=https://example.org [ARGS="--max-pages 100"]
+crawl: $(USABLE)  ## crawl a real site: make crawl URL=https://example.org [ARGS="--max-pages 100"]
 	@test -n "$(URL)" || { echo 'which site? make crawl URL=https://example.org' >&2; exit 2; }
 	@$(BIN)/skitter crawl $(URL) $(ARGS)
 
@@ -44,11 +58,12 @@ soak: $(READY)  ## the long versions: hundreds of kills, a hundred thousand page
 	$(BIN)/python -m benchmarks.frontier --urls 5000000 --shape one-host
 	$(BIN)/python -m benchmarks.frontier --urls 1000000 --shape many-hosts
 
-bench: $(READY) $(PEERS)  ## measure whole crawls beside Scrapy, Crawlee and wget, and the blocks they are made of
+bench: $(READY) $(PEERS)  ## measure whole crawls, synthetic and real, beside Scrapy, Crawlee and wget, and their parts
 	$(BIN)/python -m benchmarks $(ARGS)
 
 # The other crawlers, apart from our own environment.
 $(PEERS): benchmarks/peers/requirements.txt
+	@echo 'Installing the other crawlers into .venv-bench: about half a minute'
 	@test -d .venv-bench || $(PYTHON) -m venv .venv-bench
 	@.venv-bench/bin/pip install --quiet --disable-pip-version-check -r benchmarks/peers/requirements.txt
 	@touch $@

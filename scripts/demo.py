@@ -12,6 +12,7 @@ from skitter.testing.web import Features, SyntheticWeb, serve_process
 
 DEMO = Path("demo")
 CRAWL = DEMO / "crawl"
+SKITTER = ".venv/bin/skitter"
 
 
 def main() -> int:
@@ -46,7 +47,13 @@ def main() -> int:
             "--config",
             str(settings),
         ]
-        print(f"$ skitter crawl --seeds {seeds} -o {CRAWL} --config {settings}\n", flush=True)
+        print(f"""
+A made-up web of {len(web.names)} hosts is served on loopback: pages with links, redirects, robots.txt files, errors, copies and odd
+charsets. Skitter now crawls it as it would crawl the real one, only with shorter waits; it takes about 20 seconds, and
+nothing leaves this machine. Ctrl-C stops it and saves.
+
+$ skitter crawl --seeds {seeds} -o {CRAWL} --config {settings}
+""", flush=True)  # fmt: skip
         with subprocess.Popen(command) as crawl:
             try:
                 code = crawl.wait()
@@ -56,13 +63,15 @@ def main() -> int:
             url for url in sorted(server.truth("any", 1).refused) if url.endswith("/private/1.html")
         )
     print(f"""
-What to try next (source .venv/bin/activate first, or use .venv/bin/skitter):
+What to try next; these are lines to copy:
 
-  skitter status {CRAWL}
-  skitter why {CRAWL} {forbidden}
-  skitter pages {CRAWL} --duplicates
-  skitter export {CRAWL} --format jsonl -o {DEMO}/pages.jsonl
-  ls {CRAWL}/archive            # WARC files, for any archive tool
+  {SKITTER} why {CRAWL} {forbidden}
+                                # why it was not fetched: the line of robots.txt that forbids it
+  {SKITTER} pages {CRAWL} --duplicates
+                                # pages that repeat another one, exactly or nearly
+  {SKITTER} export {CRAWL} --format jsonl -o {DEMO}/pages.jsonl
+                                # every page with its text, a JSON object a line
+  ls {CRAWL}/archive         # the WARC files, for any archive tool
   make crawl URL=https://…      # a real site, politely
 """)
     return code
