@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,14 @@ def test_a_whole_crawl_is_sound(whole, capsys):
     assert said["read"]["pages"] == len(pages_of(whole)) == 60
     assert main(["check", str(whole)]) == 0
     assert capsys.readouterr().out.startswith(f"{whole} is sound\n")
+
+
+@pytest.mark.parametrize("example", import_module("skitter.cli.check").parser().examples)
+def test_every_example_of_the_help_works(example, whole, tmp_path, capsys, monkeypatch):
+    shutil.copytree(whole, tmp_path / "skitter-example.org")
+    monkeypatch.chdir(tmp_path)
+    assert main(example.split()[1:]) == 0
+    assert capsys.readouterr().out
 
 
 def test_the_counts_agree_with_the_rows_in_the_middle_of_a_crawl(server, tmp_path, capsys):

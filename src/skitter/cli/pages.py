@@ -32,7 +32,7 @@ def parser() -> Parser:
         "while the crawl runs.",
         [
             "skitter pages skitter-example.org --failed",
-            "skitter pages skitter-example.org --status 2xx --type pdf --sort size --reverse --limit 20",
+            "skitter pages skitter-example.org --status 2xx --type html --sort size --reverse --limit 20",
             "skitter pages skitter-example.org --contains about --json",
             "skitter pages --config cluster.toml --status 404",
         ],

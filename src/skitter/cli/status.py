@@ -1,27 +1,31 @@
-"""`skitter status`: a crawl in numbers."""
+"""`skitter status`: how a crawl is, and its numbers."""
 
 import argparse
+import shlex
 from functools import partial
 from heapq import nlargest
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
+from skitter.cli.progress import troubles
 from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser
-from skitter.display import as_json, duration
+from skitter.display import as_json, count, counted, duration, printable
 from skitter.export.records import host_record
 from skitter.export.source import Source
-from skitter.model import Counts, HostRecord
-from skitter.report import cache_lines, host_table, numbers
+from skitter.model import Counts, HostRecord, Stop
+from skitter.report import cache_lines, error_answers, host_table, numbers, reached
+from skitter.settings import Settings
 
 
 def parser() -> Parser:
     """The flags of `skitter status`."""
     made = Parser(
         "status",
-        "Show a crawl in numbers: URLs, pages, requests, refusals and failures by reason, hosts, caches. Works while the "
-        "crawl runs.",
+        "Say how a crawl is: running, finished, or stopped and why; how much it has and what to do next. Then the numbers: "
+        "URLs, pages, requests, refusals and failures by reason, hosts. Works while the crawl runs.",
         [
             "skitter status skitter-example.org",
             "skitter status skitter-example.org --json",
@@ -32,6 +36,7 @@ def parser() -> Parser:
     made.add_argument(
         "--hosts", type=int, default=10, metavar="N", help="hosts with the most pages to show (default: 10)"
     )
+    made.add_argument("-v", "--verbose", action="store_true", help="also caches and filters")
     made.add_argument("--json", action="store_true", help="one JSON object")
     return made
 
@@ -43,14 +48,87 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 async def _show(arguments: argparse.Namespace, source: Source) -> Exit:
     counts = await source.frontier.counts()
-    every = [host async for host in source.frontier.hosts()]
-    hosts = nlargest(max(0, arguments.hosts), every, key=lambda host: (host.pages, host.requests))
+    hosts = await _largest(source, max(0, arguments.hosts))
+    now = standing(
+        source.name, source.settings, counts, running=source.directory.in_use(), short=_shortage(source)
+    )
     caches = source.directory.read_statistics()
     if arguments.json:
-        print(as_json(as_fields(source.name, counts, hosts, caches)))
+        print(as_json(as_fields(source.name, now, counts, hosts, caches)))
     else:
-        print("\n".join(as_lines(source.name, counts, hosts, caches)))
+        lines = as_lines(source.name, now, counts, hosts)
+        print("\n".join([*lines, *(cache_lines(caches) if arguments.verbose else [])]))
     return Exit.DONE
+
+
+async def _largest(source: Source, number: int) -> list[HostRecord]:
+    """The hosts with the most pages, without keeping the others."""
+    most: list[HostRecord] = []
+    async for host in source.frontier.hosts():
+        most.append(host)
+        if len(most) > 1000 + 2 * number:
+            most = nlargest(number, most, key=_pages_of)
+    return nlargest(number, most, key=_pages_of)
+
+
+def _pages_of(host: HostRecord) -> tuple[int, int]:
+    return host.pages, host.requests
+
+
+def _shortage(source: Source) -> str:
+    path = source.directory.path
+    return source.directory.shortage(source.settings.crawl.min_free_disk) if path.is_dir() else ""
+
+
+# ------------------------------------------------------------------------------------------------ the answer
+
+
+class Standing(NamedTuple):
+    """How a crawl is: one of STATES, the same in words, and what to do next."""
+
+    state: str
+    said: str
+    advice: str
+
+
+STATES = ("running", "finished", "limit", "stopped", "cluster")
+
+
+def standing(name: str, settings: Settings, counts: Counts, *, running: bool, short: str = "") -> Standing:
+    """What the counts, the lock and the limits say together."""
+    where = shlex.quote(printable(name))
+    left, failed = counts.queued + counts.leased, counts.failed + error_answers(counts)
+    look = f"see what failed: skitter pages {where} --failed" if failed else ""
+    if settings.cluster.size != "none":
+        return Standing("cluster", "a crawl on many machines", "how its workers are: skitter cluster status")
+    if running:
+        return Standing("running", "running", look)
+    if not left and not counts.pages:
+        return Standing("finished", "finished: not one page could be fetched", look or _why(where))
+    if not left:
+        return Standing("finished", "finished: nothing is left to do", look)
+    limit, larger = _limit(settings, counts)
+    if limit:
+        flag = "--" + limit.removeprefix("crawl.").replace("_", "-")
+        return Standing(
+            "limit",
+            f"stopped at a limit ({limit}), with work left",
+            f"go on with: skitter resume {where} {flag} {larger}",
+        )
+    said = (
+        "stopped in the middle of its work; nothing is lost" if counts.leased else "stopped, with work left"
+    )
+    room = f"make room first: {short}; then " if short else ""
+    return Standing("stopped", said, f"{room}go on with: skitter resume {where}")
+
+
+def _limit(settings: Settings, counts: Counts) -> tuple[str, str]:
+    """The limit that is reached. Time is counted anew in every run, so it cannot be told from the counts."""
+    return reached(Stop.LIMIT, replace(settings.crawl, max_time=None), counts)
+
+
+def _why(where: str) -> str:
+    return f"find out why with: skitter why {where} URL"
 
 
 def per_second(number: int, counts: Counts) -> float:
@@ -59,11 +137,17 @@ def per_second(number: int, counts: Counts) -> float:
 
 
 def as_fields(
-    directory: str, counts: Counts, hosts: list[HostRecord], caches: dict[str, dict[str, float]]
+    directory: str,
+    now: Standing,
+    counts: Counts,
+    hosts: list[HostRecord],
+    caches: dict[str, dict[str, float]],
 ) -> dict[str, Any]:
     """The status as one object."""
     return {
         "directory": directory,
+        "state": now.state,
+        "advice": now.advice or None,
         "counts": msgspec.to_builtins(counts, str_keys=True),
         "rates": {
             "pages_per_second": per_second(counts.pages, counts),
@@ -75,10 +159,15 @@ def as_fields(
     }
 
 
-def as_lines(
-    directory: str, counts: Counts, hosts: list[HostRecord], caches: dict[str, dict[str, float]]
-) -> list[str]:
-    """The status for people."""
-    rate = per_second(counts.pages, counts)
-    lines = [f"{directory}: {duration(counts.elapsed)} of crawling so far, {rate:.1f} pages/s"]
-    return [*lines, *numbers(counts), *host_table(hosts), *cache_lines(caches)]
+def as_lines(directory: str, now: Standing, counts: Counts, hosts: list[HostRecord]) -> list[str]:
+    """The status for people: the answer first, then the numbers."""
+    parts = [
+        counted(counts.pages, "page"),
+        f"{count(counts.queued + counts.leased)} waiting",
+        troubles(counts, ", "),
+        f"{duration(counts.elapsed)} of crawling, {per_second(counts.pages, counts):.1f} pages/s on average",
+    ]
+    lines = [f"{printable(directory)}: {now.said}", f"  {', '.join(parts)}"]
+    if now.advice:
+        lines.append(f"  {now.advice}")
+    return [*lines, *numbers(counts), *host_table(hosts)]
