@@ -81,6 +81,39 @@ def test_a_server_that_closes_kept_connections_is_asked_after_its_delay_and_each
     assert result.report.counts.failed == 0
 
 
+def test_a_robots_txt_on_a_kept_connection_that_is_closed_is_asked_for_again_soon(tmp_path: Path):
+    heard: list[tuple[str, float]] = []
+
+    async def talk(server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for number in range(2):  # the second request on a connection is its end
+            head = await server.hear(reader)
+            if not head or number:
+                heard.extend([(head.split()[1].decode(), time.time())] if head else [])
+                return
+            path = head.split()[1].decode()
+            heard.append((path, time.time()))
+            moved = ok(b"", b"Location: /rules.txt", status=b"301 Moved")
+            rules = ok(b"User-agent: *\nDisallow: /1\n")
+            page = ok(START, b"Content-Type: text/html")
+            writer.write({"/robots.txt": moved, "/rules.txt": rules}.get(path, page))
+            await writer.drain()
+
+    settings = settings_for(politeness__delay=f"{DELAY}s", robots__retry_after=("1h",))
+
+    async def main() -> Crawled:
+        async with serving(talk) as server:
+            return await crawl_on_this_loop(tmp_path / "c", [server.url("/")], settings)
+
+    result = run(main())
+    paths = [path for path, _ in heard]
+    assert paths[:5] == ["/robots.txt", "/rules.txt", "/robots.txt", "/rules.txt", "/"]
+    assert "/1" not in paths
+    assert len(result.keys) == PAGES - 1
+    lines = logged(tmp_path / "c")
+    assert [urls.split(str(line["url"])).path for line in lines] == paths  # type: ignore[union-attr]
+    assert min(after - before for (_, before), (_, after) in pairwise(heard)) >= DELAY - PRECISION
+
+
 # ------------------------------------------------------------------------------------------------ odd answers
 
 LATER = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n"

@@ -244,16 +244,16 @@ def test_that_there_was_no_file_is_no_rule_to_go_on_with() -> None:
     assert opinion(copied(ask(fetched(500), without, now=NOW + DAY))) == "none"
 
 
-@pytest.mark.parametrize("fault", [Fault.BUSY, Fault.REUSE])
+@pytest.mark.parametrize(("fault", "wait"), [(Fault.BUSY, 60), (Fault.REUSE, 1)])
 def test_our_own_shortage_and_a_kept_connection_that_closed_are_not_held_against_the_host(
-    fault: Fault,
+    fault: Fault, wait: float
 ) -> None:
     previous = None
     for _ in range(10):
         verdict = ask(failed(fault), previous)
         previous = copied(verdict)
         assert (opinion(previous), previous.tries, verdict.aside) == ("none", 0, None)
-        assert copied(verdict).held == NOW + 60
+        assert copied(verdict).held == NOW + wait
 
 
 def test_of_a_file_that_was_cut_the_last_line_does_not_count() -> None:

@@ -21,6 +21,10 @@ from skitter.model import (
 from skitter.robots.reading import LONGEST_DELAY, MAX_SIZE, RobotsRules, clipped, robots_rules
 from skitter.settings import RobotsSettings
 
+# Seconds after a kept connection was closed on the request: the next one has a connection of its own. The host's delay
+# comes on top.
+_REUSED = 1.0
+
 
 class RobotsAnswer(Struct, frozen=True, kw_only=True):
     """How one request for an origin's robots.txt ended."""
@@ -108,8 +112,14 @@ def _failed(
 ) -> RobotsVerdict:
     """No answer: nothing is allowed (2.3.1.4), unless there are rules from before the trouble. Ask again later."""
     status = answer.outcome.status if isinstance(answer.outcome, Fetched) else 0
-    tries = (previous.tries if previous else 0) + (not _says_nothing(answer.outcome))
-    again = now + _wait(answer.retry_after, tries, settings, busy=status == 429)
+    # Neither is the host's fault: we had no room, or it closed a connection that we had kept.
+    blameless = _is_fault(answer.outcome, Fault.BUSY, Fault.REUSE)
+    tries = (previous.tries if previous else 0) + (not blameless)
+    again = now + (
+        _REUSED
+        if _is_fault(answer.outcome, Fault.REUSE)
+        else _wait(answer.retry_after, tries, settings, busy=status == 429)
+    )
     # To crawl on, on old rules, in reply to "too many requests" would be absurd, though RFC 9309 has 429 with the 4xx.
     held = again if status == 429 else 0.0
     if previous and previous.access == "rules" and now - previous.fetched_at <= settings.stale:
@@ -132,14 +142,13 @@ def _failed(
     return RobotsVerdict(copy=copy, aside=Reason("robots.unreachable", detail))
 
 
-def _says_nothing(outcome: Outcome) -> bool:
-    """Whether the host is not to blame: we had no room, or a connection that we had kept was closed."""
-    return isinstance(outcome, Failed) and outcome.fault in (Fault.BUSY, Fault.REUSE)
+def _is_fault(outcome: Outcome, *faults: Fault) -> bool:
+    return isinstance(outcome, Failed) and outcome.fault in faults
 
 
 def _for_good(outcome: Outcome) -> bool:
     """Whether asking again is of no use: the name does not exist, or we may not connect to where it leads."""
-    return isinstance(outcome, Refused) or (isinstance(outcome, Failed) and outcome.fault is Fault.NXDOMAIN)
+    return isinstance(outcome, Refused) or _is_fault(outcome, Fault.NXDOMAIN)
 
 
 def _wait(asked: float | None, tries: int, settings: RobotsSettings, *, busy: bool) -> float:
