@@ -6,6 +6,7 @@ of the next crawl. A bad line is a value, `BadSeed`, with its place and its reas
 not cost the other seeds. Files are read as a stream, so their size does not matter.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Protocol
 
@@ -137,6 +138,15 @@ def _seed(line: _Line, where: str, rules: urls.UrlRules) -> Link | BadSeed:
     )
 
 
+# User name and password before the host; RFC 3986 3.2.1 has them deprecated, and they are never sent.
+_CREDENTIALS = re.compile(r"(?<=//)[^/?#\\\s]*@|\A(?!mailto:)[^/?#\\\s:]+:[^/?#\\\s]+@")
+
+
+def without_credentials(text: str) -> str:
+    """The text of a URL with its user name and password taken out: what may be shown of it."""
+    return _CREDENTIALS.sub("", text.strip())
+
+
 def _level(priority: str | int | None) -> Level | None:
     """A seed that says nothing is critical: somebody is waiting for it."""
     if priority is None:
@@ -148,4 +158,4 @@ def _level(priority: str | int | None) -> Level | None:
 
 def _bad(where: str, text: str | bytes, detail: str) -> BadSeed:
     shown = text if isinstance(text, str) else text.decode(errors="backslashreplace")
-    return BadSeed(where, shown[:200], Reason("seed.unusable", detail))
+    return BadSeed(where, without_credentials(shown)[:200], Reason("seed.unusable", detail))

@@ -85,7 +85,7 @@ def _not_public(host: str, problem: str) -> tuple[str, str]:
 
 def _block(host: str) -> str:
     """The network that a host is in, as far as its name shows: what a name resolves to is not told."""
-    if host == "localhost" or host.endswith(".localhost"):  # RFC 6761 6.3
+    if urls.is_localhost(host):
         return "127.0.0.0/8"
     try:
         address = ipaddress.ip_address(host.strip("[]"))

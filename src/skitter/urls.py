@@ -183,6 +183,11 @@ def seed(text: str, rules: UrlRules = DEFAULT_RULES) -> str | None:
     return fetched_form(text, rules)
 
 
+def is_localhost(host: str) -> bool:
+    """Whether a name stands for this machine, whatever DNS says (RFC 6761 6.3)."""
+    return host == "localhost" or host.endswith(".localhost")
+
+
 def split(url: str) -> Parts | None:
     """The parts of an http or https URL; credentials and fragment are none of them."""
     pieces = _pieces(url)

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from skitter import api
 from skitter.cli import main
 from skitter.cli.crawl import default_directory, directory_name
 from skitter.cli.options import FLAGS, resolve
 from skitter.cli.running import Rate
 from skitter.cli.usage import UsageError
 from skitter.settings.file import load
+from skitter.settings.keywords import SHORT
 from skitter.testing.web import Features, Server, SyntheticWeb, serve
 
 PATIENCE = 120  # seconds: only a hang fails by it
@@ -205,6 +205,19 @@ def test_not_one_page_is_exit_code_1_and_why_knows_the_reason(server, tmp_path):
     assert quiet.stderr.startswith(
         "skitter: finished: not one page could be fetched. Find out why with: skitter why d URL"
     )
+
+
+def test_credentials_in_a_url_are_left_out_and_that_is_said_without_the_password(server, tmp_path):
+    url = server.seeds()[0].replace("//", "//me:s3cret@")
+    flags = ("--scope", "page", "--delay", "0", "-o", "d")
+    run = skitter(tmp_path, words(server, "crawl", url, "ftp://me:s3cret@x.example/", "me:s3cret@y", *flags))
+    assert run.returncode == 0, run.stderr
+    assert f"{server.seeds()[0]} is crawled without the user name and password in its URL" in run.stderr
+    assert "ftp://x.example/" in run.stderr
+    assert "s3cret" not in run.stderr + run.stdout
+    assert not [
+        path for path in (tmp_path / "d").rglob("*") if path.is_file() and b"s3cret" in path.read_bytes()
+    ]
 
 
 def test_bad_lines_before_the_first_good_seed_are_still_told(server, tmp_path):
@@ -423,7 +436,7 @@ def test_flags_are_settings():
 def test_python_and_the_command_line_name_settings_alike():
     # From Python a crawl runs in the caller's process.
     flags = {name: flag for name, flag in FLAGS.items() if name != "--workers"}
-    assert {name.removeprefix("--").replace("-", "_"): flag.key for name, flag in flags.items()} == api._FLAGS
+    assert {name.removeprefix("--").replace("-", "_"): flag.key for name, flag in flags.items()} == SHORT
 
 
 def test_the_rate_is_that_of_the_last_seconds():

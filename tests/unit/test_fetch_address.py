@@ -361,3 +361,13 @@ def test_many_askers_for_one_name_cause_one_lookup():
             return misses
 
     assert run(main()) == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [("127.0.0.1", "127.0.0.0/8"), ("::1", "::1/128"), ("10.1.2.3", "NETWORK"), ("fd00::1", "NETWORK")],
+)
+def test_a_refusal_names_the_network_to_allow_unless_that_tells_what_a_name_resolves_to(address, network):
+    reason = Guard().refusal(address)
+    assert reason is not None
+    assert reason.detail.endswith(f"; allow it with --allow-private {network}")

@@ -61,6 +61,6 @@ def test_every_trouble_comes_with_what_to_type_or_to_look_at(origin, problem, pa
     ],
 )
 def test_an_address_that_is_refused_comes_with_the_network_to_allow(origin, problem, remedy):
-    trouble = explained(origin, "not a public address: private; --allow-private can allow it")
+    trouble = explained(origin, "not a public address: private; allow it with --allow-private NETWORK")
     assert trouble.problem == problem
     assert trouble.remedy == f"Allow it with {remedy}"

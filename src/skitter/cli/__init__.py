@@ -19,7 +19,7 @@ from skitter.settings import SettingsError
 
 COMMANDS: Mapping[str, str] = {
     "crawl": "crawl from these URLs into a directory",
-    "resume": "go on with a crawl where it stopped, however it stopped",
+    "resume": "continue a crawl where it stopped, however it stopped",
     "status": "how a crawl is, what to do next, and its numbers",
     "why": "every decision taken about a URL",
     "pages": "list and filter the pages of a crawl",

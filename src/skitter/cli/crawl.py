@@ -30,25 +30,23 @@ def parser() -> Parser:
     """The flags of `skitter crawl`."""
     made = Parser(
         "crawl",
-        "Crawl from these URLs, politely, into a directory. An existing crawl directory is gone on with, and the URLs are "
-        "added. Interrupt at any time: nothing is lost, and `skitter resume DIR` goes on. Exit codes: 0 done, 1 not one "
-        "page could be fetched, 2 wrong usage or settings, 3 stopped at a limit, 4 disk full or directory unusable, 130 "
-        "interrupted.",
+        "Crawl from these URLs, politely, into a directory. If the directory holds a crawl, it continues, and the URLs are "
+        "added to it. You can interrupt at any time (Ctrl-C, SIGTERM, or by closing the terminal): nothing is lost, and "
+        "`skitter resume DIR` continues. Exit codes: 0 done, 1 no page could be fetched, 2 wrong usage or settings, 3 "
+        "stopped at a limit, 4 disk full or directory unusable, 130 interrupted.",
         [
             "skitter crawl https://example.org",
             "skitter crawl example.org --scope domain --max-pages 1000 --delay 2s --contact me@example.net",
             "skitter crawl --seeds urls.txt -o my-crawl --config crawl.toml",
         ],
     )
-    made.add_argument(
-        "url", nargs="*", metavar="URL", help="where to begin; https is assumed where there is no scheme"
-    )
+    made.add_argument("url", nargs="*", metavar="URL", help="where to start; without a scheme, https is used")
     made.add_argument(
         "--seeds",
         action="append",
         default=[],
         metavar="FILE",
-        help="more URLs: one a line, or JSON lines; - for standard input",
+        help="a file with more URLs, one per line, or JSON lines; - for standard input",
     )
     made.add_argument(
         "-o",

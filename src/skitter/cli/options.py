@@ -59,22 +59,22 @@ def add_settings(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="SECTION.KEY=VALUE",
-        help="any setting, as in fetch.deadline=10s",
+        help="any setting, for example fetch.deadline=10s; may be given several times",
     )
 
 
 def add_manner(parser: Parser) -> None:
     """How much is said, and how."""
     parser.add_argument(
-        "--json", action="store_true", help="print the report as one JSON object and nothing else"
+        "--json", action="store_true", help="print the report as one JSON object, and nothing else"
     )
     add_volume(parser)
 
 
 def add_volume(parser: Parser) -> None:
     """How much is said."""
-    parser.add_argument("-v", "--verbose", action="store_true", help="say every request on standard error")
-    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show every request, on standard error")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
 
 
 def resolve(arguments: argparse.Namespace, file: Path | None) -> Settings:

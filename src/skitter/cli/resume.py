@@ -13,9 +13,9 @@ def parser() -> Parser:
     """The flags of `skitter resume`."""
     made = Parser(
         "resume",
-        "Go on with a crawl where it stopped, however it stopped. Its settings are those it was made with; flags change "
-        "them for this run and the following ones. A limit that was reached is raised the same way; `none` takes it away. "
-        "A narrower scope also holds for URLs that wait already; a wider one holds for links that are found from now on. "
+        "Continue a crawl where it stopped, however it stopped. It keeps its settings; flags change them for this run and "
+        "the following ones. Raise a limit that was reached the same way; `none` removes it. "
+        "A narrower scope also applies to URLs that already wait; a wider one applies to links found from now on. "
         "Exit codes are those of `skitter crawl`.",
         [
             "skitter resume skitter-example.org",
@@ -30,7 +30,7 @@ def parser() -> Parser:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Take the crawl up again."""
+    """Continue the crawl."""
     directory = CrawlDirectory(arguments.directory)
     if not directory.exists:
         raise StateError(

@@ -22,7 +22,7 @@ from skitter.fleet.parent import Fleet, assembled
 from skitter.intake import Intake
 from skitter.log import SAID, say
 from skitter.model import Link
-from skitter.seeds import BadSeed
+from skitter.seeds import BadSeed, without_credentials
 from skitter.settings import Settings
 from skitter.waiting import together
 
@@ -52,6 +52,9 @@ def crawl(
         ) as fleet:
             if not settings.fetch.contact and not settings.fetch.user_agent:
                 events.emit(Warned(_NO_CONTACT))
+            for text in getattr(arguments, "url", ()):
+                if (bare := without_credentials(text)) != text.strip():
+                    events.emit(Warned(f"{bare} is crawled without the user name and password in its URL"))
             report = asyncio.run(_work(fleet, shown))
     except KeyboardInterrupt as interrupted:
         if str(interrupted):

@@ -98,8 +98,17 @@ class Guard:
         return (
             None
             if why is None
-            else Reason("address", f"not a public address: {why}; --allow-private can allow it")
+            else Reason(
+                "address", f"not a public address: {why}; allow it with --allow-private {_block(why)}"
+            )
         )
+
+
+def _block(why: str) -> str:
+    """The network to allow: the loopback ones are no secret, of the others a name's address is not told."""
+    return next(
+        (str(block) for block, reason in _SET_ASIDE if reason is why and "loopback" in why), "NETWORK"
+    )
 
 
 def _network(text: str) -> Network:
@@ -120,6 +129,8 @@ def _embedded(address: Address) -> ipaddress.IPv4Address | None:
     if isinstance(address, ipaddress.IPv4Address):
         return None
     bits = int(address)
+    if bits <= 1:  # RFC 4291 2.5.5.1: "::" and "::1" look like embedded addresses, and are none
+        return None
     for network, behind in _CARRIERS:
         if address in network:
             return ipaddress.IPv4Address(bits >> behind & 0xFFFFFFFF)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import pycurl
 
+from skitter import urls
 from skitter.fetch import request, response
 from skitter.fetch.address import Guard, Names
 from skitter.fetch.multi import Multi
@@ -85,7 +86,8 @@ class HttpFetcher:
             return Failed(fault, f"{where.host}: {answer.problem}", None)
         allowed = [address for address in answer.addresses if self._guard.refusal(address) is None]
         if not allowed:
-            return Refused(self._guard.refusal(answer.addresses[0]) or Reason("address"))
+            local = self._guard.refusal("127.0.0.1") if urls.is_localhost(where.host) else None
+            return Refused(local or self._guard.refusal(answer.addresses[0]) or Reason("address"))
         lines = (*self._identity, *request.fields(validators)) if validators else self._identity
         return await self._reach(visit, where, allowed[:_MAX_ADDRESSES], lines, begun)
 
