@@ -16,6 +16,10 @@ class NoCrawl(EngineError):  # noqa: N818  the engine is well
     """There is no crawl of this name on an engine."""
 
 
+class UnknownSettings(EngineError):  # noqa: N818  the engine is well
+    """A crawl keeps no settings for its workers."""
+
+
 class Claim(Struct, frozen=True):
     """A shard that was taken. `lapsed`: when the lease of an owner that did not give it back ended; None when it did."""
 
@@ -44,9 +48,8 @@ class Renewal(Struct, frozen=True):
     held: frozenset[int]  # shards that are still ours, for another lease
     owners: Sequence[str]  # of every shard, by number; empty for nobody's
     workers: Sequence[str]  # all that gave a sign of life within the last lease, this one too
-    roots: int = (
-        0  # the position of the last root of the scope; `Claims.roots` has those behind an earlier one
-    )
+    settings: int = 0  # the version of the crawl's settings; 0 when none are kept
+    roots: int = 0  # the position of the last root of the scope: `Claims.roots` has those behind another
 
 
 class Standing(Struct, frozen=True):
@@ -126,8 +129,8 @@ class Claims(Ends, Protocol):
         """Say that we live and keep shards, held under these epochs. One round trip."""
         ...
 
-    async def take(self, shards: Sequence[int], most: int) -> list[Claim]:
-        """Take at most so many of these shards, those that nobody owns now."""
+    async def take(self, shards: Sequence[int], most: int, settings: int | None = None) -> list[Claim]:
+        """Take at most so many of these shards, those that nobody owns now; none if the settings have another version."""
         ...
 
     async def release(self, epochs: Mapping[int, int]) -> None:
@@ -155,6 +158,14 @@ class Claims(Ends, Protocol):
 
     async def took_in(self, digest: str, line: int | None) -> None:
         """A file of seeds is in up to this line; None: all of it is, and need not be remembered."""
+        ...
+
+    async def settings(self) -> tuple[int, str]:
+        """The settings that all workers share, as TOML, and their version; 0 and nothing before there are any."""
+        ...
+
+    async def settle_on(self, seen: int, words: str) -> bool:
+        """Replace the settings, if their version is still the one that was seen; then it is one higher."""
         ...
 
     async def swap(self, seen: str, new: str) -> str:

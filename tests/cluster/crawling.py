@@ -33,7 +33,7 @@ from skitter.model import Page, UrlRecord
 from skitter.ports import EngineError
 from skitter.post import owner_of
 from skitter.settings import Settings
-from skitter.settings.file import dump
+from skitter.settings.file import dump, load
 from skitter.testing.warc_check import check
 from skitter.testing.web import Request, Server
 from tests.cluster.redis import judge_lists
@@ -141,6 +141,15 @@ class Cluster:
         file = self.path / "seeds.txt"
         file.write_text("\n".join(seeds))
         self.command("cluster", "add", "--config", self.config, "--seeds", file)
+
+    def change(self, **changes: object) -> str:
+        """Change settings for all workers; what the command prints. Those that come later have a file that agrees."""
+        values = {name.replace("__", "."): str(value) for name, value in changes.items()}
+        words = [f"{name}={value}" for name, value in values.items()]
+        said = self.command("cluster", "set", "--config", self.config, *words)
+        self.settings = load(self.config, {}, values)
+        self.config.write_text(dump(self.settings))
+        return said
 
     def work(self, path: Path | None = None, flags: Sequence[str] = (), **changes: object) -> Worker:
         """One more worker."""

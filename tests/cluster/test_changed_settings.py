@@ -23,7 +23,8 @@ def test_what_waits_and_is_not_wanted_any_more_is_not_asked_for(tmp_path, size):
         first.leave()
         before = len(server.log())
 
-        second = crew.work(scope__exclude=f"['{EXCLUDE}']")
+        crew.change(scope__exclude=f"['{EXCLUDE}']")
+        second = crew.work()
         crew.wait()
         crew.leave()
         later = server.log()[before:]

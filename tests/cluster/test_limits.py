@@ -108,7 +108,8 @@ def test_pages_are_counted_over_all_workers_and_exact(tmp_path, server, size, wo
         late = crew.work()
         late.expected = 3
         assert late.process.wait(60) == 3
-        again = crew.work(crawl__max_pages=ENOUGH + 10)
+        assert f"crawl.max_pages = {ENOUGH + 10}, was {ENOUGH}" in crew.change(crawl__max_pages=ENOUGH + 10)
+        again = crew.work()
         again.expected = 3
         assert again.process.wait(600) == 3
         assert stored(crew) == ENOUGH + 10

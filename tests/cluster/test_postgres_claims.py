@@ -144,6 +144,21 @@ def test_roots_that_one_names_are_everybodys_each_once(settings):
     asyncio.run(scenario())
 
 
+def test_no_shard_is_taken_by_settings_that_were_replaced(settings):
+    async def scenario():
+        async with pool_of(settings) as pool:
+            claims = Claims(pool, "first")
+            version, _ = await claims.settings()
+            assert await claims.settle_on(version, "[politeness]\ndelay = 1\n")
+            assert not await claims.settle_on(version, "")
+            assert await claims.settings() == (version + 1, "[politeness]\ndelay = 1\n")
+            assert (await claims.renew({}, {})).settings == version + 1
+            assert await claims.take([0, 1], 2, version) == []
+            assert len(await claims.take([0, 1], 2, version + 1)) == 2
+
+    asyncio.run(scenario())
+
+
 def test_a_root_that_is_committed_late_is_not_passed_over(settings):
     """Its position would be lower than one that a worker has seen by then."""
 

@@ -132,6 +132,19 @@ async def test_who_looks_on_sees_counts_and_positions(settings):
 
 
 @asynchronous
+async def test_no_shard_is_taken_by_settings_that_were_replaced(settings):
+    async with client_of(settings) as client:
+        claims = RedisClaims(client, "one", 2)
+        assert await claims.settings() == (0, "")
+        assert await claims.settle_on(0, "[politeness]\ndelay = 1\n")
+        assert not await claims.settle_on(0, "")
+        assert await claims.settings() == (1, "[politeness]\ndelay = 1\n")
+        assert (await claims.renew({}, {})).settings == 1
+        assert await claims.take([0, 1], 2, 0) == []
+        assert len(await claims.take([0, 1], 2, 1)) == 2
+
+
+@asynchronous
 async def test_roots_are_everybodys(settings):
     async with client_of(settings) as client:
         one = RedisClaims(client, "one", 1)

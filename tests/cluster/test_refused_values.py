@@ -195,7 +195,8 @@ def test_a_bad_line_costs_cluster_add_that_line_and_not_its_batch(tmp_path):
         json.dumps(meta),  # is more than this Kafka takes
         *(f"http://i{number}.example/" for number in range(300)),
     ]
-    with cluster(tmp_path, nowhere(), crawl__shards=2) as crew:
+    brief = {"fetch__deadline": "1s", "schedule__retries": "0"}
+    with cluster(tmp_path, nowhere(), crawl__shards=2, **brief) as crew:
         _shrink(crew.settings, 100_000)
         file = tmp_path / "seeds.txt"
         file.write_text("\n".join(lines))
@@ -204,7 +205,7 @@ def test_a_bad_line_costs_cluster_add_that_line_and_not_its_batch(tmp_path):
         assert "its host name is longer than any can be" in said
         assert "meta.example/ is not crawled: Kafka: a message of" in said
         assert "Traceback" not in said
-        crew.work(fetch__deadline="1s", schedule__retries="0", fetch__resolve='["none.example:127.0.0.1"]')
+        crew.work(fetch__resolve='["none.example:127.0.0.1"]')
 
         async def known() -> int:
             async with opened(crew.settings, "") as engines:

@@ -48,7 +48,7 @@ class Office:
             closed.again = self.opens.wait
             raise closed
         held = frozenset(shard for shard in epochs if self.owners[shard] == "me")
-        return Renewal(self.watch.time, held, list(self.owners), ["me", *self.others], len(self.known))
+        return Renewal(self.watch.time, held, list(self.owners), ["me", *self.others], 0, len(self.known))
 
     async def roots(self, after, limit):
         self.watch.time += RENEW  # each look takes as long as there is between two signs of life
@@ -56,7 +56,7 @@ class Office:
         found = self.known[after : after + limit]
         return found, after + len(found)
 
-    async def take(self, shards, most):
+    async def take(self, shards, most, settings=None):
         self.epoch += 1
         for shard in shards:
             self.owners[shard] = "me"

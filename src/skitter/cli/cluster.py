@@ -5,22 +5,26 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skitter.claims import NoCrawl
+from msgspec.structs import replace
+
+from skitter.claims import NoCrawl, UnknownSettings
 from skitter.cli.feeding import add, seed_files
-from skitter.cli.options import add_settings, resolve
+from skitter.cli.options import add_settings, given_by
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.display import counted, printable
 from skitter.ports import EngineError
 from skitter.settings import Settings, seconds
+from skitter.settings.file import build
 
 if TYPE_CHECKING:
     from skitter.claims import Disk
     from skitter.compose.engines import Engines
 
-_NAMING = ("add", "abandon")  # actions with something to name
+_NAMING = ("add", "set", "abandon")  # actions with something to name
 
 
 def parser() -> Parser:
@@ -28,7 +32,7 @@ def parser() -> Parser:
     made = Parser(
         "cluster",
         "A crawl on many machines. `init` makes what the engines need (schema, topics) and may be repeated; `add` brings "
-        "seeds, and goes on where it was if it was interrupted and the same file is named again; `status` shows shards, owners, mail, workers and segments of the archive that are in no bucket yet; `wait` "
+        "seeds, and goes on where it was if it was interrupted and the same file is named again; `set` changes settings that all workers share, limits too, and reaches those at work; `status` shows shards, owners, mail, workers and segments of the archive that are in no bucket yet; `wait` "
         "returns when nothing is left to do, or when all workers have stopped at a limit; `abandon` gives up the segments of a worker that was lost with its disk, so that "
         "their pages are fetched again; `remove` takes the crawl out of the engines for good, and leaves its archive and its "
         "search index alone. Workers join with `skitter work`. Exit codes: 0 done, 1 not finished in time (wait) or "
@@ -36,6 +40,7 @@ def parser() -> Parser:
         [
             "skitter cluster init --config cluster.toml",
             "skitter cluster add --config cluster.toml https://example.org",
+            "skitter cluster set --config cluster.toml crawl.max_pages=100000",
             "skitter cluster status --config cluster.toml",
             "skitter cluster wait --config cluster.toml --timeout 8h",
             "skitter cluster abandon --config cluster.toml WORKER",
@@ -48,7 +53,7 @@ def parser() -> Parser:
         nargs="*",
         default=[],
         metavar="URL",
-        help="add: where to begin; abandon: the worker or the disk, as `status` names them",
+        help="add: where to begin; set: settings, as SECTION.KEY=VALUE; abandon: the worker or the disk, as `status` names them",
     )
     made.add_argument(
         "--config", type=Path, required=True, metavar="FILE", help="settings file (TOML) with [cluster]"
@@ -69,7 +74,8 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do it."""
-    settings = resolve(arguments, arguments.config)
+    arguments.given = given_by(arguments, arguments.config)
+    settings = build(arguments.given)
     if (arguments.seeds and arguments.action != "add") or (arguments.url and arguments.action not in _NAMING):
         raise UsageError(
             f"cluster {arguments.action} takes no URLs; seeds are brought with: skitter cluster add"
@@ -85,6 +91,7 @@ def _actions() -> Mapping[str, Callable[[argparse.Namespace, Settings], Coroutin
     return {
         "init": _init,
         "add": _add,
+        "set": _set,
         "status": _status,
         "wait": _wait,
         "abandon": _abandon,
@@ -92,22 +99,52 @@ def _actions() -> Mapping[str, Callable[[argparse.Namespace, Settings], Coroutin
     }
 
 
-async def _init(_arguments: argparse.Namespace, settings: Settings) -> int:
+async def _init(arguments: argparse.Namespace, settings: Settings) -> int:
     from skitter.compose.engines import make  # noqa: PLC0415  engines' libraries are large
 
-    made = await make(settings)
+    made = await make(settings, arguments.given)
     print("\n".join(made) if made else "everything is there already")
     return Exit.DONE
 
 
 async def _add(arguments: argparse.Namespace, settings: Settings) -> int:
+    from skitter.compose.agreeing import in_force  # noqa: PLC0415  engines' libraries are large
+
+    settings, _ = await in_force(settings, arguments.given)
     return await add(arguments, arguments.seeds, settings)
+
+
+async def _followed(arguments: argparse.Namespace, settings: Settings) -> Settings:
+    """The settings in force, whatever else was given: whoever only looks changes nothing."""
+    from skitter.compose.agreeing import in_force  # noqa: PLC0415  engines' libraries are large
+
+    return (await in_force(settings, arguments.given, strict=False))[0]
+
+
+# ------------------------------------------------------------------------------------------------ settings
+
+
+async def _set(arguments: argparse.Namespace, settings: Settings) -> int:
+    from skitter.compose.agreeing import change, followed_by_all  # noqa: PLC0415  engines' libraries are large
+
+    pairs = [assignment.partition("=") for assignment in arguments.url]
+    if not pairs or not all(equals for _, equals, _ in pairs):
+        raise UsageError("name settings and their values, as in: skitter cluster set crawl.max_pages=1000")
+    version, said = await change(settings, {key.strip(): value for key, _, value in pairs})
+    print("\n".join(said) or "everything is so already")
+    if said:
+        lacking = await followed_by_all(settings, version)
+        print(
+            f"not heard of by {', '.join(lacking)} yet" if lacking else "all workers that are here work by it"
+        )
+    return Exit.DONE
 
 
 # ------------------------------------------------------------------------------------------------ status, wait
 
 
 async def _status(arguments: argparse.Namespace, settings: Settings) -> int:
+    from skitter.cluster.agreement import unusual  # noqa: PLC0415  engines' libraries are large
     from skitter.cluster.status import Status, as_fields, as_lines, engine_lines, seen  # noqa: PLC0415  engines' libraries are large
     from skitter.compose.engines import opened  # noqa: PLC0415  the same
     from skitter.compose.health import TRUTH, health  # noqa: PLC0415  the same
@@ -119,8 +156,9 @@ async def _status(arguments: argparse.Namespace, settings: Settings) -> int:
             fields = as_fields(alone, settings.crawl)
             print(json.dumps(fields) if arguments.json else "\n".join(engine_lines(alone)))
             raise EngineError(each.said)
+    settings = await _followed(arguments, settings)
     async with opened(settings, "", looking=True) as engines:
-        status = await seen(engines, found)
+        status = replace(await seen(engines, found), settings=unusual(settings))
     shown = as_lines(status, settings.crawl)
     print(json.dumps(as_fields(status, settings.crawl)) if arguments.json else "\n".join(shown))
     return Exit.DONE
@@ -131,10 +169,13 @@ async def _wait(arguments: argparse.Namespace, settings: Settings) -> int:
     from skitter.compose.engines import opened  # noqa: PLC0415  the same
 
     patience = None if arguments.timeout == "none" else seconds(arguments.timeout)
+    settings = await _followed(arguments, settings)
     async with opened(settings, "") as engines:
         try:
             async with asyncio.timeout(patience):
                 end = await until_finished(engines, settings)
+                while end.limit and settings != (settings := await _followed(arguments, settings)):
+                    end = await until_finished(engines, settings)  # the limit was raised meanwhile
         except TimeoutError:
             print("skitter: the crawl is not finished", file=sys.stderr)
             return Exit.NO
@@ -156,6 +197,7 @@ async def _abandon(arguments: argparse.Namespace, settings: Settings) -> int:
     if len(arguments.url) != 1:
         raise UsageError("name one worker, or its disk, as `skitter cluster status` shows them")
     (name,) = arguments.url
+    settings = await _followed(arguments, settings)
     async with opened(settings, "") as engines:
         register = engines.segments
         if register is None:
@@ -197,6 +239,8 @@ async def _remove(arguments: argparse.Namespace, settings: Settings) -> int:
             f"the crawl {printable(name)} would be gone for good, with every URL that it knows; say --yes to do it"
         )
     try:
+        with suppress(UnknownSettings):  # of a crawl that was made before they were kept
+            settings = await _followed(arguments, settings)
         async with opened(settings, "", looking=True) as engines:
             reason = await _in_use(engines, settings)
     except NoCrawl:

@@ -3,10 +3,11 @@
 import argparse
 import asyncio
 import shlex
+import signal
 import stat
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -72,14 +73,34 @@ async def add(arguments: argparse.Namespace, files: Sequence[SeedFile], settings
 
     async with opened(settings, "") as engines:
         intake = Intake(engines, settings, lambda text: print(f"skitter: {text}", file=sys.stderr))
-        await intake.bring(seeds.named(arguments.url, settings.urls))
-        for file in files:
-            await _bring_file(file, intake)
+        with _stoppable(intake):
+            await intake.bring(seeds.named(arguments.url, settings.urls))
+            for file in files:
+                await _bring_file(file, intake)
     if not intake.added and not intake.resumed:
         raise UsageError("there is nothing to add; name a URL, or a file of URLs with --seeds")
     many = f"{count(intake.added)} seeds are on their way to their shards"
     print("1 seed is on its way to its shard" if intake.added == 1 else many)
     return Exit.DONE
+
+
+@contextmanager
+def _stoppable(intake: "Intake") -> Iterator[None]:
+    """The first signal ends it behind the batch that is under way, the second at once."""
+    loop, working = asyncio.get_running_loop(), asyncio.current_task()
+
+    def interrupt() -> None:
+        if intake.stopping and working is not None:
+            working.cancel()
+        intake.stopping = True
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
 
 
 async def _bring_file(file: SeedFile, intake: "Intake") -> None:

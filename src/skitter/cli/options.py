@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from skitter.cli.usage import Parser, UsageError
 from skitter.settings import Settings
-from skitter.settings.file import load
+from skitter.settings.file import build, given
 from skitter.settings.values import KEYS, show
 
 
@@ -79,6 +79,11 @@ def add_volume(parser: Parser) -> None:
 
 def resolve(arguments: argparse.Namespace, file: Path | None) -> Settings:
     """The settings: the file, the environment, and what was given on the command line."""
+    return build(given_by(arguments, file))
+
+
+def given_by(arguments: argparse.Namespace, file: Path | None) -> dict[str, object]:
+    """What was said of the settings, by dotted key: in the file, the environment, or on the command line."""
     overrides: dict[str, object] = {}
     flags: dict[str, str] = {}
     for assignment in arguments.set:
@@ -93,4 +98,4 @@ def resolve(arguments: argparse.Namespace, file: Path | None) -> Settings:
         if value is not None:
             overrides[flag.key] = value
             flags[flag.key] = name
-    return load(file, os.environ, overrides, flags)
+    return given(file, os.environ, overrides, flags)

@@ -6,12 +6,12 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skitter.cli.options import add_settings, add_volume, resolve
+from skitter.cli.options import add_settings, add_volume, given_by
 from skitter.cli.progress import REDRAW, Progress, Screen, screen
 from skitter.cli.stopping import stoppable, until_signal
 from skitter.cli.usage import Exit, Parser
@@ -19,7 +19,9 @@ from skitter.directory import CrawlDirectory
 from skitter.display import printable
 from skitter.events import Events
 from skitter.model import Stop
-from skitter.ports import StateError
+from skitter.ports import EngineError, StateError
+from skitter.settings import Settings
+from skitter.settings.file import build
 
 if TYPE_CHECKING:
     from skitter.compose.cluster import Worker
@@ -58,10 +60,12 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Join."""
-    settings = resolve(arguments, arguments.config)
+    given = given_by(arguments, arguments.config)
+    settings = build(given)
     directory = CrawlDirectory(arguments.output or Path(f"skitter-{settings.cluster.name}"))
 
     from skitter.cli.running import log_to  # noqa: PLC0415  the engine is large; complaints come without it
+    from skitter.compose.agreeing import in_force  # noqa: PLC0415  the same
     from skitter.compose.cluster import joined  # noqa: PLC0415  the same
     from skitter.log import SAID, say  # noqa: PLC0415  the same
     from skitter.process import run as run_loop  # noqa: PLC0415  the same
@@ -74,14 +78,22 @@ def run(arguments: argparse.Namespace) -> int:
     told = threading.Event()  # by a signal
 
     async def work() -> tuple[Stop, str]:
-        async with joined(directory, settings, events) as worker:
+        now, version = await in_force(settings, given)
+        while True:
+            stop, worker = await run_with(now, version)
+            if not worker.again:
+                return stop, worker.why
+            now, version = await _read_again(settings, given)
+
+    async def run_with(now: Settings, version: int) -> "tuple[Stop, Worker]":
+        async with joined(directory, now, events, version) as worker:
             shown.say(
                 f"{worker.member.name} has joined {settings.cluster.name}, in {printable(str(directory.path))}"
             )
             with _stoppable(worker, shown, told):
                 watching = asyncio.create_task(_watch(worker, shown))
                 try:
-                    return await worker.run(), worker.why
+                    return await worker.run(), worker
                 finally:
                     watching.cancel()
 
@@ -104,6 +116,20 @@ def _stay(shown: Screen) -> None:
     """Do nothing until a signal comes. The worker has left: it holds no shard and no engine."""
     shown.say("it has left and stays until it is told to end; start it again with a higher limit to go on")
     until_signal()
+
+
+async def _read_again(settings: Settings, given: Mapping[str, object]) -> tuple[Settings, int]:
+    """The settings that all share, after a change. What was given at the start agreed with them then, and is older.
+
+    The engine answered a moment ago; if it is away now, it is waited for.
+    """
+    from skitter.compose.agreeing import in_force  # noqa: PLC0415  see `run`
+
+    while True:
+        try:
+            return await in_force(settings, given, strict=False)
+        except EngineError:
+            await asyncio.sleep(1.0)
 
 
 @contextmanager

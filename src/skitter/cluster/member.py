@@ -67,6 +67,8 @@ class Member:
         self.crew = Crew(settings.crawl.concurrency)
         self.tenure = Tenure(settings.cluster.lease, clock.monotonic)
         self.widen: Callable[[Sequence[str]], None] = lambda _roots: None
+        self.version: int | None = None  # of the settings that we work by; None: whatever they are
+        self.outdated: Callable[[], None] = lambda: None  # they have changed
         self.says: Callable[[], dict[str, Any]] = dict
         self._claims = claims
         self._clock = clock
@@ -138,6 +140,9 @@ class Member:
     async def _turn(self, tasks: asyncio.TaskGroup, outfit: Outfit) -> bool:
         """Say that we live, see who has what, and change what should be changed. False: there is more to be read first."""
         seen = await self._renew()
+        if self.version not in (None, seen.settings):
+            self.outdated()
+            return True
         if not await self._follow_roots(seen.roots):
             return False
         take, give = plan(self.name, seen.workers, seen.owners)
@@ -147,7 +152,7 @@ class Member:
         take = [shard for shard in take if shard not in self._holding]
         if take and self._clock.monotonic() >= self._blind_until:
             asked = self._clock.monotonic()
-            for claim in await self._claims.take(take, len(take)):
+            for claim in await self._claims.take(take, len(take), self.version):
                 self._epochs[claim.shard] = claim.epoch
                 self.tenure.renewed([claim.shard], asked)
                 self._holding[claim.shard] = tasks.create_task(self._hold(claim, outfit))

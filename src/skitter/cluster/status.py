@@ -19,6 +19,7 @@ from skitter.settings import CrawlSettings, Settings
 from skitter.trouble import all_explained
 
 _BETWEEN_LOOKS = 1.0
+_SHOWN = 100  # characters of a setting
 
 
 class Watched(Protocol):
@@ -56,6 +57,7 @@ class Status(Struct, frozen=True):
     unread: dict[int, int] | None = None  # messages in the mail by shard; None when nobody can say
     disks: Sequence[Disk] = ()  # those with segments that are in no bucket yet
     elapsed: float = 0.0  # since the first worker joined
+    settings: Mapping[str, str] = {}  # that all workers share and that differ from their defaults
 
     @property
     def counts(self) -> Counts:
@@ -168,6 +170,7 @@ def as_fields(status: Status, limits: CrawlSettings) -> dict[str, Any]:
             "elapsed": status.elapsed,
             "reached": reached(limits, status.counts, status.elapsed) or None,
         },
+        "settings": dict(status.settings),
         "shards": [
             {
                 "shard": shard.shard,
@@ -204,7 +207,7 @@ def as_lines(status: Status, limits: CrawlSettings) -> list[str]:
         else f"{counted(sum(unread.values()), 'message')} in the mail"
     )
     whole = f"{counts.pages:,} pages, {counts.queued:,} queued, {counts.leased:,} in flight"
-    lines = [f"{whole}, {mail}", *_limits(status, limits), *_unreachable(status)]
+    lines = [f"{whole}, {mail}", *_limits(status, limits), *_settings(status), *_unreachable(status)]
     lines += ["", *engine_lines(status), ""]
     rows = [
         (
@@ -252,6 +255,14 @@ def _unreachable(status: Status) -> list[str]:
         return []
     troubles = all_explained(failed)[:TROUBLES]
     return ["no host has answered yet", *(f"  {line}" for each in troubles for line in trouble_lines(each))]
+
+
+def _settings(status: Status) -> list[str]:
+    """The shared settings that are not the defaults, cut where one is a long list."""
+    shown = [
+        f"  {key} = {value[:_SHOWN]}{'…' * (len(value) > _SHOWN)}" for key, value in status.settings.items()
+    ]
+    return ["", *shown] if shown else []
 
 
 def engine_lines(status: Status) -> list[str]:

@@ -19,6 +19,7 @@ from skitter.backends.remote.patience import patiently
 from skitter.breaker import until_again
 from skitter.claims import Claim, Delivery, Inbox, in_parts
 from skitter.clock import SystemClock
+from skitter.cluster.agreement import agreed, values
 from skitter.cluster.clock import EngineClock
 from skitter.cluster.limits import Limits
 from skitter.cluster.looks import Look
@@ -206,10 +207,16 @@ class _Roots:
 
 
 @asynccontextmanager
-async def joined(directory: CrawlDirectory, settings: Settings, events: Events) -> AsyncIterator["Worker"]:
-    """A worker that has all it needs, in a directory of its own."""
+async def joined(
+    directory: CrawlDirectory, settings: Settings, events: Events, version: int | None = None
+) -> AsyncIterator["Worker"]:
+    """A worker that has all it needs, in a directory of its own. `version` is of the shared settings that these are made from;
+    without it, it is looked whether they agree."""
     name = worker_name()
     async with opened(settings, name) as engines:
+        if version is None:
+            version, words = await engines.claims.settings()
+            agreed(values(settings), words)
         directory.prepare(state_elsewhere=True)
         with directory.locked():
             settings = fitted_to_machine(settings, events)
@@ -218,9 +225,10 @@ async def joined(directory: CrawlDirectory, settings: Settings, events: Events) 
             at = shared(
                 directory, settings, clock, engines.cache("dns", Answer, settings.fetch.dns_cache, clock)
             )
-            # Each worker has settings of its own, and nobody knows under which a link was accepted.
+            # `cluster set` may have changed the settings, and nobody knows under which a link was accepted.
             at = replace(at, judge_again=True)
             member = Member(name, engines.claims, clock, settings, events)
+            member.version = version
             async with storing(
                 directory, settings, clock, events, engines.claims, engines.segments
             ) as storage:
@@ -258,6 +266,8 @@ class Worker:
         )
         events.subscribe(self._count, Requested)
         member.says = self.about
+        member.outdated = self._reload
+        self._outdated = False
         member.crew.full = lambda: outfit.storage.full
         member.widen = outfit.at.links.widen_all
 
@@ -344,6 +354,18 @@ class Worker:
                     if number in self.member.crew.shards:
                         self.member.crew.shards[number].stop()
 
+    @property
+    def again(self) -> bool:
+        """Whether it left only because the settings of the crawl have changed."""
+        return self._outdated and self._stop is None
+
+    def _reload(self) -> None:
+        """Work by the old settings ends here: every shard is handed over before one is taken under the new ones."""
+        if not self._outdated:
+            self._outdated = True
+            self._events.emit(Warned("the settings of the crawl have changed; going on by the new ones"))
+        self.member.leave()
+
     def leave(self) -> None:
         """Finish what is in flight, hand every shard over, and let `run` return."""
         self._stop = self._stop or Stop.DONE
@@ -357,6 +379,7 @@ class Worker:
         self._told = (now, self.requests)
         return {
             "rate": (self.requests - had) / (now - before) if now > before else 0.0,
+            "settings": self.member.version,
             "shards": len(crew.shards),
             "in_flight": crew.in_flight,
             "pages": counts.pages,

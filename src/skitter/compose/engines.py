@@ -3,7 +3,7 @@
 Whatever is wrong with an engine is told here, before any crawling: EngineError is one line with the setting and the fix.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol
 
@@ -100,8 +100,18 @@ async def opened(settings: Settings, worker: str, *, looking: bool = False) -> A
             raise no_such_size(settings)
 
 
-async def make(settings: Settings) -> list[str]:
-    """`cluster init`: schema, topics and what else must be there; what was made, in words. Safe to repeat."""
+async def make(settings: Settings, given: Mapping[str, object] | None = None) -> list[str]:
+    """`cluster init`: schema, topics, the settings that all share; what was made, in words. Safe to repeat.
+
+    Where the crawl keeps settings already, those that are `given` must not contradict them.
+    """
+    from skitter.compose.agreeing import keep  # noqa: PLC0415  it looks up to here
+
+    made = await _make(settings)
+    return made + await keep(settings, given)
+
+
+async def _make(settings: Settings) -> list[str]:
     if not settings.crawl.shards:
         raise SettingsError(
             "crawl.shards must be set for a cluster, to a few times the workers it will ever have"

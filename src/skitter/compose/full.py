@@ -4,7 +4,7 @@ Whatever is in Redis can be had otherwise, more slowly.
 """
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import chain
 from typing import Any
 
@@ -138,6 +138,16 @@ async def open_full(
     engines = FullEngines(settings, shards, pool, sender, redis, worker)
     stack.push_async_callback(engines.close)
     return engines
+
+
+@asynccontextmanager
+async def open_truth(settings: Settings) -> AsyncIterator[claims.Claims]:
+    """PostgreSQL alone."""
+    pool = await open_pool(settings, settings.crawl.shards or None)
+    try:
+        yield Claims(pool, "")
+    finally:
+        await pool.close()
 
 
 class DocumentSource:

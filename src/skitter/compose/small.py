@@ -1,7 +1,7 @@
 """A small cluster: one Redis has the frontier, the mail and the shared cache; the archive stays on the workers' disks."""
 
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from skitter import claims
@@ -59,15 +59,31 @@ async def open_small(settings: Settings, worker: str, stack: AsyncExitStack) -> 
     _check_archive(settings)
     client = await connect(settings)
     stack.push_async_callback(client.close)
+    shards = await _checked_shards(client, settings)
+    listener = Client(settings, guard=client.guard)
+    stack.push_async_callback(listener.close)
+    return SmallEngines(shards, client, listener, worker)
+
+
+@asynccontextmanager
+async def open_only_truth(settings: Settings) -> AsyncIterator[claims.Claims]:
+    """Without the mail."""
+    _check_archive(settings)
+    client = await connect(settings)
+    try:
+        yield RedisClaims(client, "", await _checked_shards(client, settings))
+    finally:
+        await client.close()
+
+
+async def _checked_shards(client: Client, settings: Settings) -> int:
     shards = await shards_of(client)
     if settings.crawl.shards not in (0, shards):
         raise unfit(
             "crawl.shards",
             f"the crawl {client.name} has {shards} shards, not {settings.crawl.shards}; use these, or another cluster.name",
         )
-    listener = Client(settings, guard=client.guard)
-    stack.push_async_callback(listener.close)
-    return SmallEngines(shards, client, listener, worker)
+    return shards
 
 
 def _check_archive(settings: Settings) -> None:

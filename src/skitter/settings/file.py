@@ -38,22 +38,37 @@ def load(
     flags: Mapping[str, str] | None = None,
 ) -> Settings:
     """The settings as resolved. `flags` says how an override was spelt on the command line, for messages."""
+    return build(given(path, environ, overrides, flags))
+
+
+def given(
+    path: Path | None,
+    environ: Mapping[str, str],
+    overrides: Mapping[str, object],
+    flags: Mapping[str, str] | None = None,
+) -> dict[str, object]:
+    """What was said of the settings, by dotted key, wherever that was; all the others have their defaults."""
     values: dict[str, object] = {}
     if path is not None:
         values.update(_from_file(path))
     for variable, text in sorted(environ.items()):
         if variable.startswith(PREFIX) and variable not in _SECRETS and not _NOT_SETTINGS.match(variable):
             dotted = _dotted(variable)
-            values[dotted] = _value(variable, dotted, text)
+            values[dotted] = value_of(variable, dotted, text)
     for dotted, value in overrides.items():
         where = (flags or {}).get(dotted, "--set")
-        values[dotted] = _value(where, dotted, value)
+        values[dotted] = value_of(where, dotted, value)
+    return values
+
+
+def build(values: Mapping[str, object]) -> Settings:
+    """The settings with these values, and the defaults of all the others."""
     settings = _build(values)
     _consistent(settings)
     return settings
 
 
-def _value(where: str, dotted: str, value: object) -> object:
+def value_of(where: str, dotted: str, value: object) -> object:
     """One value from a variable or a flag, where text stands for numbers and lists too."""
     key = KEYS.get(dotted)
     if key is None:
@@ -117,6 +132,32 @@ def _from_file(path: Path) -> dict[str, object]:
         except SettingsError as problem:
             raise SettingsError(f"{path}:{_line(text, dotted)}: {dotted}: {problem}") from None
     return values
+
+
+def from_toml(text: str) -> dict[str, object]:
+    """The values in a text that `to_toml` has written, by dotted key."""
+    found = {}
+    for section, table in tomllib.loads(text).items():
+        for name, value in table.items():
+            dotted = f"{section}.{name}"
+            if dotted not in KEYS:
+                raise SettingsError(_unknown(dotted))
+            found[dotted] = convert(KEYS[dotted], value)
+    return found
+
+
+def to_toml(values: Mapping[str, object]) -> str:
+    """These values as TOML; those that are not set are left out, which every setting that may be unset is by default."""
+    lines: list[str] = []
+    for section in SECTIONS:
+        own = {dotted: value for dotted, value in values.items() if dotted.startswith(f"{section}.")}
+        lines += [f"[{section}]"] if own else []
+        lines += [
+            f"{KEYS[dotted].name} = {show(KEYS[dotted].kind, value)}"
+            for dotted, value in own.items()
+            if value is not None
+        ]
+    return "\n".join(lines) + "\n"
 
 
 def _read(path: Path) -> str:

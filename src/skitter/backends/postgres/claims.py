@@ -35,11 +35,14 @@ class Claims:
         """Extend the leases of shards, held under these epochs. `about` is for whoever asks how the cluster does."""
         values = {**self._who(epochs), "lease": self._lease, "about": json.dumps(about)}
         row = await self._pool.row(self._texts.one("claims", "renew"), values, self._patience)
-        return Renewal(row["now"], frozenset(row["held"]), row["owners"], row["living"], row["roots"])
+        return Renewal(
+            row["now"], frozenset(row["held"]), row["owners"], row["living"], row["settings"], row["roots"]
+        )
 
-    async def take(self, shards: Sequence[int], most: int) -> list[Claim]:
+    async def take(self, shards: Sequence[int], most: int, settings: int | None = None) -> list[Claim]:
         """Take at most so many of these shards, those that nobody owns now."""
-        values = {"shards": list(shards), "most": most, "worker": self._worker, "lease": self._lease}
+        values: dict[str, Any] = {"shards": list(shards), "most": most, "settings": settings}
+        values |= {"worker": self._worker, "lease": self._lease}
         rows = await self._pool.rows(self._texts.one("claims", "take"), values, self._patience)
         return [
             Claim(row["shard"], row["epoch"], row["now"], row["lapsed"] if row["last_owner"] else None)
@@ -87,6 +90,16 @@ class Claims:
         return [
             End(row["shard"], row["epoch"], Mark(row["file"], row["size"]), row["directory"]) for row in rows
         ]
+
+    async def settings(self) -> tuple[int, str]:
+        """The settings that all workers share, and their version."""
+        row = await self._pool.row(self._texts.one("claims", "settings"), {})
+        return row["version"], row["words"]
+
+    async def settle_on(self, seen: int, words: str) -> bool:
+        """Replace the settings, if their version is still the one that was seen."""
+        values = {"seen": seen, "words": words}
+        return await self._pool.row(self._texts.one("claims", "settle_on"), values) is not None
 
     async def swap(self, seen: str, new: str) -> str:
         """Replace the ledger if it is still the one that was seen; says which one is there afterwards."""

@@ -30,6 +30,7 @@ class RedisClaims:
         self._beat = client.script("beat")
         self._roots = client.script("roots")
         self._swap = client.script("swap")
+        self._settle = client.script("settle")
 
     async def renew(self, epochs: Mapping[int, int], about: Mapping[str, Any]) -> Renewal:
         """Extend the leases of shards, held under these epochs. `about` is for whoever asks how the cluster does."""
@@ -42,6 +43,7 @@ class RedisClaims:
                     [self._worker, json.dumps(about)],
                 ),
                 ("LLEN", self._key("roots")),
+                ("HGET", self._key("settings"), "version"),
                 *(("HMGET", self._claim(shard), "owner", "until") for shard in range(self._shards)),
             ]
         )
@@ -52,24 +54,29 @@ class RedisClaims:
         return Renewal(
             int(now) / 1000,
             frozenset(shard for shard, kept in zip(held, answers, strict=False) if kept),
-            [_owner(claim, int(now)) for claim in answers[len(held) + 2 :]],
+            [_owner(claim, int(now)) for claim in answers[len(held) + 3 :]],
             [*living, self._worker],
+            int(answers[len(held) + 2] or 0),
             int(answers[len(held) + 1]),
         )
 
-    async def take(self, shards: Sequence[int], most: int) -> list[Claim]:
+    async def take(self, shards: Sequence[int], most: int, settings: int | None = None) -> list[Claim]:
         """Take at most so many of these shards, those that nobody owns now."""
         taken: list[Claim] = []
         left = list(shards)
         while left and len(taken) < most:
             some, left = left[: most - len(taken)], left[most - len(taken) :]
-            taken += await self._take_all(some)
+            taken += await self._take_all(some, settings)
         return taken
 
-    async def _take_all(self, shards: list[int]) -> list[Claim]:
+    async def _take_all(self, shards: list[int], settings: int | None) -> list[Claim]:
+        version = "" if settings is None else settings
         answers = await self._client.send(
             lambda: [
-                self._take.call([self._claim(shard), self._epoch(shard)], [self._worker, self._lease])
+                self._take.call(
+                    [self._claim(shard), self._epoch(shard), self._key("settings")],
+                    [self._worker, self._lease, version],
+                )
                 for shard in shards
             ]
         )
@@ -124,6 +131,17 @@ class RedisClaims:
         """Every mark that a new owner found."""
         (found,) = await self._client.send(lambda: [("HVALS", self._key("ends"))])
         return [decode(each, type=End) for each in found]
+
+    async def settings(self) -> tuple[int, str]:
+        """The settings that all workers share, and their version."""
+        ((version, words),) = await self._client.send(
+            lambda: [("HMGET", self._key("settings"), "version", "words")]
+        )
+        return int(version or 0), (words or b"").decode()
+
+    async def settle_on(self, seen: int, words: str) -> bool:
+        """Replace the settings, if their version is still the one that was seen."""
+        return bool(await self._client.run(self._settle, [self._key("settings")], [seen, words]))
 
     async def swap(self, seen: str, new: str) -> str:
         """Replace the ledger if it is still the one that was seen; says which one is there afterwards."""

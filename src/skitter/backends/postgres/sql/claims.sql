@@ -19,7 +19,8 @@ SELECT clock.now, ARRAY(SELECT shard FROM held) AS held,
     -- A shard of ours that has run out is ours again from here on.
     ARRAY(SELECT CASE WHEN s.lease_until > clock.now OR s.shard IN (SELECT shard FROM held) THEN s.owner ELSE '' END
         FROM {schema}.shards s ORDER BY s.shard) AS owners,
-    coalesce((SELECT max(number) FROM {schema}.roots), 0) AS roots
+    coalesce((SELECT max(number) FROM {schema}.roots), 0) AS roots,
+    (SELECT version FROM {schema}.settings) AS settings
 FROM clock
 
 -- name: add_roots
@@ -55,6 +56,7 @@ WITH clock AS (SELECT extract(epoch FROM clock_timestamp())::float8 AS now),
 open AS (
     SELECT s.shard, s.owner, s.lease_until FROM {schema}.shards s, clock
     WHERE s.lease_until <= clock.now AND s.shard = ANY(:shards::integer[])
+        AND (:settings::bigint IS NULL OR :settings::bigint = (SELECT version FROM {schema}.settings))
     ORDER BY s.shard LIMIT :most::integer FOR UPDATE OF s SKIP LOCKED
 )
 UPDATE {schema}.shards s SET owner = :worker, epoch = s.epoch + 1, batch = 0, lease_until = clock.now + :lease::float8
@@ -69,6 +71,12 @@ RETURNING s.shard
 
 -- name: leave
 DELETE FROM {schema}.workers WHERE worker = :worker
+
+-- name: settings
+SELECT version, words FROM {schema}.settings
+
+-- name: settle_on
+UPDATE {schema}.settings SET words = :words, version = version + 1 WHERE version = :seen::bigint RETURNING version
 
 -- name: swap
 -- Who waited for another's swap finds the row changed and does nothing; it is told of that one with its next try.

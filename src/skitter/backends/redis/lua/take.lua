@@ -1,7 +1,11 @@
--- Take a shard that nobody has. KEYS: its claim, its epoch. ARGV: the worker, the length of a lease in milliseconds.
+-- Take a shard that nobody has. KEYS: its claim, its epoch, the crawl's settings. ARGV: the worker, the length of a lease in
+-- milliseconds, the version of the settings that it works by (empty: any).
 -- Answers now, and, if it was free, the epoch and when the lease of an owner ended that did not give it back.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if ARGV[3] ~= '' and (redis.call('HGET', KEYS[3], 'version') or '0') ~= ARGV[3] then
+  return {now}
+end
 local last = redis.call('HMGET', KEYS[1], 'owner', 'until')
 if last[1] and last[1] ~= '' and tonumber(last[2]) > now then
   return {now}

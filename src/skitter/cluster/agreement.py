@@ -1,0 +1,158 @@
+"""Which settings a crawl on many machines has in common, and what becomes of a worker that was told others.
+
+What decides how sites are treated and what is crawled is kept on the engine by `cluster init`, and is the same for everybody.
+A worker takes it from there. Its own file says where the engines are and what fits its machine; a deciding key that stands there
+as well must agree. Pure.
+"""
+
+from collections.abc import Mapping
+
+from skitter.fetch.request import user_agent
+from skitter.robots import product_token
+from skitter.settings import FetchSettings, Seconds, Settings, SettingsError
+from skitter.settings.file import build, from_toml, to_toml, value_of
+from skitter.settings.values import KEYS, optional, show
+
+# Each worker's own, by section or key: its machine, its way to the engines, its patience with them.
+_OWN = [
+    "frontier",
+    "archive.max_file",
+    "crawl.concurrency",
+    "crawl.workers",
+    "crawl.worker_patience",
+    "crawl.min_free_disk",
+    "crawl.commit_visits",
+    "crawl.sync_interval",
+    "fetch.max_in_flight",
+    "fetch.keep_connections",
+    "fetch.resolve",
+    "fetch.nameservers",
+    "fetch.dns_max_ttl",
+    "fetch.dns_negative_ttl",
+    "fetch.dns_cache",
+    "fetch.ca_file",
+    "cluster.size",
+    "cluster.name",
+    "cluster.lease_ahead",
+    "cluster.commit_interval",
+    "cluster.breaker_tests",
+    "redis",
+    "postgres",
+    "kafka",
+    "s3",
+    "search",
+]
+# … but not these: who has other topics or another bucket works for another crawl.
+_SHARED = [
+    "kafka.links_high",
+    "kafka.links_medium",
+    "kafka.links_low",
+    "kafka.documents",
+    "kafka.errors",
+    "kafka.dead_letters",
+    "s3.bucket",
+    "s3.prefix",
+    "s3.layout",
+]
+# Cannot be changed any more: links would not find their shard, URLs their record, pages their place.
+_FIXED = ("crawl.shards", "urls", *_SHARED)
+_AGENT = "fetch.user_agent"
+
+
+def _among(dotted: str, names: tuple[str, ...] | list[str]) -> bool:
+    return dotted in names or dotted.partition(".")[0] in names
+
+
+def decides(dotted: str) -> bool:
+    """Whether a setting is the same for all workers of a crawl."""
+    return dotted in _SHARED or not _among(dotted, _OWN)
+
+
+def shared(settings: Settings) -> str:
+    """What is kept of the settings for everybody, as TOML."""
+    return to_toml({key: value for key, value in values(settings).items() if decides(key)})
+
+
+def agreed(given: Mapping[str, object], words: str, *, strict: bool = True) -> Settings:
+    """The settings of somebody who was `given` some, in a crawl that keeps these. `strict`: they must not contradict."""
+    kept = _kept(words)
+    if strict and (differing := [key for key in given if decides(key) and not _agree(key, given[key], kept)]):
+        raise SettingsError(_refusal(differing, given, kept))
+    own = {key: value for key, value in given.items() if not decides(key)}
+    if _AGENT in given and _agree(
+        _AGENT, given[_AGENT], kept
+    ):  # the same product by another version, or with another comment
+        own[_AGENT] = given[_AGENT]
+    return build({**kept, **own})
+
+
+def changed(words: str, assignments: Mapping[str, str]) -> tuple[str, list[str]]:
+    """The settings with some of them changed, as they are kept, and each change in words."""
+    kept = _kept(words)
+    said = []
+    for dotted, text in assignments.items():
+        value = value_of("cluster set", dotted, text)
+        if not decides(dotted):
+            raise SettingsError(
+                f"cluster set: {dotted} is each worker's own; write it into their files, or give it to `skitter work`"
+            )
+        if _among(dotted, _FIXED):
+            raise SettingsError(f"cluster set: {dotted} is fixed when a crawl is made; start another crawl")
+        if value != kept.get(dotted, KEYS[dotted].default):
+            said.append(f"{dotted} = {_shown(dotted, value)}, was {_shown(dotted, _of(dotted, kept))}")
+        kept[dotted] = value
+    build(kept)
+    return to_toml(kept), said
+
+
+def values(settings: Settings) -> dict[str, object]:
+    """Every setting by its dotted key."""
+    return {key: _value(settings, key) for key in KEYS}
+
+
+def unusual(settings: Settings) -> dict[str, str]:
+    """Shared settings that differ from their defaults, as one would write them."""
+    return {
+        key: _shown(key, value)
+        for key, value in values(settings).items()
+        if decides(key) and value != KEYS[key].default
+    }
+
+
+def _kept(words: str) -> dict[str, object]:
+    try:
+        return from_toml(words)
+    except SettingsError as problem:
+        raise SettingsError(f"the settings of the crawl: {problem}; they are of another Skitter") from None
+
+
+def _agree(dotted: str, value: object, kept: Mapping[str, object]) -> bool:
+    if dotted != _AGENT:
+        return value == _of(dotted, kept)
+    agents = [user_agent(FetchSettings(user_agent=str(each))) for each in (value, _of(dotted, kept))]
+    return product_token(agents[0]) == product_token(agents[1])
+
+
+def _refusal(differing: list[str], given: Mapping[str, object], kept: Mapping[str, object]) -> str:
+    each = [
+        f"{key} is {_shown(key, given[key])} here and {_shown(key, _of(key, kept))} in the crawl"
+        for key in differing
+    ]
+    fix = "leave it out" if len(each) == 1 else "leave them out"
+    return f"{', '.join(each)}; {fix}, or change it for all workers with `skitter cluster set`"
+
+
+def _of(dotted: str, kept: Mapping[str, object]) -> object:
+    return kept.get(dotted, KEYS[dotted].default)
+
+
+def _value(settings: Settings, dotted: str) -> object:
+    section, _, name = dotted.partition(".")
+    return getattr(getattr(settings, section), name)
+
+
+def _shown(dotted: str, value: object) -> str:
+    if value is None:
+        return "not set"
+    kind, _ = optional(KEYS[dotted].kind)
+    return f"{value:g}s" if kind is Seconds else show(kind, value)
