@@ -15,6 +15,7 @@ import pytest
 
 from skitter import api
 from skitter.testing.web import Features, SyntheticWeb, serve
+from tests.fetching import NXDOMAIN, naming
 
 PATIENCE = 120  # seconds: only a hang fails by it
 CLOSED = "http://127.0.0.1:9990/"
@@ -115,6 +116,20 @@ def test_a_dns_server_that_does_not_answer_is_named(tmp_path):
     assert run.returncode == 1, run.stderr
     (trouble,) = report(run)["unreachable"]
     assert "fetch.nameservers" in trouble["remedy"]
+
+
+def test_a_name_that_does_not_exist_is_named(tmp_path):
+    async def crawl():
+        async with naming(lambda _name, _kind: NXDOMAIN) as (_, where):
+            run = api.crawl("http://gone.example/", directory=tmp_path / "d", fetch_nameservers=[where])
+            assert [page async for page in run] == []
+            return run.report
+
+    found = asyncio.run(crawl())
+    assert found.exit_code == 1
+    assert [trouble.remedy for trouble in found.unreachable] == [
+        "The name does not exist: check its spelling"
+    ]
 
 
 def test_what_failed_is_tried_again_by_resume(tmp_path):

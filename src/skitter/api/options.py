@@ -17,7 +17,7 @@ class Options(TypedDict, total=False):
     """stop after this time; in a cluster, since its first worker joined"""
 
     max_bytes: str | int | None
-    """stop after this much was received; what is in flight comes on top, in a cluster also what came since the last sign of life"""
+    """stop after receiving this much; requests in flight may add to it, and in a cluster what came since the last heartbeat"""
 
     scope: Literal["page", "prefix", "host", "domain", "any"]
     """page, prefix, host, domain or any: how far from its seeds a crawl may go"""
@@ -257,7 +257,7 @@ class Options(TypedDict, total=False):
     """stop after this time; in a cluster, since its first worker joined"""
 
     crawl_max_bytes: str | int | None
-    """stop after this much was received; what is in flight comes on top, in a cluster also what came since the last sign of life"""
+    """stop after receiving this much; requests in flight may add to it, and in a cluster what came since the last heartbeat"""
 
     crawl_concurrency: int
     """requests in flight in all"""

@@ -32,6 +32,7 @@ from skitter.directory import CrawlDirectory
 from skitter.display import counted
 from skitter.events import Event, Events, Requested, RootsAdded, Warned
 from skitter.fetch.address import Answer
+from skitter.fetch.check import check
 from skitter.gathering import Gathering
 from skitter.log import RequestLog
 from skitter.model import Counts, Outcome, Settlement, Stop, Visit
@@ -212,6 +213,7 @@ async def joined(
 ) -> AsyncIterator["Worker"]:
     """A worker that has all it needs, in a directory of its own. `version` is of the shared settings that these are made from;
     without it, it is looked whether they agree."""
+    check(settings.fetch)
     name = worker_name()
     async with opened(settings, name) as engines:
         if version is None:

@@ -223,7 +223,7 @@ class CrawlSettings(Struct, frozen=True):
     ] = None
     max_bytes: Annotated[
         Bytes | None,
-        "stop after this much was received; what is in flight comes on top, in a cluster also what came since the last sign of life",
+        "stop after receiving this much; requests in flight may add to it, and in a cluster what came since the last heartbeat",
     ] = None
     concurrency: Annotated[int, "requests in flight in all"] = 100
     workers: Annotated[int, "processes that share the work; 0 for one per core"] = 0
