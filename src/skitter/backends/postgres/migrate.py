@@ -13,6 +13,7 @@ from typing import Any
 import asyncpg
 
 from skitter.backends.postgres.pool import Pool, connect, explained, options, unfit
+from skitter.backends.postgres.pooler import refuse_pooler
 from skitter.backends.postgres.statements import Texts, quoted
 from skitter.claims import NoCrawl
 from skitter.settings import Settings
@@ -75,6 +76,11 @@ async def connected(settings: Settings) -> AsyncIterator[Any]:
     chosen = options(settings.postgres)
     try:
         connection = await asyncpg.connect(**chosen)
+        try:
+            await refuse_pooler(connection, chosen)
+        except BaseException:
+            connection.terminate()
+            raise
     except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as problem:
         raise explained(problem, settings.postgres) from None
     try:

@@ -14,6 +14,7 @@ from typing import Any
 
 import asyncpg
 
+from skitter.backends.postgres.pooler import refuse_pooler, unusable
 from skitter.backends.postgres.statements import Statement
 from skitter.breaker import Guard
 from skitter.ports import EngineAway, EngineError, Unstorable
@@ -160,6 +161,12 @@ async def connect(settings: Settings, size: int | None = None) -> Pool:
             max_cached_statement_lifetime=0,
             reset=_nothing,
         )
+        try:
+            async with pool.acquire() as connection:
+                await refuse_pooler(connection, chosen)
+        except BaseException:
+            pool.terminate()
+            raise
     except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as problem:
         raise explained(problem, postgres) from None
     opened = Pool(pool, settings)
@@ -232,6 +239,8 @@ _CAUSES: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
 def explained(problem: BaseException, settings: PostgresSettings) -> EngineError:
     """The setting behind a failure to connect."""
     said = str(problem)
+    if "unsupported startup parameter" in said:
+        return unusable(options(settings), f"takes no settings of a session ({said})")
     if "no encryption" in said or "SSL off" in said:  # of whoever comes without TLS
         return unfit("postgres.tls", f"{said}; set postgres.tls, or let this host in without (pg_hba.conf)")
     for kinds, setting, fix in _CAUSES:

@@ -1,0 +1,60 @@
+"""A pooler between us and PostgreSQL, refused where it would break what we rely on.
+
+Our statements are prepared once in a session, and planned by settings of that session (`pool.options`). A pooler in session
+mode that passes these settings on is as good as the server. One in transaction mode (PgBouncer's usual one) gives every
+transaction to whichever session is free: a statement that was prepared in another is not there, now and then, under load.
+So that is looked at when a worker comes, and not left to be found out.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import asyncpg
+
+from skitter.ports import EngineError
+
+_LOOK = """
+    SELECT current_setting('plan_cache_mode') AS plan_cache_mode, current_setting('enable_seqscan') AS enable_seqscan,
+        inet_server_port() AS port
+"""
+_INSTEAD = (
+    "name the server itself, or a pooler in session mode whose user has these settings (ALTER ROLE … SET)"
+)
+
+
+async def refuse_pooler(connection: Any, options: Mapping[str, Any]) -> None:  # noqa: ANN401  asyncpg has no types
+    """EngineError if this session is not as it was asked for, or not ours alone. `options` made the connection."""
+    row = await connection.fetchrow(_LOOK)
+    wanted = options["server_settings"]
+    for name in ("plan_cache_mode", "enable_seqscan"):
+        if row[name] != wanted[name]:
+            raise unusable(options, f"does not keep the settings of a session ({name} is {row[name]})")
+    if row["port"] not in options["port"]:  # a pooler's own port is another, and so is one that is mapped
+        await _refuse_shared_sessions(options)
+
+
+async def _refuse_shared_sessions(options: Mapping[str, Any]) -> None:
+    """Prepare a statement, let another connection take the session if that is possible, and look for the statement."""
+    first = await asyncpg.connect(**options, statement_cache_size=0)
+    try:
+        second = await asyncpg.connect(**options, statement_cache_size=0)
+        try:
+            await first.execute("PREPARE skitter_look AS SELECT 1")
+            await second.execute("BEGIN; SELECT 1")  # it has a session of its own from here on
+            await first.execute("EXECUTE skitter_look; DEALLOCATE skitter_look")
+        except (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError):
+            with suppress(asyncpg.PostgresError):  # whoever gets that session next should not find it
+                await second.execute("DEALLOCATE skitter_look")
+            why = "gives every transaction another session, where our prepared statements are not (transaction mode)"
+            raise unusable(options, why) from None
+        finally:
+            await second.close()
+    finally:
+        await first.close()
+
+
+def unusable(options: Mapping[str, Any], why: str) -> EngineError:
+    """One line with the reason and what to do."""
+    where = ", ".join(f"{host}:{port}" for host, port in zip(options["host"], options["port"], strict=True))
+    return EngineError(f"PostgreSQL: postgres.addresses: a pooler answers at {where} and {why}; {_INSTEAD}")
