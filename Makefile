@@ -52,7 +52,7 @@ services-status:  ## which of them are up, where, with how much memory
 test: $(READY)  ## run the test suite, on real engines where `make services` started them
 	@$(BIN)/python scripts/suite.py
 
-soak: $(READY)  ## the long versions: hundreds of kills, a hundred thousand pages, ten million URLs, ten polite minutes
+soak: $(READY)  ## the long versions: a thousand kills, fifty losses of power, a million seeds, a hundred thousand pages, ten million URLs, ten polite minutes
 	$(BIN)/pytest -q -s -m soak
 	$(BIN)/python -m benchmarks.frontier --urls 1000000 10000000
 	$(BIN)/python -m benchmarks.frontier --urls 5000000 --shape one-host

@@ -19,6 +19,7 @@ from skitter.post import Deliver, Post, owner_of
 from skitter.process import unwrapped
 from skitter.report import Statistics, added_up, dropped, total
 from skitter.seeds import BadSeed
+from skitter.settings import TIME_FOR_THE_LAST
 from skitter.shard import Shard
 from skitter.visit import Shared
 from skitter.waiting import Waiting, together
@@ -47,6 +48,7 @@ class Team:
         self._stop: Stop | None = None
         self._starved = False  # a shard would have taken more visits than there was room for
         self._look = asyncio.Event()
+        self._working: Sequence[asyncio.Task[None]] = ()
         self._posts = {
             number: Post(shard.frontier, self._total, self.deliver, self._arrived)
             for number, shard in self.shards.items()
@@ -128,7 +130,8 @@ class Team:
         async with asyncio.TaskGroup() as tasks:
             helpers = [tasks.create_task(post.run()) for post in self._posts.values()]
             helpers += [tasks.create_task(self._take_care()), tasks.create_task(self._look_after())]
-            await asyncio.gather(*(tasks.create_task(shard.run(self)) for shard in self.shards.values()))
+            self._working = [tasks.create_task(shard.run(self)) for shard in self.shards.values()]
+            await asyncio.wait(self._working)
             for helper in helpers:
                 helper.cancel()
 
@@ -163,7 +166,7 @@ class Team:
 
     async def _why_it_ends(self) -> Stop:
         """A limit that was reached with the very last page has kept nothing back."""
-        if self._stop is Stop.LIMIT and await self.nothing_due():
+        if self._stop is Stop.LIMIT and not self.in_flight and await self.nothing_due():
             return Stop.DONE
         return self._stop or Stop.DONE
 
@@ -296,7 +299,7 @@ class Team:
     async def _take_care(self) -> None:
         while True:
             await asyncio.sleep(self._limits.sync_interval)
-            self._look_at_limits()
+            self._look_at_limits(self._at.clock.monotonic() - self._began)
             self._write_statistics()
 
     def _write_statistics(self) -> None:
@@ -304,10 +307,14 @@ class Team:
             with suppress(OSError):  # a full disk is no reason to fail for the sake of numbers
                 self._directory.write_statistics(self.statistics())
 
-    def _look_at_limits(self) -> None:
+    def _look_at_limits(self, elapsed: float) -> None:
         limits = self._limits
-        if limits.max_time is not None and self._at.clock.monotonic() - self._began >= limits.max_time:
+        if limits.max_time is not None and elapsed >= limits.max_time:
             self.stop(Stop.LIMIT)
+            if elapsed >= limits.max_time + TIME_FOR_THE_LAST:  # what is in flight is pending again
+                working, self._working = self._working, ()  # once: they save what has finished
+                for work in working:
+                    work.cancel()
         short = self._directory.shortage(limits.min_free_disk)
         if short and self._stop is None:
             self._events.emit(Warned(f"{short}; stopping, all is safe"))

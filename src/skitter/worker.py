@@ -87,7 +87,7 @@ class Worker:
                     team.counts,
                     await top_hosts(team),
                     team.statistics(),
-                    not await team.nothing_due(),
+                    team.in_flight > 0 or not await team.nothing_due(),
                     {} if team.counts.bytes else team.failed,
                 )
             )

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from skitter.model import State
 from skitter.testing.web import Features, SyntheticWeb, serve_process
 from tests.crash.test_kill import state_of
 from tests.crawl.harness import archives, keys
@@ -89,6 +91,27 @@ def test_time_is_a_limit_too(server, tmp_path):
     output, errors = child.communicate(timeout=60)
     assert child.returncode == 3, errors
     assert json.loads(output)["outcome"] == "limit"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_page_that_hangs_does_not_keep_a_crawl_beyond_its_time(tmp_path, workers):
+    """Its request is broken off, and made again by the next run. It would hang for ten minutes."""
+    with socket.create_server(
+        ("127.0.0.1", 0)
+    ) as silent:  # the kernel takes the connection, and nobody answers
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        options = ["--allow-private=127.0.0.0/8", "--set=crawl.min_free_disk=1MiB", f"--workers={workers}"]
+        slow = ["--set=fetch.deadline=600s", "--set=fetch.idle_timeout=600s"]
+        child = skitter("crawl", url, "-o", tmp_path / "c", "--max-time=2s", "--json", *options, *slow)
+        output, errors = child.communicate(timeout=300)
+    assert child.returncode == 3, errors
+    report = json.loads(output)
+    assert 7 <= report["elapsed"] < 300
+    texts = [file.read_text() for file in (tmp_path / "c" / "log").glob("*.jsonl")]
+    logs = [json.loads(line) for text in texts for line in text.splitlines()]
+    assert [(line["type"], line["url"]) for line in logs] == [("Lost", f"{url}robots.txt")]
+    state = state_of(tmp_path / "c")
+    assert [(record.url, record.state) for record in state.records.values()] == [(url, State.QUEUED)]
 
 
 def test_too_little_free_disk_drains_and_exits_with_4(server, tmp_path):

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from skitter import visit
-from skitter.events import Requested, ScopeWidened, Settled
+from skitter.events import Lost, Requested, ScopeWidened, Settled
 from skitter.model import Fault, State, Stop
 from tests.crawl.virtual import MEMORY, ROCKSDB, Answer, crawl, html, moved, site
 
@@ -202,6 +202,25 @@ def test_max_time_ends_the_crawl_within_a_second_and_drains(tmp_path, store):
     assert 60 <= result.took < 62
     assert all(request.end <= result.took for request in result.log)
     assert not any(record.state is State.LEASED for record in result.records.values())
+
+
+def test_max_time_breaks_off_what_hangs_and_the_next_run_makes_it_again(tmp_path, store):
+    """Requests in flight have five seconds more; then they are pending again, and owed their delay."""
+    hanging = (
+        site(A, 3) | {f"{A}/": Answer(body=f'<a href="{A}/hangs">')} | {f"{A}/hangs": Answer(takes=500.0)}
+    )
+    limits = {"crawl__max_time": "60s", "crawl__sync_interval": "1s"}
+    result = crawl(tmp_path, [f"{A}/"], hanging, store=store, **limits)
+    assert result.stop is Stop.LIMIT
+    assert 65 <= result.took < 67
+    assert [request.url for request in result.log if request.end == float("inf")] == [f"{A}/hangs"]
+    assert [event.url for event in result.events if isinstance(event, Lost)] == [f"{A}/hangs"]
+    assert result.counts.pages == 1
+    if store == ROCKSDB:
+        again = crawl(tmp_path, [], site(A, 3) | {f"{A}/hangs": Answer(body="at last")}, store=store)
+        assert again.stop is Stop.DONE
+        assert again.records[f"{A}/hangs"].state is State.CRAWLED
+        assert (again.counts.pages, again.counts.lost) == (2, 0)
 
 
 def test_max_time_is_not_missed_while_every_host_rests(tmp_path, store):

@@ -14,7 +14,7 @@ class Options(TypedDict, total=False):
     """links between a seed and a page; unlimited when not set"""
 
     max_time: str | float | None
-    """stop after this time; in a cluster, since its first worker joined"""
+    """stop after this time (on one machine, requests in flight have 5 s more and are then left to the next run); in a cluster, since its first worker joined"""
 
     max_bytes: str | int | None
     """stop after receiving this much; requests in flight may add to it, and in a cluster what came since the last heartbeat"""
@@ -254,7 +254,7 @@ class Options(TypedDict, total=False):
     """stop after this many stored pages (2xx)"""
 
     crawl_max_time: str | float | None
-    """stop after this time; in a cluster, since its first worker joined"""
+    """stop after this time (on one machine, requests in flight have 5 s more and are then left to the next run); in a cluster, since its first worker joined"""
 
     crawl_max_bytes: str | int | None
     """stop after receiving this much; requests in flight may add to it, and in a cluster what came since the last heartbeat"""

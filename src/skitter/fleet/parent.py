@@ -35,7 +35,7 @@ from skitter.fleet.messages import (
     Start,
 )
 from skitter.fleet.processes import COMMAND, can_fork, cores
-from skitter.fleet.rounds import Round, finished, hopeless, shares
+from skitter.fleet.rounds import Round, at_limit, finished, hopeless, overdue, shares
 from skitter.fleet.sowing import Sowing
 from skitter.fleet.workers import Carrier, Worker
 from skitter.intake import Intake
@@ -306,6 +306,9 @@ class Fleet:
                 before = now
                 if self.settings.crawl.max_pages is not None:
                     allowed = shares(self.settings.crawl.max_pages, now.accounts)
+            is_overdue = self._stop is Stop.LIMIT and overdue(self.settings.crawl, time.monotonic() - began)
+            if is_overdue and not self._at_once:
+                self.stop_at_once()
             if time.monotonic() >= told + _STATISTICS_EVERY:
                 told = time.monotonic()
                 self._write_statistics()
@@ -349,13 +352,7 @@ class Fleet:
         worker.kill()
 
     def _decide(self, before: Round | None, now: Round, elapsed: float) -> None:
-        limits, counts = self.settings.crawl, now.counts
-        reached = (
-            (limits.max_pages is not None and counts.pages >= limits.max_pages)
-            or (limits.max_bytes is not None and counts.bytes >= limits.max_bytes)
-            or (limits.max_time is not None and elapsed >= limits.max_time)
-        )
-        if reached:
+        if at_limit(self.settings.crawl, now.counts, elapsed):
             self.stop(Stop.LIMIT)
         elif self._sowing.done and finished(before, now):
             self.stop(Stop.DONE)

@@ -12,6 +12,7 @@ from msgspec import Struct
 from skitter.fleet.messages import Account
 from skitter.model import Counts
 from skitter.report import total
+from skitter.settings import TIME_FOR_THE_LAST, CrawlSettings
 
 
 class Round(Struct, frozen=True):
@@ -54,6 +55,20 @@ class Round(Struct, frozen=True):
 
 def _counters(counts: Counts) -> tuple[int, ...]:
     return counts.seen, counts.added, counts.queued, counts.requests, counts.crawled, counts.failed
+
+
+def at_limit(limits: CrawlSettings, counts: Counts, elapsed: float) -> bool:
+    """Whether nothing new may be begun."""
+    return (
+        (limits.max_pages is not None and counts.pages >= limits.max_pages)
+        or (limits.max_bytes is not None and counts.bytes >= limits.max_bytes)
+        or (limits.max_time is not None and elapsed >= limits.max_time)
+    )
+
+
+def overdue(limits: CrawlSettings, elapsed: float) -> bool:
+    """Whether requests that were in flight when the time was over have had the time that is left to them."""
+    return limits.max_time is not None and elapsed >= limits.max_time + TIME_FOR_THE_LAST
 
 
 def finished(before: Round | None, now: Round) -> bool:

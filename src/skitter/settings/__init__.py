@@ -214,12 +214,16 @@ class FrontierSettings(Struct, frozen=True):
     block_cache: Annotated[Bytes, "memory for blocks read from the store"] = Bytes(16 * 2**20)
 
 
+TIME_FOR_THE_LAST = 5.0  # seconds that requests in flight have when crawl.max_time has passed
+
+
 class CrawlSettings(Struct, frozen=True):
     """The run as a whole."""
 
     max_pages: Annotated[int | None, "stop after this many stored pages (2xx)"] = None
     max_time: Annotated[
-        Seconds | None, "stop after this time; in a cluster, since its first worker joined"
+        Seconds | None,
+        "stop after this time (on one machine, requests in flight have 5 s more and are then left to the next run); in a cluster, since its first worker joined",
     ] = None
     max_bytes: Annotated[
         Bytes | None,
