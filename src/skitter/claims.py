@@ -21,12 +21,23 @@ class UnknownSettings(EngineError):  # noqa: N818  the engine is well
 
 
 class Claim(Struct, frozen=True):
-    """A shard that was taken. `lapsed`: when the lease of an owner that did not give it back ended; None when it did."""
+    """A shard that was taken. `lapsed`: when the lease of an owner that did not give it back ended; None when it did.
+
+    `connected`: that owner has, or may have, a connection to the engine: it may be frozen, with requests under way. If the
+    engine knows that there is none any more, its process is gone, or it has lost touch and has broken its requests off.
+    """
 
     shard: int
     epoch: int
     now: float
     lapsed: float | None = None
+    connected: bool = True
+
+    def over_after(self, deadline: float) -> float:
+        """Seconds from now on in which requests of the last owner may be under way, each no longer than `deadline`."""
+        if self.lapsed is None:
+            return 0.0
+        return max(0.0, self.lapsed + (deadline if self.connected else 0.0) - self.now)
 
 
 class End(Struct, frozen=True):

@@ -137,7 +137,7 @@ class Fault(StrEnum):
     HEADERS = "headers"  # header block larger than allowed
     SIZE = "size"  # body larger than allowed on the wire
     BOMB = "bomb"  # body larger than allowed once decoded
-    BUSY = "busy"  # our own cap on all bodies in flight was reached
+    BUSY = "busy"  # ours: the cap on all bodies in flight was reached, or a lease ended, and the request was broken off
     PARSER = "parser"  # our parser raised on it: a bug of ours that costs this one page
 
 

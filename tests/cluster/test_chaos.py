@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
-from math import isnan
+from math import inf, isnan
 from pathlib import Path
 
 import pytest
@@ -50,7 +50,14 @@ def slow_web() -> SyntheticWeb:
 
 @contextmanager
 def running(
-    tmp_path: Path, web: SyntheticWeb, size: str, workers: int, *, latency: float = 0.0, **changes
+    tmp_path: Path,
+    web: SyntheticWeb,
+    size: str,
+    workers: int,
+    *,
+    begun: int = BEGUN,
+    latency: float = 0.0,
+    **changes,
 ) -> Iterator[tuple[Cluster, Server]]:
     """A crawl in its middle. Afterwards it is finished, and judged."""
     with serve_process(web, latency=latency) as server:
@@ -58,7 +65,7 @@ def running(
             crew.add(server.seeds())
             started = [crew.work() for _ in range(workers)]
             crew.until_shared(*started)
-            until_requests(server, BEGUN, crew)
+            until_requests(server, begun, crew)
             yield crew, server
             if not crew.finished:
                 crew.wait()
@@ -74,10 +81,11 @@ def running(
         print(f"answers that nobody settled, until their workers were started again: {unsettled}")
 
 
-def told(what: str, seconds: float) -> None:
+def told(what: str, seconds: float, most: float = inf) -> None:
     """The time to recover. A crawl that was over before anybody had to take over proves nothing."""
     print(f"\n{what}: {seconds:.1f} s until the hosts concerned were asked again")
     assert not isnan(seconds), "nobody asked them again"
+    assert seconds < most
 
 
 def agents(*workers: Worker) -> set[str]:
@@ -87,14 +95,14 @@ def agents(*workers: Worker) -> set[str]:
 # ------------------------------------------------------------------------------------------------ workers
 
 
-def kill_one(tmp_path, web, size, **changes):
+def kill_one(tmp_path, web, size, *, most=inf, **changes):
     with running(tmp_path, web, size, 2, **changes) as (crew, server):
         victim, other = crew.workers
         lost = crew.shards_of(victim)
         victim.kill()
         killed = time.time()
         crew.wait()
-        told("kill -9", recovered(server.log(), killed, crew, lost, agents(other)))
+        told("kill -9", recovered(server.log(), killed, crew, lost, agents(other)), most)
 
 
 def stop_one(tmp_path, web, size, seconds, **changes):
@@ -115,7 +123,8 @@ def stop_one(tmp_path, web, size, seconds, **changes):
 
 @pytest.mark.parametrize("size", SHORT)
 def test_a_worker_that_is_killed_loses_nothing(tmp_path, size):
-    kill_one(tmp_path, small_web(), size, **QUICK)
+    """Its process is gone, and so are its requests: nobody waits for as long as one may take."""
+    kill_one(tmp_path, small_web(), size, most=50, **QUICK | {"fetch__deadline": "60s"})
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -148,10 +157,25 @@ def test_what_a_worker_stored_while_it_was_cut_off_is_in_the_archive_once(tmp_pa
         until(lambda: "did not settle" in lonely.said, "it cuts its files")
 
 
+@pytest.mark.parametrize("size", ["redis", pytest.param("full", marks=pytest.mark.soak)])
+def test_requests_of_a_frozen_worker_are_waited_for(tmp_path, size):
+    """Servers that need longer for an answer than its lease runs are still at work for it, and are not asked twice at once."""
+    web = SyntheticWeb(seed=24, hosts=8, pages_per_host=2)
+    slow = {"cluster__lease": "2s", "cluster__renew": "400ms", "fetch__deadline": "7s"}
+    with running(tmp_path, web, size, 2, begun=8, latency=5.0, **slow) as (crew, server):
+        zombie, other = crew.workers
+        time.sleep(1)  # the next requests are under way
+        zombie.send(signal.SIGSTOP)
+        stopped, lost = time.time(), crew.shards_of(zombie)
+        until(lambda: recovered(server.log(), stopped, crew, lost, agents(other)) > 0, "they are asked again")
+        zombie.send(signal.SIGCONT)
+        crew.wait()
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("size", SIZES)
 def test_a_worker_that_is_killed_loses_nothing_with_leases_of_life(tmp_path, size):
-    kill_one(tmp_path, slow_web(), size, fetch__deadline="10s")
+    kill_one(tmp_path, slow_web(), size, most=30, fetch__deadline="30s")
 
 
 @pytest.mark.soak

@@ -7,6 +7,7 @@ import pytest
 from msgspec import structs
 
 from skitter.backends.postgres.claims import Claims
+from skitter.backends.postgres.migrate import open_pool
 from skitter.backends.postgres.statements import Texts
 from skitter.backends.postgres.store import PostgresStore
 from skitter.backends.remote.rows import Batch, Meta, Wanted
@@ -232,5 +233,24 @@ def test_where_files_of_former_owners_end_is_written_down(settings):
     async def scenario():
         async with pool_of(settings) as pool:
             await assert_ends(Claims(pool, "w"))
+
+    asyncio.run(scenario())
+
+
+def test_who_takes_a_shard_knows_whether_its_last_owner_is_still_connected(settings):
+    async def scenario():
+        pools = {
+            worker: await open_pool(short(settings, 0.3), None, worker) for worker in ("frozen", "killed")
+        }
+        for number, (worker, pool) in enumerate(pools.items()):
+            one = Claims(pool, worker)
+            await one.renew({}, {})
+            assert len(await one.take([number], 1)) == 1
+        await pools["killed"].close()
+        await asyncio.sleep(0.5)
+        async with pool_of(settings) as pool:
+            taken = await Claims(pool, "heir").take([0, 1], 2)
+        assert {claim.shard: claim.connected for claim in taken} == {0: True, 1: False}
+        await pools["frozen"].close()
 
     asyncio.run(scenario())

@@ -277,3 +277,26 @@ async def test_a_ledger_is_replaced_only_by_who_has_seen_the_last_one(settings):
 async def test_where_files_of_former_owners_end_is_written_down(settings):
     async with client_of(settings) as client:
         await assert_ends(RedisClaims(client, "w", 2))
+
+
+@asynchronous
+async def test_who_takes_a_shard_knows_whether_its_last_owner_is_still_connected(settings):
+    async def named(worker: str) -> Client:
+        cluster = structs.replace(settings.cluster, lease=Seconds(0.3))
+        return Client(structs.replace(settings, cluster=cluster), worker=worker)
+
+    frozen, killed, heir = [await named(worker) for worker in ("frozen", "killed", "heir")]
+    for number, client in enumerate((frozen, killed)):
+        one = RedisClaims(client, ("frozen", "killed")[number], 2)
+        await one.renew({}, {})
+        assert len(await one.take([number], 1)) == 1
+    await killed.close()
+    await asyncio.sleep(0.5)
+    taken = await RedisClaims(heir, "heir", 2).take([0, 1], 2)
+    assert {claim.shard: claim.connected for claim in taken} == {0: True, 1: False}
+    assert [claim.over_after(10.0) > 9 for claim in sorted(taken, key=lambda each: each.shard)] == [
+        True,
+        False,
+    ]
+    await frozen.close()
+    await heir.close()

@@ -116,3 +116,28 @@ def test_a_crawl_is_done_when_it_was_quiet_twice_and_nothing_moved():
     assert not finished(quiet, Look({0: Counts(seen=5, pages=3, queued=1), 1: Counts()}, unread=0))
     assert not finished(quiet, Look({0: Counts(seen=5, pages=3), 1: Counts(leased=1)}, unread=0))
     assert not finished(Look({0: Counts()}, unread=7), Look({0: Counts()}, unread=7))
+
+
+def test_what_is_under_way_ends_with_the_trust_in_the_lease_and_goes_on_with_a_renewal():
+    """Whoever takes the shard then relies on it."""
+
+    async def scene() -> None:
+        clock = asyncio.get_running_loop().time
+        tenure = Tenure(0.5, clock)
+        tenure.renewed([3], clock())
+        begun = clock()
+
+        async def work() -> float:
+            try:
+                async with tenure.trusted(3):
+                    await asyncio.Event().wait()
+            except TimeoutError:
+                return clock() - begun
+            raise AssertionError
+
+        working = asyncio.create_task(work())
+        await asyncio.sleep(0.2)
+        tenure.renewed([3], clock())
+        assert await working >= 0.55
+
+    asyncio.run(scene())

@@ -5,7 +5,9 @@ the engine began to count later. A process that was frozen finds out here, befor
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 
 from skitter.ports import Fenced
 
@@ -22,12 +24,16 @@ class Tenure:
         self._until: dict[int, float] = {}
         self._lost: set[int] = set()
         self._changed = asyncio.Event()
+        self._limits: defaultdict[int, set[asyncio.Timeout]] = defaultdict(set)  # of what is done, by shard
 
     def renewed(self, shards: Iterable[int], asked_at: float) -> None:
         """These were ours when the engine answered a question that was asked at this monotonic time."""
         for shard in shards:
             self._until[shard] = asked_at + self._trusted
             self._lost.discard(shard)
+            for limit in self._limits[shard]:
+                if not limit.expired():
+                    limit.reschedule(self._end(shard))
         self._wake()
 
     def ended(self, shard: int) -> None:
@@ -46,6 +52,24 @@ class Tenure:
             if shard in self._lost:
                 raise Fenced(f"shard {shard} has another owner")
             await self._changed.wait()
+
+    @asynccontextmanager
+    async def trusted(self, shard: int) -> AsyncIterator[None]:
+        """Begin something when the shard is ours for certain, and break it off with TimeoutError when it is not any more.
+
+        Whoever takes the shard when its lease has ended relies on that (`claims.Claim.connected`).
+        """
+        await self.held(shard)
+        async with asyncio.timeout_at(self._end(shard)) as limit:
+            self._limits[shard].add(limit)
+            try:
+                yield
+            finally:
+                self._limits[shard].discard(limit)
+
+    def _end(self, shard: int) -> float:
+        """When trust ends, by the clock of the event loop."""
+        return asyncio.get_running_loop().time() + self._until[shard] - self._monotonic()
 
     def _wake(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()

@@ -35,8 +35,8 @@ from skitter.fetch.address import Answer
 from skitter.fetch.check import check
 from skitter.gathering import Gathering
 from skitter.log import RequestLog
-from skitter.model import Counts, Outcome, Settlement, Stop, Visit
-from skitter.ports import EngineAway, Fenced, Fetcher, Mark, Opened, Unstorable
+from skitter.model import Counts, Exchange, Failed, Fault, Outcome, Settlement, Stop, Visit
+from skitter.ports import Clock, EngineAway, Fenced, Fetcher, Mark, Opened, Unstorable
 from skitter.process import unwrapped
 from skitter.report import TROUBLES, dropped
 from skitter.settings import Settings
@@ -86,12 +86,20 @@ class _Announcing(RemoteFrontier):
 class _Guarded:
     """The way out to the network, open only while the shard is ours for certain."""
 
-    def __init__(self, fetcher: Fetcher, member: Member, shard: int) -> None:
-        self._fetcher, self._tenure, self._shard = fetcher, member.tenure, shard
+    def __init__(self, fetcher: Fetcher, member: Member, shard: int, clock: Clock) -> None:
+        self._fetcher, self._tenure, self._shard, self._clock = fetcher, member.tenure, shard, clock
 
     async def fetch(self, visit: Visit, validators: Sequence[tuple[str, str]] = ()) -> Outcome:
         await self._tenure.held(self._shard)
-        return await self._fetcher.fetch(visit, validators)
+        started = self._clock.now()
+        try:
+            async with self._tenure.trusted(self._shard):
+                return await self._fetcher.fetch(visit, validators)
+        except TimeoutError:
+            exchange = Exchange(visit.link.url, "", started, self._clock.now(), b"", b"", b"")
+            return Failed(
+                Fault.BUSY, "broken off, because the lease of its shard could not be renewed", exchange
+            )
 
     def statistics(self) -> dict[str, dict[str, float]]:
         return self._fetcher.statistics()
@@ -127,7 +135,7 @@ class ClusterOutfit:
         events = self.events.branch()
         events.subscribe(log, *log.KINDS)
         # Whoever had the shard may have requests under way that were allowed while its lease ran.
-        grace = 0.0 if claim.lapsed is None else max(0.0, claim.lapsed + settings.fetch.deadline - claim.now)
+        grace = claim.over_after(settings.fetch.deadline)
         frontier = _Announcing(
             self.engines.store(number, claim.epoch),
             settings,
@@ -140,7 +148,7 @@ class ClusterOutfit:
         frontier.engines, frontier.number = self.engines, number
         frontier.complain = lambda text: self.events.emit(Warned(text))
         archive = self.storage.archive(archive_of(self.directory, number, self.at), number, claim.epoch)
-        fetcher = _Guarded(self.at.fetcher, self.member, number)
+        fetcher = _Guarded(self.at.fetcher, self.member, number, self.at.clock)
         own = stations(self.at, frontier, archive, fetcher)
         shard = Shard(own, events, self.directory, number, gathering=self.gathering)
         try:

@@ -122,7 +122,7 @@ async def open_full(
     settings: Settings, worker: str, stack: AsyncExitStack, *, looking: bool = False
 ) -> FullEngines:
     """Connected, and checked: schema, topics, versions. Without Kafka and Redis one can still look at the truth."""
-    pool = await open_pool(settings, settings.crawl.shards or None)
+    pool = await open_pool(settings, settings.crawl.shards or None, worker)
     stack.push_async_callback(pool.close)
     standing = await Claims(pool, worker).standing()
     shards = len(standing)

@@ -57,10 +57,10 @@ class SmallEngines:
 async def open_small(settings: Settings, worker: str, stack: AsyncExitStack) -> SmallEngines:
     """Connected, and checked."""
     _check_archive(settings)
-    client = await connect(settings)
+    client = await connect(settings, worker=worker)
     stack.push_async_callback(client.close)
     shards = await _checked_shards(client, settings)
-    listener = Client(settings, guard=client.guard)
+    listener = Client(settings, guard=client.guard, worker=worker)
     stack.push_async_callback(listener.close)
     return SmallEngines(shards, client, listener, worker)
 

@@ -45,7 +45,9 @@ class Claims:
         values |= {"worker": self._worker, "lease": self._lease}
         rows = await self._pool.rows(self._texts.one("claims", "take"), values, self._patience)
         return [
-            Claim(row["shard"], row["epoch"], row["now"], row["lapsed"] if row["last_owner"] else None)
+            Claim(row["shard"], row["epoch"], row["now"], row["lapsed"], row["connected"])
+            if row["last_owner"]
+            else Claim(row["shard"], row["epoch"], row["now"])
             for row in rows
         ]
 

@@ -150,9 +150,9 @@ def _check_shards(there: int, shards: int, schema: str) -> None:
         )
 
 
-async def open_pool(settings: Settings, shards: int | None = None) -> Pool:
+async def open_pool(settings: Settings, shards: int | None = None, worker: str = "") -> Pool:
     """Connections to a schema that is there and up to date; EngineError else."""
-    pool = await connect(settings)
+    pool = await connect(settings, name=worker)
     try:
         await _check(pool, shards)
     except BaseException:

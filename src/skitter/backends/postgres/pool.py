@@ -144,13 +144,13 @@ def away(problem: BaseException) -> EngineAway:
     return EngineAway(" ".join(f"PostgreSQL: {problem or type(problem).__name__}".split()))
 
 
-async def connect(settings: Settings, size: int | None = None) -> Pool:
-    """Connections to the server that takes writes; EngineError when there is none to be had."""
+async def connect(settings: Settings, size: int | None = None, name: str = "") -> Pool:
+    """Connections to the server that takes writes; EngineError when there is none to be had. `name` is whose they are."""
     postgres = settings.postgres
     # While the server is away the pool tries to keep its least connection, and logs a traceback each time that fails. Whoever
     # asks for something then is told, and says so once.
     logging.getLogger("asyncpg.pool").setLevel(logging.CRITICAL)
-    chosen = options(postgres)
+    chosen = options(postgres, name)
     try:
         pool = await asyncpg.create_pool(
             **chosen,
@@ -180,7 +180,7 @@ async def connect(settings: Settings, size: int | None = None) -> Pool:
     return opened
 
 
-def options(settings: PostgresSettings) -> dict[str, Any]:
+def options(settings: PostgresSettings, name: str = "") -> dict[str, Any]:
     """How to reach the server, in asyncpg's words."""
     places = [_place(address) for address in settings.addresses]
     return {
@@ -194,7 +194,7 @@ def options(settings: PostgresSettings) -> dict[str, Any]:
         "command_timeout": settings.timeout,
         "target_session_attrs": "read-write",
         "server_settings": {
-            "application_name": "skitter",
+            "application_name": name or "skitter",  # by it the others see that a worker is connected
             "statement_timeout": str(int(settings.timeout * 1000)),
             "jit": "off",  # statements are short and many
             # A crawl outgrows the planner's statistics within minutes: what was best for an empty table, to read all of it,

@@ -5,6 +5,7 @@ write of the store looks at it. Both are kept when a lease runs out: the next ow
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
@@ -15,6 +16,9 @@ from skitter.backends.redis.client import Client, Command, unfit
 from skitter.backends.redis.store import tag
 from skitter.backends.remote.rows import Meta
 from skitter.claims import Claim, Colleague, End, NoCrawl, Renewal, Standing
+from skitter.ports import EngineError
+
+_CLIENT = re.compile(rb" name=(\S+)")
 
 
 class RedisClaims:
@@ -39,7 +43,7 @@ class RedisClaims:
             lambda: [
                 *(self._holding(shard, epochs[shard], self._lease) for shard in held),
                 self._beat.call(
-                    [self._key("started"), self._key("seen"), self._key("about")],
+                    [self._key("started"), self._key("seen"), self._key("about"), self._key("server")],
                     [self._worker, json.dumps(about)],
                 ),
                 ("LLEN", self._key("roots")),
@@ -80,11 +84,35 @@ class RedisClaims:
                 for shard in shards
             ]
         )
+        taken = [(shard, answer) for shard, answer in zip(shards, answers, strict=True) if len(answer) > 1]
+        gone = await self._gone({answer[3].decode() for _, answer in taken if answer[2]})
         return [
-            Claim(shard, answer[1], answer[0] / 1000, int(answer[2]) / 1000 if answer[2] else None)
-            for shard, answer in zip(shards, answers, strict=True)
-            if len(answer) > 1
+            Claim(shard, epoch, now / 1000, int(lapsed) / 1000, owner.decode() not in gone)
+            if lapsed
+            else Claim(shard, epoch, now / 1000)
+            for shard, (now, epoch, lapsed, owner) in taken
         ]
+
+    async def _gone(self, workers: set[str]) -> set[str]:
+        """Those of them that are known to have no connection: this very server heard their last sign of life, and sees none.
+
+        A server that does not see our own name does not see others', and one that closes idle connections says nothing by it.
+        """
+        if not workers:
+            return set()
+        asked = sorted(workers)
+        questions = ("CLIENT", "LIST"), ("INFO", "server"), ("CONFIG", "GET", "timeout")
+        try:
+            clients, about, idle, servers = await self._client.send(
+                lambda: [*questions, ("HMGET", self._key("server"), *asked)]
+            )
+        except EngineError:  # the shards are taken; it may also be that we have no right to ask
+            return set()
+        names = {name.decode() for name in _CLIENT.findall(clients)}
+        if self._worker not in names or dict(_pairs(idle)).get("timeout") != "0":
+            return set()
+        here = str(about["run_id"]).encode()
+        return {name for name, server in zip(asked, servers, strict=True) if server == here} - names
 
     async def release(self, epochs: Mapping[int, int]) -> None:
         """Give shards back: somebody else may take them at once."""
@@ -95,7 +123,7 @@ class RedisClaims:
 
     async def leave(self) -> None:
         """Be a worker no more."""
-        names = ("started", "seen", "about")
+        names = ("started", "seen", "about", "server")
         await self._client.send(lambda: [("HDEL", self._key(name), self._worker) for name in names])
 
     async def add_roots(self, roots: Sequence[str]) -> None:

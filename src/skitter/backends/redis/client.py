@@ -93,13 +93,18 @@ class Client:
     """One server out of several addresses, and commands sent to it together."""
 
     def __init__(
-        self, settings: Settings, *, guard: Guard | None = None, rules: BreakerRules | None = None
+        self,
+        settings: Settings,
+        *,
+        guard: Guard | None = None,
+        rules: BreakerRules | None = None,
+        worker: str = "",
     ) -> None:
-        """`guard` is that of another client of the same server."""
+        """`guard` is that of another client of the same server. `worker` is whose connections they are, for all to see."""
         self.settings = settings
         self.name = settings.cluster.name
         self.guard = guard or Guard("Redis", self.healthy, rules=rules)
-        self._servers = [_server(settings.redis, address) for address in settings.redis.addresses]
+        self._servers = [_server(settings.redis, address, worker) for address in settings.redis.addresses]
         self._at = 0
         self._is_primary = False
         self._scripts: dict[str, Script] = {}
@@ -243,12 +248,12 @@ class Client:
             await server.aclose()
 
 
-async def connect(settings: Settings, *, durable: bool = True) -> Client:
+async def connect(settings: Settings, *, durable: bool = True, worker: str = "") -> Client:
     """A client of a server that will do, the first of the addresses that takes writes; EngineError when there is none.
 
     A mere cache need not be durable.
     """
-    client = Client(settings, rules=None if durable else _CACHE_RULES)
+    client = Client(settings, rules=None if durable else _CACHE_RULES, worker=worker)
     last: EngineError | None = None
     for _ in settings.redis.addresses:
         try:
@@ -294,7 +299,7 @@ def _not_allowed(problem: NoPermissionError, address: str) -> EngineError:
     return unfit("redis.username", f"{address}: {problem}; give this user the right to do it")
 
 
-def _server(settings: RedisSettings, address: str) -> "redis.asyncio.Redis":
+def _server(settings: RedisSettings, address: str, worker: str) -> "redis.asyncio.Redis":
     host, colon, port = address.rpartition(":")
     if colon and not port.isdigit():
         raise unfit("redis.addresses", f"{address!r} is no host:port; write for example 127.0.0.1:6379")
@@ -305,6 +310,7 @@ def _server(settings: RedisSettings, address: str) -> "redis.asyncio.Redis":
         db=settings.database,
         username=settings.username or None,
         password=secret("redis.password_file", settings.password_file) or None,
+        client_name=worker or None,
         socket_timeout=_TIMEOUT,
         socket_connect_timeout=_CONNECT,
         retry=Retry(NoBackoff(), 0),  # who asks decides whether to ask again

@@ -4,7 +4,9 @@
 WITH clock AS (SELECT extract(epoch FROM clock_timestamp())::float8 AS now),
 beat AS (
     INSERT INTO {schema}.workers (worker, started_at, seen_at, about)
-    SELECT :worker, now, now, :about::text::jsonb FROM clock
+    -- Which server it is connected to, as long as the server sees by its name that it is: see `take`.
+    SELECT :worker, now, now, :about::text::jsonb || CASE WHEN current_setting('application_name') = :worker
+        THEN jsonb_build_object('server', extract(epoch FROM pg_postmaster_start_time())::text) ELSE '{}' END FROM clock
     ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at, about = excluded.about
 ),
 held AS (
@@ -61,7 +63,12 @@ open AS (
 )
 UPDATE {schema}.shards s SET owner = :worker, epoch = s.epoch + 1, batch = 0, lease_until = clock.now + :lease::float8
 FROM open, clock WHERE s.shard = open.shard
-RETURNING s.shard, s.epoch, open.owner AS last_owner, open.lease_until AS lapsed, clock.now
+RETURNING s.shard, s.epoch, open.owner AS last_owner, open.lease_until AS lapsed, clock.now,
+    -- Known not to be, if this very server heard its last sign of life and has no connection of it any more, unless it
+    -- closes those that are idle.
+    coalesce(current_setting('idle_session_timeout', true), '0') <> '0' OR NOT EXISTS (SELECT 1 FROM {schema}.workers w WHERE w.worker = open.owner
+        AND w.about ->> 'server' = extract(epoch FROM pg_postmaster_start_time())::text)
+    OR EXISTS (SELECT 1 FROM pg_stat_activity a WHERE a.application_name = open.owner) AS connected
 
 -- name: release
 UPDATE {schema}.shards s SET owner = '', lease_until = 0
