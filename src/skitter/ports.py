@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
+from skitter.hiding import hidden
 from skitter.model import (
     Counts,
     Exchange,
@@ -37,6 +38,9 @@ class StateError(Exception):
 
 class EngineError(Exception):
     """An engine cannot be used as it is. Says which one, by which setting, and what to do, in one line."""
+
+    def __init__(self, *words: object) -> None:
+        super().__init__(*(hidden(word) if isinstance(word, str) else word for word in words))
 
 
 class EngineAway(EngineError):  # noqa: N818  it is the engine that is away

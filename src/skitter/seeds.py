@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from skitter import urls
+from skitter.hiding import hidden
 from skitter.model import Level, Link, Reason
 
 MAX_LINE = 2**20  # bytes; a URL has at most some thousand, the rest is room for meta
@@ -144,7 +145,7 @@ _CREDENTIALS = re.compile(r"(?<=//)[^/?#\\\s]*@|\A(?!mailto:)[^/?#\\\s:]+:[^/?#\
 
 def without_credentials(text: str) -> str:
     """The text of a URL with its user name and password taken out: what may be shown of it."""
-    return _CREDENTIALS.sub("", text.strip())
+    return hidden(_CREDENTIALS.sub("", text.strip()))
 
 
 def _level(priority: str | int | None) -> Level | None:

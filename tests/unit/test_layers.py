@@ -9,7 +9,7 @@ ROOT = Path(skitter.__file__).parent
 
 # From the bottom to the top; modules on one line do not know each other's insides but may use what is below.
 LAYERS = (
-    ("model", "words"),
+    ("model", "words", "hiding"),
     ("ports",),
     ("claims",),
     ("breaker", "settings", "events", "display", "clock", "installing", "durable"),
@@ -38,6 +38,7 @@ BACKENDS_SEE = {
     "ports",
     "settings",
     "events",
+    "hiding",
     "urls",
     "surt",
     "digest",

@@ -14,6 +14,7 @@ import skitter
 from skitter.cli import streams
 from skitter.cli.usage import Exit, UsageError
 from skitter.display import printable
+from skitter.hiding import hidden
 from skitter.ports import EngineError, StateError
 from skitter.settings import SettingsError
 
@@ -120,7 +121,7 @@ def _no_such_command(name: str) -> str:
 
 
 def _complain(message: str, code: Exit) -> int:
-    shown = "\n".join(map(printable, message.split("\n")))  # it may quote a server, a page or a file
+    shown = "\n".join(map(printable, hidden(message).split("\n")))  # it may quote a server, a page or a file
     streams.write(sys.stderr, f"skitter: {shown}\n")
     return code
 

@@ -8,6 +8,7 @@ from typing import Any
 from skitter import urls
 from skitter.cli.usage import Exit, Parser
 from skitter.display import as_json, printable
+from skitter.hiding import hidden
 from skitter.settings import UrlsSettings
 from skitter.settings.file import load
 
@@ -51,6 +52,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 def describe(text: str, rules: UrlsSettings, shards: int | None) -> dict[str, Any]:
     """The URL in all its forms; they are None where it is none."""
     url = urls.seed(text, rules)
+    text = hidden(text)
     if url is None:
         return {"input": text, "fetched": None, "key": None}
     host = urls.host(url)

@@ -21,6 +21,7 @@ from skitter.export.source import Source
 from skitter.model import HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
 from skitter.robots import RobotsLine, product_token, rules_in_force
 from skitter.scope import Scope
+from skitter.seeds import without_credentials
 
 _SCHEME = re.compile(r"\s*https?:", re.IGNORECASE)
 MAX_CHAIN = 100  # parents told; a crawl can be deeper than a source's patience
@@ -131,6 +132,7 @@ async def _look_up(text: str, source: Source) -> Findings:
 
 async def _unusable(text: str, source: Source) -> Findings:
     """Text that is no URL has a record only if it stood among the seeds."""
+    text = without_credentials(text)  # as it is kept
     record = await source.frontier.url(text, "")
     if record is None:
         raise UsageError(f"{text!r} is no http or https URL; write for example https://example.org/")

@@ -3,6 +3,8 @@
 import re
 from typing import NewType
 
+from skitter.hiding import hidden
+
 Seconds = NewType("Seconds", float)
 Bytes = NewType("Bytes", int)
 
@@ -15,6 +17,9 @@ _SIZE_UNITS |= {"ki": 2**10, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
 class SettingsError(ValueError):
     """A setting is unknown or has a value that does not fit. The message says where and what to write instead."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(hidden(message))  # it quotes the value
 
 
 def seconds(text: str | float) -> Seconds:
