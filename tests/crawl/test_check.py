@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from skitter.backends.rocksdb import RocksFrontier
 from skitter.backends.rocksdb.checking import StoreCheck
@@ -20,6 +21,7 @@ from skitter.backends.rocksdb.store import Store
 from skitter.backends.warc.reading import members
 from skitter.cli import main
 from skitter.compose import open_reader
+from skitter.directory import CrawlDirectory
 from skitter.events import Warned
 from skitter.ports import StateError
 from skitter.testing.web import Features, Server, SyntheticWeb, serve
@@ -325,6 +327,22 @@ def test_a_run_says_that_files_of_the_archive_are_gone(server, damaged):
     done = crawl(damaged, [], settings_for(server, crawl__shards=2, archive__max_file="64KiB"))
     warnings = [event.text for event in done.events if isinstance(event, Warned)]
     assert any("1 file of the archive cannot be found (00-*-00000.warc.gz)" in text for text in warnings)
+
+
+def test_the_directory_of_a_clusters_worker_is_checked_as_far_as_it_goes(damaged, capsys):
+    """Its state is on engines; its files are here."""
+    page, directory = a_record(damaged), CrawlDirectory(damaged)
+    made_with = directory.read_settings()
+    shutil.rmtree(damaged / "state")
+    directory.write_settings(replace(made_with, cluster=replace(made_with.cluster, size="redis")))
+    code, said = check(capsys, damaged)
+    assert (code, [finding["damage"] for finding in said["findings"]]) == (0, [False])
+    flip(damaged / "archive" / page["file"], page["at"] + page["length"] // 2)
+    code, said = check(capsys, damaged)
+    assert (code, said["findings"][1]["file"]) == (1, f"archive/{page['file']}")
+    assert said["advice"] == [
+        "archive: bring the damaged files back from a copy; other pages in them can be read as they are"
+    ]
 
 
 # ---------------------------------------------------------------------------------------------- mending the store

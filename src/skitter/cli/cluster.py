@@ -154,13 +154,15 @@ async def _status(arguments: argparse.Namespace, settings: Settings) -> int:
         if each.engine == TRUTH[settings.cluster.size] and not each.up:
             alone = Status(found)
             fields = as_fields(alone, settings.crawl)
-            print(json.dumps(fields) if arguments.json else "\n".join(engine_lines(alone)))
+            print(json.dumps(fields) if arguments.json else "\n".join(map(printable, engine_lines(alone))))
             raise EngineError(each.said)
     settings = await _followed(arguments, settings)
     async with opened(settings, "", looking=True) as engines:
         status = replace(await seen(engines, found), settings=unusual(settings))
     shown = as_lines(status, settings.crawl)
-    print(json.dumps(as_fields(status, settings.crawl)) if arguments.json else "\n".join(shown))
+    print(
+        json.dumps(as_fields(status, settings.crawl)) if arguments.json else "\n".join(map(printable, shown))
+    )
     return Exit.DONE
 
 

@@ -86,7 +86,9 @@ class Check:
     def _small_files(self) -> None:
         self.done.files.append("roots.txt")
         try:
-            if not self.directory.roots() and self.directory.files():
+            # The roots of a cluster's crawl are on its engines.
+            needed = self.settings.cluster.size == "none" and self.directory.files()
+            if needed and not self.directory.roots():
                 self._tell("roots.txt", "is empty or gone: the scope of the crawl is measured from it")
         except (UnicodeDecodeError, StateError) as problem:
             self._tell("roots.txt", f"cannot be read: {problem}")

@@ -24,7 +24,7 @@ def mend(path: Path, block_cache: int) -> str:
     draft, kept = aside / f"{path.name}.mended", aside / f"{path.name}.damaged"
     name = f"{path.parent.name}/{path.name}"
     for how, attempt in (("rebuilt from its tables", _rebuild), ("taken as of an earlier moment", _leave)):
-        if _made(path, draft, attempt, block_cache):
+        if path.is_dir() and _made(path, draft, attempt, block_cache):
             shutil.rmtree(kept, ignore_errors=True)
             path.rename(kept)
             draft.rename(path)

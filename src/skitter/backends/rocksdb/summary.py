@@ -38,6 +38,7 @@ class Summarizer:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._manifest, self._size, self._digest = "", 0, xxhash.xxh3_64()
+        self._written: Summary | None = None
         self._one_at_a_time = threading.Lock()  # syncs run in threads
 
     def look(self) -> dict[str, int]:
@@ -51,10 +52,13 @@ class Summarizer:
             summary = Summary(
                 self._manifest, self._size, self._digest.intdigest(), sequence, logs, closed=closed
             )
+            if summary == self._written:  # an idle shard
+                return
             body = encode(summary)
             draft = self._path / f"{FILE}.new"
             draft.write_bytes(b"%016x %b\n" % (xxhash.xxh3_64_intdigest(body), body))
             draft.replace(self._path / FILE)
+            self._written = summary
 
     def _read_on(self, manifest: str) -> None:
         """Take in what the manifest has grown by; RocksDB only ever appends to it."""
