@@ -285,6 +285,7 @@ def test_bits_flipped_in_the_archive_are_found_and_the_page_is_fetched_again(ser
     code, said = check(capsys, damaged, "--repair")
     assert (code, said["repaired"]) == (0, [f"state/{page['file'][:2]}: 1 page pending again"])
     assert [finding["damage"] for finding in said["findings"]] == [False]
+    assert said["advice"] == [f"go on with: skitter resume {damaged}"]
     crawl(damaged, [], settings_for(server, crawl__shards=2, archive__max_file="64KiB"))
     code, said = check(capsys, damaged)
     assert code == 0

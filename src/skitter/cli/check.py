@@ -1,6 +1,7 @@
 """`skitter check`: is everything that a crawl has written still there?"""
 
 import argparse
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -117,7 +118,7 @@ def as_fields(directory: Path, done: "Checked", repaired: list[str]) -> dict[str
         },
         "findings": [msgspec.to_builtins(finding) for finding in done.findings],
         "repaired": repaired,
-        "advice": list(advice(directory, done)),
+        "advice": list(advice(directory, done, repaired)),
     }
 
 
@@ -134,14 +135,14 @@ def as_lines(directory: Path, done: "Checked", repaired: list[str]) -> list[str]
         lines += ["", f"  {printable(file)}"]
         lines += _told([finding for finding in done.findings if finding.file == file])
     lines += ["", "Repaired", *(f"  {printable(line)}" for line in repaired)] if repaired else []
-    to_do = list(advice(directory, done))
+    to_do = list(advice(directory, done, repaired))
     return [*lines, "", "What to do", *(f"  {line}" for line in to_do)] if to_do else lines
 
 
 def _told(findings: "list[Finding]") -> Iterator[str]:
     for finding in findings[:_SHOWN_FINDINGS]:
         pages = f": {counted(finding.pages, 'page')} lost" if finding.pages else ""
-        yield f"    {'' if finding.damage else 'no damage: '}{printable(finding.problem)}{pages}"
+        yield f"    {'' if finding.damage else 'harmless: '}{printable(finding.problem)}{pages}"
         yield from (f"      {printable(url)}" for url in finding.urls[:_SHOWN_URLS])
         if max(finding.pages, len(finding.urls)) > _SHOWN_URLS:
             yield f"      … and {count(max(finding.pages, len(finding.urls)) - _SHOWN_URLS)} more (--json names {len(finding.urls)})"
@@ -149,11 +150,13 @@ def _told(findings: "list[Finding]") -> Iterator[str]:
         yield f"    … and {count(len(findings) - _SHOWN_FINDINGS)} more (see --json)"
 
 
-def advice(directory: Path, done: "Checked") -> Iterator[str]:
+def advice(directory: Path, done: "Checked", repaired: list[str]) -> Iterator[str]:
     """What to do about what was found."""
-    where = printable(str(directory))
+    where = shlex.quote(printable(str(directory)))
     stop_first = " (stop the crawl first)" if done.in_use else ""
     damage = [finding for finding in done.findings if finding.damage]
+    if repaired and not damage:
+        yield f"go on with: skitter resume {where}"
     if done.lost:
         again = f"skitter check {where} --repair && skitter resume {where}"
         yield f"fetch {counted(done.lost, 'page')} again with: {again}{stop_first}"
