@@ -15,6 +15,7 @@ from benchmarks.webs import BROAD, DOCS, FLEET, SITE, Web
 
 OUT = Path("bench-out")
 PARTS = ("site", "broad", "fleet", "wide", "docs", "blocks")
+NAMED = (*PARTS, *(web.name for web in DOCS))  # those of docs also one by one
 NAMES = tuple(crawler.name for crawler in CRAWLERS)
 WIDE_SECONDS = 60  # the ten minutes are in `make soak`
 EXAMPLES = """examples:
@@ -39,7 +40,7 @@ def _options() -> argparse.Namespace:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    for flag, known, what in ("--only", PARTS, "parts"), ("--crawlers", NAMES, "crawlers"):
+    for flag, known, what in ("--only", NAMED, "parts"), ("--crawlers", NAMES, "crawlers"):
         parser.add_argument(
             flag,
             type=partial(_some_of, known),
@@ -86,7 +87,7 @@ def _measured(options: argparse.Namespace) -> dict[str, Any]:
 
 def _crawled(webs: Sequence[Web], options: argparse.Namespace) -> dict[str, list[dict[str, object]]]:
     """The lines of each web that was to be measured and could be."""
-    wanted = [web for web in webs if web.part in (options.only or PARTS)]
+    wanted = [web for web in webs if {web.part, web.name} & set(options.only or PARTS)]
     rows = {web.name: crawls.as_json(crawls.measure(web, options.rounds, options.crawlers)) for web in wanted}
     return {name: found for name, found in rows.items() if found}
 

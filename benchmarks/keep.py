@@ -26,8 +26,12 @@ def merged(kept: show.Results, results: show.Results) -> show.Results:
     """The figures of synthetic webs and of real documentation may come from two runs, each with its machine and day."""
     measured_synthetic = results["crawls"] or results["wide"] or results["blocks"]
     whole = results if measured_synthetic else kept
-    real = results if results["docs"]["crawls"] else kept
-    return {**whole, "docs": real["docs"]} if "docs" in real else whole
+    if "docs" not in kept or not results["docs"]["crawls"]:
+        return {**whole, "docs": kept.get("docs", results["docs"])}
+    old, new = kept["docs"], results["docs"]
+    crawled = {**old["crawls"], **new["crawls"]}
+    met = [each for each in old["targets"] if each["web"] not in new["crawls"]] + list(new["targets"])
+    return {**whole, "docs": {**new, "crawls": crawled, "targets": met}}
 
 
 def with_figures(text: str, results: show.Results) -> str:

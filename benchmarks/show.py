@@ -5,6 +5,7 @@ from typing import Any
 
 from benchmarks.blocks import REGRESSION
 from benchmarks.webs import WEBS
+from skitter.display import counted
 
 Results = Mapping[str, Any]  # as in the JSON file
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]  # heads, lines
@@ -128,8 +129,16 @@ def machine(results: Results) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     return (
         f"Measured on {results['measured']}: {computer['processor']}, {computer['cores']} cores, {computer['memory']}, "
-        f"{computer['system']}. Medians of {results['rounds']} interleaved runs. {versions}."
+        f"{computer['system']}. {_rounds(results)} {versions}."
     )
+
+
+def _rounds(results: Results) -> str:
+    """How often everything was run; the webs of real documentation may be measured one by one."""
+    times = {web: len(rows[0]["runs"]) for web, rows in results["crawls"].items() if rows and rows[0]["runs"]}
+    said = f"Medians of {results['rounds']} interleaved runs."
+    others = [f"{web}: {counted(n, 'run')}" for web, n in times.items() if n != results["rounds"]]
+    return f"{said} ({', '.join(others)}.)" if others else said
 
 
 def as_text(table: Table) -> str:

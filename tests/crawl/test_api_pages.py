@@ -188,6 +188,13 @@ def test_seeds_that_are_refused_or_fail_are_told_in_the_report_and_in_the_log(ba
         assert words in caplog.text
 
 
+def test_a_crawl_without_contact_is_warned_of(base):
+    _pages, run = crawled(base + "/", scope="page")
+    assert any("no contact is set" in warning for warning in run.report.warnings)
+    _pages, run = crawled(base + "/", scope="page", contact="somebody@example.org")
+    assert run.report.warnings == []
+
+
 def test_a_page_that_is_given_up_is_told(tmp_path):
     with small_site(
         {"/": (200, "text/html", b"<a href=/bad>x</a>"), "/bad": (500, "text/html", b"")}

@@ -26,7 +26,7 @@ def server():
 @pytest.fixture
 def options(server):
     resolve = tuple(f"{host}:{address}" for host, address in server.web.resolve_map().items())
-    return HASTY | {"fetch.resolve": resolve, "per_host": 8}
+    return HASTY | {"fetch.resolve": resolve, "per_host": 8, "contact": "somebody@example.org"}
 
 
 def no_thread_is_left():

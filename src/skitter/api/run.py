@@ -23,6 +23,7 @@ from skitter.settings import Settings
 # What may wait for the caller before leasing pauses: pages, and bytes of their bodies.
 _AHEAD = 100
 _AHEAD_BYTES = 64 * 2**20
+_NO_CONTACT = 'no contact is set, so site owners cannot reach you; name one with contact="you@example.org"'
 
 
 class Run:
@@ -186,6 +187,8 @@ class Run:
             crawl = await stack.enter_async_context(
                 opened(path, self.settings, events, self._links, seeds=named)
             )
+            if not self.settings.fetch.contact and not self.settings.fetch.user_agent:
+                events.emit(Warned(_NO_CONTACT))
             await crawl.seed()
             self._crawl = crawl
             if self._left:
