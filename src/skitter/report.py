@@ -173,7 +173,7 @@ def next_steps(report: Report) -> list[str]:
 
 def in_one_line(report: Report) -> str:
     """What the run came to, and what to do, for who wants to hear of failures only."""
-    troubles = [" ".join(map(str.strip, trouble_lines(trouble))) for trouble in report.unreachable]
+    troubles = [line.strip() for trouble in report.unreachable for line in trouble_lines(trouble)]
     return ". ".join([headline(report), *troubles, advice(report)])
 
 
