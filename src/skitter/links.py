@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from skitter import urls
 from skitter.model import Document, Link, Reason
 from skitter.schedule import COUNTS_IN_LINKS, strategy
-from skitter.scope import Scope
+from skitter.scope import ROOTED, Scope
 from skitter.settings import Settings
 
 Judged = tuple[Link, Reason | None]
@@ -32,6 +32,7 @@ _LONGEST_HREF = (
     16_384  # characters: nobody fetches what is longer, and it is worth neither a record nor memory
 )
 _COUNTED = 1_000_000  # URLs whose in-links are counted
+_DOUBTED = 100_000  # links that wait for news of the roots, at most; others wait for their turn to wait
 
 
 class LinkJudge:
@@ -47,6 +48,9 @@ class LinkJudge:
         self._in_links: dict[str, int] | None = {} if settings.schedule.strategy in COUNTS_IN_LINKS else None
         self.hits = self.misses = 0
         self.dropped = 0  # links that waited, and are not wanted any more
+        self._doubted: set[str] = (
+            set()
+        )  # keys of links that may be in scope by a root that is not known here yet
 
     def found(self, page: Link, document: Document) -> tuple[list[Link], list[Refused]]:
         """The links of a page: (wanted, refused)."""
@@ -96,6 +100,16 @@ class LinkJudge:
         """The same of the page that a robots.txt is asked for. Only seeds, and where they redirect to, have depth 0."""
         page = robots_txt.parent
         return self._outdated(page, robots_txt.depth, "", seed=not robots_txt.depth) if page else None
+
+    def may_have_a_root(self, link: Link, reason: Reason) -> bool:
+        """Whether a link that is out of scope may be in it by a root that others know already. It is asked twice about a
+        link, with time to hear of such roots in between: the second answer is no."""
+        if reason.code not in ROOTED or link.key in self._doubted:
+            self._doubted.discard(link.key)
+            return False
+        if len(self._doubted) < _DOUBTED:
+            self._doubted.add(link.key)
+        return True
 
     def _outdated(self, url: str, depth: int, host: str, *, seed: bool) -> Reason | None:
         reason = self._scope.seed_refusal(url) if seed else self._scope.refusal(url, depth, host)

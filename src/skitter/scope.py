@@ -14,6 +14,7 @@ from skitter.model import Reason
 from skitter.settings import ScopeSettings
 
 KINDS = ("page", "prefix", "host", "domain", "any")
+ROOTED = frozenset({"scope.prefix", "scope.host", "scope.domain"})  # reasons that one more root may take away
 
 _PAST_YEARS = 50  # the web is younger; a calendar that pages back further is generated
 # A year and a month, together, as calendars write them: /2031/01/02, ?month=1&year=9999, ?date=2031-01-02

@@ -49,6 +49,7 @@ _HOP_PATIENCE = 3600.0
 _LONG = 0.05  # seconds that a group may keep the event loop waiting
 # A robots.txt that nothing is wanted for now is not asked for so long; what waits behind it is judged meanwhile.
 _UNASKED = 1.0
+_NO_ROBOTS = Reason("robots.wait", "waits for the robots.txt of its origin, which could not be had")
 
 
 class Finished(Struct, frozen=True):
@@ -68,9 +69,8 @@ class Shared(Struct, frozen=True, kw_only=True):
     scope: Scope
     links: LinkJudge
     clock: Clock
-    judge_again: bool = (
-        False  # what waits may have been accepted under settings that are not in force any more
-    )
+    judge_again: bool = False  # what waits may have been accepted under other settings than these
+    roots_after: float = 0.0  # seconds until roots that others have found are known here
     link_filter: LinkFilter | None = None  # of a program; the command line has none
 
 
@@ -120,20 +120,19 @@ async def make(visit: Visit, at: Stations) -> Finished:
 
 def _dropped(visit: Visit, reason: Reason, at: Stations) -> Finished:
     """It waited, and the settings of this run do not want it: nothing is sent, and the host's clock stays."""
+    if at.roots_after and at.links.may_have_a_root(visit.link, reason):
+        wait = Reason("scope.wait", "waits for news of the seeds: it may be in scope by one that is new")
+        return _postponed(visit, at.clock.now() + at.roots_after, wait)
     at.links.dropped += 1
     at.links.visited(visit.link)
     verdict = Verdict(state=State.REFUSED, reason=reason, attempted=False)
     return Finished(Settlement(visit=visit, verdict=verdict))
 
 
-def _postponed(visit: Visit, until: float) -> Finished:
-    """Its robots.txt could not be had: the page waits for the next try. Other origins of its host go on."""
-    reason = Reason("robots.wait", "waits for the robots.txt of its origin, which could not be had")
-    return Finished(
-        Settlement(
-            visit=visit, verdict=Verdict(state=State.QUEUED, due=until, reason=reason, attempted=False)
-        )
-    )
+def _postponed(visit: Visit, until: float, reason: Reason = _NO_ROBOTS) -> Finished:
+    """Where its robots.txt could not be had, the page waits for the next try. Other origins of its host go on."""
+    verdict = Verdict(state=State.QUEUED, due=until, reason=reason, attempted=False)
+    return Finished(Settlement(visit=visit, verdict=verdict))
 
 
 # ------------------------------------------------------------------------------------------------ a page

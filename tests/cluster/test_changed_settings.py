@@ -9,10 +9,17 @@ from skitter.testing.web import Features, SyntheticWeb, serve_process
 from tests.cluster.crawling import QUICK, SIZES, cluster, until_requests
 
 EXCLUDE = r"h0*[4-7]\."
+NARROWER: dict[str, tuple[dict[str, object], str]] = {
+    "scope.exclude": ({"scope__exclude": f"['{EXCLUDE}']"}, EXCLUDE),
+    "scope.host": ({"scope__kind": "host"}, r"h0*[1-7]\."),  # the seed is on the first host
+}
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_what_waits_and_is_not_wanted_any_more_is_not_asked_for(tmp_path, size):
+@pytest.mark.parametrize(
+    ("size", "code"), [*((size, "scope.exclude") for size in SIZES), ("redis", "scope.host")]
+)
+def test_what_waits_and_is_not_wanted_any_more_is_not_asked_for(tmp_path, size, code):
+    changes, unwanted = NARROWER[code]
     web = SyntheticWeb(
         seed=41, hosts=8, pages_per_host=10, features=Features(foreign_share=0.3), hosts_per_domain=1
     )
@@ -23,12 +30,12 @@ def test_what_waits_and_is_not_wanted_any_more_is_not_asked_for(tmp_path, size):
         first.leave()
         before = len(server.log())
 
-        crew.change(scope__exclude=f"['{EXCLUDE}']")
+        crew.change(**changes)
         second = crew.work()
         crew.wait()
         crew.leave()
         later = server.log()[before:]
-        assert [request for request in later if re.search(EXCLUDE, request.host)] == []  # nor its robots.txt
+        assert [request for request in later if re.search(unwanted, request.host)] == []  # nor its robots.txt
         assert later
         records = crew.judged().records
     dropped = [
@@ -37,7 +44,7 @@ def test_what_waits_and_is_not_wanted_any_more_is_not_asked_for(tmp_path, size):
         if record.reason and record.reason.detail.endswith("accepted under earlier settings")
     ]
     assert dropped
-    assert {(record.state, record.reason.code) for record in dropped} == {(State.REFUSED, "scope.exclude")}
+    assert {(record.state, record.reason.code) for record in dropped} == {(State.REFUSED, code)}
     said = re.search(r"(\d+) waiting URLs are not wanted any more", second.said)
     assert said, second.said
     # Whoever finds a link again that it does not want has a record of its own, which may be the one that was read.

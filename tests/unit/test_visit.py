@@ -4,6 +4,7 @@ from itertools import count
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from skitter import urls, visit
 from skitter.backends.memory import MemoryFrontier
@@ -302,3 +303,39 @@ def test_every_outcome_has_a_status_and_says_what_went_over_the_wire(outcome, st
 def test_the_first_field_of_a_name_counts():
     assert header([("a", "1"), ("b", "2"), ("b", "3")], "b") == "2"
     assert header([], "b") == ""
+
+
+# ------------------------------------------------------------------------------------------------ judged again
+
+
+def judging_again(tmp_path, roots_after=0.0, **overrides):
+    ground = Ground(tmp_path, {f"{A}/x": Answer(body=TEXT)}, **overrides)
+    ground.at = replace(ground.at, judge_again=True, roots_after=roots_after)
+    return ground
+
+
+def test_a_link_that_is_not_wanted_any_more_is_refused_without_a_request(tmp_path):
+    ground = judging_again(tmp_path, roots_after=6.0, scope__exclude=("/x",))
+    verdict = ground.make(f"{A}/x", depth=1).settlement.verdict
+    assert ground.made.fetcher.log == []
+    assert (verdict.state, verdict.reason.code, verdict.attempted) == (State.REFUSED, "scope.exclude", False)
+    assert verdict.host_free is None
+
+
+def test_where_roots_are_heard_of_late_a_link_outside_the_scope_waits_for_them_once(tmp_path):
+    ground = judging_again(tmp_path, roots_after=6.0, scope__kind="host")
+    first = ground.make(f"{A}/x", depth=1).settlement.verdict
+    assert (first.state, first.reason.code, first.attempted) == (State.QUEUED, "scope.wait", False)
+    assert first.due == ground.clock.now() + 6.0
+    second = ground.make(f"{A}/x", depth=1).settlement.verdict
+    assert (second.state, second.reason.code) == (State.REFUSED, "scope.host")
+
+    assert ground.make(f"{A}/x", depth=1).settlement.verdict.state is State.QUEUED
+    ground.at.links.widen(f"{A}/")
+    assert ground.make(f"{A}/x", depth=1).settlement.verdict.state is State.CRAWLED
+    assert [request.url for request in ground.made.fetcher.log] == [f"{A}/x"]
+
+
+def test_where_every_root_is_known_nothing_waits_for_one(tmp_path):
+    verdict = judging_again(tmp_path, scope__kind="host").make(f"{A}/x", depth=1).settlement.verdict
+    assert (verdict.state, verdict.reason.code) == (State.REFUSED, "scope.host")

@@ -230,6 +230,7 @@ def stations(at: Shared, frontier: Frontier, archive: Archive, fetcher: Fetcher)
         links=at.links,
         link_filter=at.link_filter,
         judge_again=at.judge_again,
+        roots_after=at.roots_after,
         duplicates=Duplicates(frontier, settings.dedup),
         clock=clock,
         dice=random.Random(),  # noqa: S311  jitter is no secret

@@ -235,8 +235,9 @@ async def joined(
             at = shared(
                 directory, settings, clock, engines.cache("dns", Answer, settings.fetch.dns_cache, clock)
             )
-            # `cluster set` may have changed the settings, and nobody knows under which a link was accepted.
-            at = replace(at, judge_again=True)
+            # `cluster set` may have changed the settings, and nobody knows under which a link was accepted. It may be in
+            # scope by a root that the others heard of with their last sign of life, and we shall hear of with our next.
+            at = replace(at, judge_again=True, roots_after=2 * settings.cluster.renew)
             member = Member(name, engines.claims, clock, settings, events)
             member.version = version
             async with storing(
