@@ -1,6 +1,7 @@
 """Links from Kafka into PostgreSQL, whoever owns their shards: all of them, each once, in bounded memory."""
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -18,10 +19,16 @@ from skitter.backends.kafka.sending import Sender
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.store import PostgresStore
 from skitter.backends.remote import RemoteFrontier
+from skitter.compose.cluster import joined
+from skitter.compose.engines import make, opened, unmake
+from skitter.directory import CrawlDirectory
+from skitter.events import Events
 from skitter.model import Level, Link
 from skitter.ports import Fenced
 from skitter.settings import Settings
+from skitter.settings.file import dump
 from tests.cluster import kafka, postgres
+from tests.cluster.crawling import ROOT, cluster_settings
 from tests.cluster.postgres import pool_of, schema, seize
 from tests.engines import engine
 
@@ -184,3 +191,77 @@ def test_a_whole_worker_takes_in_five_million_links():
     assert figures["unread"] == 0
     assert figures["memory_growth_mb"] < 50
     assert figures["taken_in_per_second"] > 5_000
+
+
+# ------------------------------------------------------------------------------------------------ a burst
+
+
+async def send_burst(config: Path, first: int, rate: float, seconds: float) -> tuple[int, float]:
+    """A burst by a process of its own: links that Kafka has acknowledged, and how long that took."""
+    words = (sys.executable, "-m", "tests.cluster.bursting", str(config), str(first), str(rate), str(seconds))
+    sending = await asyncio.create_subprocess_exec(*words, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
+    said, _ = await sending.communicate()
+    assert sending.returncode == 0
+    sent, elapsed = said.split()
+    return int(sent), float(elapsed)
+
+
+async def stored_in(settings: Settings) -> int:
+    async with opened(settings, "") as engines:
+        return sum(shard.counts.added for shard in await engines.claims.standing())
+
+
+def burst(path: Path, rate: float, seconds: float, warm_up: float) -> None:
+    """A whole worker, with its frontier and its filters, that only takes in; the links come from elsewhere.
+
+    Its memory is compared with what it is after a warm-up of so many seconds, when its bounded caches are full.
+    """
+    settings = cluster_settings(None, crawl__shards=SHARDS)
+    config = path / "cluster.toml"
+    config.write_text(dump(settings))
+
+    async def scenario() -> None:
+        await make(settings)
+        async with joined(CrawlDirectory(path / "worker"), settings, Events()) as worker:
+            worker.member.crew.closed = True
+            working = asyncio.create_task(worker.run())
+            warm, _ = await send_burst(config, 0, 100_000, warm_up)
+            while await stored_in(settings) < warm:
+                await asyncio.sleep(0.2)
+            before = most = resident()
+            began = time.perf_counter()
+            sending = asyncio.create_task(send_burst(config, warm, rate, seconds))
+            waited, stored = 0, warm
+            while not sending.done() or stored < warm + sending.result()[0]:
+                await asyncio.sleep(0.2)
+                most = max(most, resident())
+                stored = await stored_in(settings)
+                if sending.done():
+                    waited = waited or warm + sending.result()[0] - stored
+            sent, elapsed = sending.result()
+            taken = sent / (time.perf_counter() - began)
+            worker.leave()
+            await working
+        async with pool_of(settings) as pool:
+            text = f'SELECT count(DISTINCT url) FROM "{pool.schema}".urls'
+            distinct = await pool._pool.fetchval(text, timeout=600)
+        print(
+            f"\n{sent:,} links sent in {elapsed:.1f} s: {sent / elapsed:,.0f}/s into Kafka, {taken:,.0f}/s into PostgreSQL;"
+            f" {waited:,} waited in Kafka at the end of the burst; memory grown by {(most - before) / 2**20:.0f} MiB"
+        )
+        assert distinct == warm + sent
+        assert most - before < 50 * 10**6
+
+    try:
+        asyncio.run(scenario())
+    finally:
+        asyncio.run(unmake(settings))
+
+
+def test_a_burst_of_links_waits_in_kafka_and_none_is_lost(tmp_path):
+    burst(tmp_path, rate=100_000, seconds=0.2, warm_up=0.05)
+
+
+@pytest.mark.soak
+def test_a_minute_of_a_hundred_thousand_links_a_second_waits_in_kafka(tmp_path):
+    burst(tmp_path, rate=100_000, seconds=60, warm_up=5)

@@ -101,3 +101,6 @@ def test_a_change_reaches_workers_that_know_only_the_engines(server, tmp_path):
         assert len(late) > 5
         assert min(gaps(late)) >= SLOWER - _PRECISION
         assert crew.status()["settings"]["politeness.delay"] == "0.8s"
+        # Reading takes the rules from there too: scope.kind is "any" in the crawl, "host" in a file that says nothing.
+        found = crew.command("status", "--config", crew.config)
+        assert "220" in found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from skitter.claims import NoCrawl, UnknownSettings
-from skitter.cli.feeding import add, seed_files
+from skitter.cli.feeding import add, interruptible, seed_files
 from skitter.cli.options import add_settings, given_by
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.display import counted, printable
@@ -110,8 +110,9 @@ async def _init(arguments: argparse.Namespace, settings: Settings) -> int:
 async def _add(arguments: argparse.Namespace, settings: Settings) -> int:
     from skitter.compose.agreeing import in_force  # noqa: PLC0415  engines' libraries are large
 
-    settings, _ = await in_force(settings, arguments.given)
-    return await add(arguments, arguments.seeds, settings)
+    with interruptible() as interrupted:
+        settings, _ = await in_force(settings, arguments.given)
+        return await add(arguments, arguments.seeds, settings, interrupted)
 
 
 async def _followed(arguments: argparse.Namespace, settings: Settings) -> Settings:

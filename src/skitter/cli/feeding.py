@@ -6,6 +6,7 @@ import shlex
 import signal
 import stat
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -66,17 +67,22 @@ def _copy(name: str, settings: Settings) -> Path:
     return path
 
 
-async def add(arguments: argparse.Namespace, files: Sequence[SeedFile], settings: Settings) -> int:
-    """Bring seeds. Whatever ends it, what is in stays in, and the same command goes on behind it."""
+async def add(
+    arguments: argparse.Namespace,
+    files: Sequence[SeedFile],
+    settings: Settings,
+    interrupted: threading.Event,
+) -> int:
+    """Bring seeds, until all are in or somebody interrupts. Whatever ends it, what is in stays in, and the same command goes on behind it."""
     from skitter.cluster.intake import Intake  # noqa: PLC0415  engines' libraries are large
     from skitter.compose.engines import opened  # noqa: PLC0415  the same
 
     async with opened(settings, "") as engines:
         intake = Intake(engines, settings, lambda text: print(f"skitter: {text}", file=sys.stderr))
-        with _stoppable(intake):
-            await intake.bring(seeds.named(arguments.url, settings.urls))
-            for file in files:
-                await _bring_file(file, intake)
+        intake.stopping = interrupted.is_set
+        await intake.bring(seeds.named(arguments.url, settings.urls))
+        for file in files:
+            await _bring_file(file, intake)
     if not intake.added and not intake.resumed:
         raise UsageError("there is nothing to add; name a URL, or a file of URLs with --seeds")
     many = f"{count(intake.added)} seeds are on their way to their shards"
@@ -85,19 +91,23 @@ async def add(arguments: argparse.Namespace, files: Sequence[SeedFile], settings
 
 
 @contextmanager
-def _stoppable(intake: "Intake") -> Iterator[None]:
-    """The first signal ends it behind the batch that is under way, the second at once."""
+def interruptible() -> Iterator[threading.Event]:
+    """The first signal asks to end behind what is under way, the second ends at once.
+
+    To cancel at the first would not do: it is lost when an engine answers in the same moment.
+    """
     loop, working = asyncio.get_running_loop(), asyncio.current_task()
+    asked = threading.Event()
 
     def interrupt() -> None:
-        if intake.stopping and working is not None:
+        if asked.is_set() and working is not None:
             working.cancel()
-        intake.stopping = True
+        asked.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, interrupt)
     try:
-        yield
+        yield asked
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)

@@ -6,14 +6,15 @@ engines are.
 
 import argparse
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.display import counted
 from skitter.export.source import Source
 from skitter.settings import Settings
-from skitter.settings.file import load
+from skitter.settings.file import build, given
 
 
 def add_directory(parser: Parser) -> None:
@@ -57,9 +58,10 @@ def ask_crawl(
 
     if not directories and config is None:
         raise UsageError("which crawl? name its directory, or the settings file of a cluster with --config")
-    settings = None if config is None else _cluster(config)
+    said = None if config is None else _cluster(config)
 
     async def answer() -> Exit:
+        settings = None if said is None else await _in_force(said)
         source = await open_source(directories, settings)
         try:
             return await question(source)
@@ -81,10 +83,22 @@ async def missing_lines(source: Source) -> list[str]:
     return [*lines, "name these directories of workers, or copies of them, on the command line"]
 
 
-def _cluster(file: Path) -> Settings:
-    settings = load(file, os.environ, {})
-    if settings.cluster.size == "none":
+def _cluster(file: Path) -> dict[str, object]:
+    """What a file and the environment say of a cluster."""
+    said = given(file, os.environ, {})
+    if build(said).cluster.size == "none":
         raise UsageError(
             f"{file}: cluster.size is none, which is a crawl on one machine; name its directory, without --config"
         )
+    return said
+
+
+async def _in_force(said: Mapping[str, object]) -> Settings:
+    """The settings that the crawl keeps for its workers, with what was said of the engines."""
+    from skitter.claims import UnknownSettings  # noqa: PLC0415  see `ask_crawl`
+    from skitter.compose.agreeing import in_force  # noqa: PLC0415  the same
+
+    settings = build(said)
+    with suppress(UnknownSettings):  # of a crawl that was made before they were kept
+        settings, _ = await in_force(settings, said, strict=False)
     return settings

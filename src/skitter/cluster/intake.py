@@ -58,7 +58,7 @@ class Intake:
     def __init__(self, engines: Fed, settings: Settings, complain: Callable[[str], None]) -> None:
         self.added = 0  # seeds that are in, by us
         self.resumed = False  # some were in before
-        self.stopping = False  # told to end behind the batch that is under way
+        self.stopping: Callable[[], bool] = lambda: False  # told to end behind the batch that is under way
         self.far = ""  # how far it is, for whoever has to go on
         self._engines = engines
         self._rules = settings.urls
@@ -83,7 +83,7 @@ class Intake:
         with path.open("rb") as file:
             waiting = seeds.numbered(file, name, self._rules, after=line)
             while batch := await asyncio.to_thread(list, islice(waiting, _BATCH)):
-                if self.stopping:
+                if self.stopping():
                     raise asyncio.CancelledError
                 await self._bring([seed for _, seed in batch])
                 line = batch[-1][0]
