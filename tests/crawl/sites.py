@@ -9,13 +9,15 @@ Answers = Mapping[str, tuple[int, str, bytes]]  # by path: status, content type,
 
 
 @contextmanager
-def small_site(answers: Answers, robots: bytes = b"") -> Iterator[str]:
-    """Serve these answers; the value is the address, without a slash at its end."""
+def small_site(answers: Answers, robots: bytes = b"", waits: threading.Event | None = None) -> Iterator[str]:
+    """Serve these answers; the value is the address, without a slash at its end. /slow is answered after `waits`."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self):
+            if waits is not None and self.path == "/slow":
+                waits.wait()
             known = answers | {"/robots.txt": (200, "text/plain", robots)}
             status, kind, body = known.get(
                 self.path,

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import skitter
 from skitter.testing.web import Features, SyntheticWeb, serve
 from tests.crawl.harness import HASTY, keys, read_back
+from tests.crawl.sites import small_site
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -128,6 +130,31 @@ def test_ctrl_c_stops_drains_and_saves(server, options, tmp_path):
     assert said.splitlines()[-1] == "interrupted interrupted 0"
     assert "Traceback" not in complained
     assert_the_rest_is_found(server, options, tmp_path / "c")
+
+
+def test_a_second_ctrl_c_does_not_wait_for_answers_and_loses_nothing(tmp_path):
+    released = threading.Event()
+    pages = {
+        "/": (200, "text/html", b"<a href=/slow>slow</a>"),
+        "/slow": (200, "text/html", b"<title>Slow</title>"),
+    }
+    with small_site(pages, waits=released) as base:
+        source = (
+            f"import skitter\nfor page in skitter.crawl({base + '/'!r}, directory={str(tmp_path / 'c')!r}, **{HASTY!r}):\n"
+            "    print('page', flush=True)\n"
+        )
+        child = subprocess.Popen(
+            [sys.executable, "-c", source], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        with child:
+            child.stdout.readline()
+            while child.poll() is None:  # until it is heard: what is in flight is never answered
+                child.send_signal(signal.SIGINT)
+                time.sleep(0.5)
+        assert not released.is_set()
+        released.set()
+        run = skitter.crawl(directory=tmp_path / "c", **HASTY)
+        assert [page.title for page in run] == ["Slow"]
 
 
 def test_a_program_may_end_with_the_iterator_in_its_hand(server, options, tmp_path):
