@@ -198,7 +198,7 @@ def test_a_library_that_is_not_installed(library, engine_name, tmp_path):
 def test_a_schema_that_was_not_made(made, capsys):
     for command in (("work",), ("cluster", "status"), ("cluster", "add", "https://example.org")):
         said = complaint(capsys, *command, "--config", made)
-        assert "PostgreSQL: cluster.name: the database postgres has no schema" in said
+        assert "PostgreSQL: cluster.name: the database postgres has no crawl" in said
         assert "run `skitter cluster init`" in said
 
 

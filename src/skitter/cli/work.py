@@ -87,10 +87,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     async def run_with(now: Settings, version: int) -> "tuple[Stop, Worker]":
         async with joined(directory, now, events, version) as worker:
-            shown.say(
-                f"{worker.member.name} has joined {settings.cluster.name}, in {printable(str(directory.path))}"
-            )
+            name, where = worker.member.name, printable(str(directory.path))
             with _stoppable(worker, shown, told):
+                shown.say(f"{name} has joined {settings.cluster.name}, in {where}")
                 watching = asyncio.create_task(_watch(worker, shown))
                 try:
                     return await worker.run(), worker

@@ -166,7 +166,8 @@ async def _check(pool: Pool, shards: int | None) -> None:
         row = await pool.row(Texts(pool.schema).one("read", "versions"), {})
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
         database = pool.settings.postgres.database
-        missing = f"the database {database} has no schema {pool.schema}; run `skitter cluster init`"
+        fix = "run `skitter cluster init`, or correct the name or postgres.database"
+        missing = f"the database {database} has no crawl {pool.schema}; {fix}"
         raise NoCrawl(str(unfit("cluster.name", missing))) from None
     except asyncpg.InsufficientPrivilegeError as problem:
         raise explained(problem, pool.settings.postgres) from None

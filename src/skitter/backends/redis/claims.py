@@ -245,7 +245,7 @@ async def shards_of(client: Client) -> int:
     """How many shards a crawl has."""
     (written,) = await client.send(lambda: [("GET", whole(client.name, "shards"))])
     if written is None:
-        missing = f"there is no crawl {client.name} here; run `skitter cluster init`"
+        missing = f"there is no crawl {client.name} here; run `skitter cluster init`, or correct the name"
         raise NoCrawl(str(unfit("cluster.name", missing)))
     return int(written)
 

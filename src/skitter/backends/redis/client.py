@@ -11,6 +11,7 @@ Every round trip begins in `Client._talk`, behind one breaker.
 
 import asyncio
 import hashlib
+import os
 import ssl
 from collections.abc import Callable, Sequence
 from importlib.resources import files
@@ -215,7 +216,7 @@ class Client:
     def _gone(self, problem: Exception) -> EngineAway:
         address = self.settings.redis.addresses[self._at]
         self._at, self._is_primary = (self._at + 1) % len(self._servers), False
-        return EngineAway(f"Redis at {address}: {problem or type(problem).__name__}")
+        return EngineAway(f"Redis at {address}: {_why(problem)}")
 
     def _forbidden(self, problem: NoPermissionError) -> EngineError:
         return _not_allowed(problem, self.settings.redis.addresses[self._at])
@@ -270,12 +271,24 @@ async def connect(settings: Settings, *, durable: bool = True, worker: str = "")
     where = ", ".join(settings.redis.addresses)
     # A server that does not speak TLS says nothing to whoever does, and one that does hangs up on whoever does not.
     fix = f"start it or correct the address, or {'correct' if settings.redis.tls else 'set'} redis.tls"
-    raise unfit("redis.addresses", f"no server that takes writes answers at {where} ({last}); {fix}")
+    why = str(last).partition(": ")[2]  # with one address, which it is need not be said twice
+    raise unfit(
+        "redis.addresses",
+        f"no server that takes writes answers at {where} ({last if len(settings.redis.addresses) > 1 else why}); {fix}",
+    )
 
 
 def unfit(setting: str, problem: str) -> EngineError:
     """What is wrong with a server, by the setting that names it."""
     return EngineError(f"Redis ({setting}): {problem}")
+
+
+def _why(problem: Exception) -> str:
+    """What the system says of a connection that could not be made; its address is said anyway."""
+    cause = problem.__cause__ or problem.__context__
+    if isinstance(cause, OSError) and cause.errno and not isinstance(cause, ssl.SSLError):
+        return os.strerror(cause.errno)
+    return str(problem) or type(problem).__name__
 
 
 def _explained(problem: Exception, address: str) -> EngineError | None:
