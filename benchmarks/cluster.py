@@ -1,11 +1,12 @@
 """What a cluster costs, on the engines that `make services` has started.
 
-    python -m benchmarks.cluster [links] [crawl] [--links 5000000] [--workers 2] [--shards 8] [--hosts 500] [--json FILE]
+    python -m benchmarks.cluster [links] [crawl] [bytes] [--links 5000000] [--workers 2] [--shards 8] [--hosts 500] [--json FILE]
 
 `links` pushes links through Kafka into PostgreSQL, as one worker takes them in that has nothing else to do: how many a
 second, how much its memory grows, and that each is there once. `crawl` crawls the web of `fleet` with the workers of
 a fleet and then with those of a cluster, all engines on the same machine, and counts round trips per page: over the whole
-crawl, and in the steady state between its beginning and its end.
+crawl, and in the steady state between its beginning and its end. `bytes` is what a URL and a page take in PostgreSQL and in
+Redis (`benchmarks.stored`); it is not among the defaults.
 """
 
 import argparse
@@ -101,19 +102,21 @@ def resident() -> float:
 # ------------------------------------------------------------------------------------------------ links
 
 
-def _link(number: int) -> Link:
-    host = f"www.host{number * 2_654_435_761 % HOSTS}.example"
+def _link(number: int, hosts: int = HOSTS) -> Link:
+    host = f"www.host{number * 2_654_435_761 % hosts}.example"
     url = f"https://{host}/some/section/of/the/site/article-{number}.html"
     return Link(url=url, key=url, host=host, depth=number % 7, parent=f"https://{host}/some/section/")
 
 
-async def _push(settings: Settings, links: int) -> None:
-    owners = {f"www.host{host}.example": owner_of(f"www.host{host}.example", SHARDS) for host in range(HOSTS)}
+async def push(settings: Settings, links: int, hosts: int = HOSTS) -> None:
+    """Send so many links to their shards, of pages on so many hosts."""
+    shards = settings.crawl.shards
+    owners = {f"www.host{host}.example": owner_of(f"www.host{host}.example", shards) for host in range(hosts)}
     async with opened(settings, "") as engines:
         for start in range(0, links, AT_ONCE):
             by_shard: defaultdict[int, list[Link]] = defaultdict(list)
             for number in range(start, min(start + AT_ONCE, links)):
-                link = _link(number)
+                link = _link(number, hosts)
                 by_shard[owners[link.host]].append(link)
             await engines.mail.send(by_shard)
 
@@ -123,12 +126,12 @@ async def links_through(links: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         async with cluster() as settings:
             began = time.perf_counter()
-            await _push(settings, links)
+            await push(settings, links)
             pushed = time.perf_counter() - began
             async with joined(CrawlDirectory(Path(folder) / "worker"), settings, Events()) as worker:
                 worker.member.crew.closed = True  # it only takes in
                 working = asyncio.create_task(worker.run())
-                figures = await _taken_in(settings, worker.member.crew.counts.added, links)
+                figures = await taken_in(settings, worker.member.crew.counts.added, links)
                 worker.leave()
                 await working
             async with opened(settings, "") as engines:
@@ -144,7 +147,7 @@ async def links_through(links: int) -> dict[str, float]:
     }
 
 
-async def _taken_in(settings: Settings, before: int, links: int) -> dict[str, float]:
+async def taken_in(settings: Settings, before: int, links: int) -> dict[str, float]:
     """Wait until the shards have all links. Memory is looked at when a tenth is in: then everything is loaded."""
     async with opened(settings, "") as engines:
         added, began, cpu, at_first, most = before, time.perf_counter(), time.process_time(), 0.0, 0.0
@@ -286,7 +289,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("parts", nargs="*", choices=("links", "crawl", []), help="default: both")
+    parser.add_argument(
+        "parts", nargs="*", choices=("links", "crawl", "bytes", []), help="default: links, crawl"
+    )
     parser.add_argument("--links", type=int, default=200_000)
     parser.add_argument("--workers", type=int, default=2, help="that crawl")
     parser.add_argument("--shards", type=int, default=8, help="of the crawl")
@@ -299,6 +304,10 @@ def main() -> None:
         figures["links"] = asyncio.run(links_through(arguments.links))
     if "crawl" in (arguments.parts or ["crawl"]):
         figures["crawl"] = crawls(arguments.workers, arguments.shards, arguments.hosts, arguments.delay)
+    if "bytes" in arguments.parts:
+        from benchmarks.stored import stored  # noqa: PLC0415  it uses this module
+
+        figures["bytes"] = stored(arguments.links, arguments.hosts)
     print(json.dumps(figures, indent=1))
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
