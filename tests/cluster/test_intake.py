@@ -62,7 +62,7 @@ def interrupted(crew: Cluster, file: Path, many: int, times: int, seconds: float
     said = adding.communicate()[0]
     assert adding.returncode == 0, said
     print(said)
-    crew.work(fetch__resolve='["none.example:127.0.0.1"]')
+    crew.work(crawl__concurrency=1)  # it is to take in, not to crawl
     until(lambda: _added(crew) >= many, "all seeds arrive", every=1.0)
     crew.leave()
     assert _added(crew) == many

@@ -113,7 +113,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _stay(shown: Screen) -> None:
     """Do nothing until a signal comes. The worker has left: it holds no shard and no engine."""
-    shown.say("it has left and stays until it is told to end; start it again with a higher limit to go on")
+    shown.say(
+        "it has left and stays until it is told to end; to go on, raise it with `skitter cluster set` and start again"
+    )
     until_signal()
 
 
