@@ -132,6 +132,17 @@ class CrawlDirectory:
             return False
         return False
 
+    def check_cluster(self, name: str) -> None:
+        """Refuse the archive of another crawl: to this one, answers in it are what nobody settled, and would be cut."""
+        if not self.exists or not self.files():
+            return
+        made_by = self.read_settings().cluster
+        if made_by.size == "none" or made_by.name != name:
+            whose = "a crawl on one machine" if made_by.size == "none" else f"the cluster {made_by.name}"
+            raise StateError(
+                f"{self.archive} holds the archive of {whose}, not of {name}; name another directory with -o, or move it away"
+            )
+
     @contextmanager
     def locked(self) -> Iterator[int]:
         """Hold the crawl: one run at a time. The lock is a file descriptor, and goes with the last process that has it."""

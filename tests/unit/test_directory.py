@@ -220,3 +220,19 @@ def test_settings_of_a_cluster_do_not_crawl_on_one_machine_by_mistake(tmp_path):
     settings = load(None, {}, {"cluster.size": "full"})
     with pytest.raises(SettingsError, match=r"cluster\.size is full.*skitter cluster add"):
         CrawlDirectory(tmp_path / "c").fitted(settings, workers=1)
+
+
+def test_a_worker_does_not_touch_the_archive_of_another_crawl(tmp_path):
+    directory = CrawlDirectory(tmp_path)
+    directory.check_cluster("mine")  # nothing is there
+    directory.prepare(state_elsewhere=True)
+    cluster = structs.replace(Settings().cluster, size="redis", name="mine")
+    directory.write_settings(structs.replace(Settings(), cluster=cluster))
+    directory.check_cluster("other")  # nothing is in it
+    (directory.archive / "00-20260101000000-00001.warc.gz").write_bytes(b"x")
+    directory.check_cluster("mine")
+    with pytest.raises(StateError, match="of the cluster mine, not of other"):
+        directory.check_cluster("other")
+    directory.write_settings(Settings())
+    with pytest.raises(StateError, match="of a crawl on one machine"):
+        directory.check_cluster("mine")

@@ -227,6 +227,7 @@ async def joined(
         if version is None:
             version, words = await engines.claims.settings()
             agreed(values(settings), words)
+        directory.check_cluster(settings.cluster.name)
         directory.prepare(state_elsewhere=True)
         with directory.locked():
             settings = fitted_to_machine(settings, events)
