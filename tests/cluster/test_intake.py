@@ -63,10 +63,15 @@ def interrupted(crew: Cluster, file: Path, many: int, times: int, seconds: float
     assert adding.returncode == 0, said
     print(said)
     crew.work(crawl__concurrency=1)  # it is to take in, not to crawl
-    until(lambda: _added(crew) >= many, "all seeds arrive", every=1.0)
+    while (now := _added(crew)) < many:  # however slow this machine is, as long as some arrive
+        _until_more(crew, now)
     crew.leave()
     assert _added(crew) == many
     assert not _leftovers(crew)
+
+
+def _until_more(crew: Cluster, known: int) -> None:
+    until(lambda: _added(crew) > known, "more seeds arrive", every=1.0)
 
 
 def _added(crew: Cluster) -> int:

@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _stay(shown: Screen) -> None:
     """Do nothing until a signal comes. The worker has left: it holds no shard and no engine."""
     shown.say(
-        "it has left and stays until it is told to end; to go on, raise it with `skitter cluster set` and start again"
+        "it has left and stays until it is told to end; to go on, raise the limit with `skitter cluster set` and start it again"
     )
     until_signal()
 
