@@ -31,7 +31,8 @@ def merged(kept: show.Results, results: show.Results) -> show.Results:
     old, new = kept["docs"], results["docs"]
     crawled = {**old["crawls"], **new["crawls"]}
     met = [each for each in old["targets"] if each["web"] not in new["crawls"]] + list(new["targets"])
-    return {**whole, "docs": {**new, "crawls": crawled, "targets": met}}
+    rounds = max(old.get("rounds", 0), new.get("rounds", 0))
+    return {**whole, "docs": {**new, "rounds": rounds, "crawls": crawled, "targets": met}}
 
 
 def with_figures(text: str, results: show.Results) -> str:

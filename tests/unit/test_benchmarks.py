@@ -204,12 +204,15 @@ def test_documentation_that_is_not_installed_is_not_measured_and_that_is_said(tm
 
 
 def test_figures_that_were_not_measured_again_stay(results):
-    real = {"crawls": {"docs-python": []}, "targets": []}
+    real = {"crawls": {"docs-python": []}, "targets": [], "rounds": 3}
     nothing = {"crawls": {}, "wide": None, "blocks": [], "docs": {"crawls": {}, "targets": []}}
     kept = results | {"docs": real}
     assert keep.merged(results, nothing | {"docs": real}) == kept
     assert keep.merged(kept, results | {"docs": nothing["docs"]}) == kept
     assert keep.merged(kept, nothing) == kept
+    more = {"crawls": {"docs-java": []}, "targets": [], "rounds": 1}
+    both = {"crawls": {"docs-python": [], "docs-java": []}, "targets": [], "rounds": 3}
+    assert keep.merged(kept, nothing | {"docs": more}) == results | {"docs": both}
 
 
 def test_wget_is_optional(monkeypatch):
