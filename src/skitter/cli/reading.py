@@ -54,11 +54,15 @@ def ask_crawl(
     # The engine is large; `skitter why --help` need not wait for it.
     import asyncio  # noqa: PLC0415
 
-    from skitter.compose import open_source  # noqa: PLC0415
+    from skitter.compose import check_same_crawl, open_source  # noqa: PLC0415
+    from skitter.directory import CrawlDirectory  # noqa: PLC0415
 
     if not directories and config is None:
         raise UsageError("which crawl? name its directory, or the settings file of a cluster with --config")
     said = None if config is None else _cluster(config)
+    if said is not None:  # before any engine is asked
+        for directory in directories:
+            check_same_crawl(CrawlDirectory(directory), build(said))
 
     async def answer() -> Exit:
         settings = None if said is None else await _in_force(said)

@@ -325,7 +325,7 @@ async def open_source(paths: Sequence[Path], config: Settings | None = None) -> 
     directories = [CrawlDirectory(path) for path in paths]
     settings = config or directories[0].read_settings()
     for directory in directories if config else directories[1:]:
-        _check_same_crawl(directory, settings)
+        check_same_crawl(directory, settings)
     if settings.cluster.size == "none":
         return open_reader(paths[0], settings)
     from skitter.compose.reading import read_cluster  # noqa: PLC0415  engines' libraries are large, and extras
@@ -333,7 +333,8 @@ async def open_source(paths: Sequence[Path], config: Settings | None = None) -> 
     return await read_cluster(directories, settings)
 
 
-def _check_same_crawl(directory: CrawlDirectory, settings: Settings) -> None:
+def check_same_crawl(directory: CrawlDirectory, settings: Settings) -> None:
+    """SettingsError unless it is a directory of a worker of the cluster that the settings name."""
     other = directory.read_settings().cluster
     if other.size == "none" or settings.cluster.size == "none":
         raise SettingsError(
