@@ -178,7 +178,7 @@ class Frontier(Records, Protocol):
     6. A lease is durable before `lease` returns. Whoever opens the frontier after a crash finds every open lease: those
        hosts are free only after their delay counted from the opening, and the visits are pending with one more attempt.
     7. A visit found open in three crashes, or in hand in one (see `in_hand`), is handed out alone: nothing else is in
-       flight. One that was in hand in three crashes is set aside with the reason.
+       flight. One that was in hand in three crashes, or alone in ten, is set aside with the reason.
     8. Links for other shards are kept in the outbox, durable with the settlement that found them, until `forwarded`.
     9. Levels are drawn by weight among the hosts that are free and inside a host, so that no level starves; inside a
        level the better score comes first, then the older link.

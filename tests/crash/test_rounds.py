@@ -19,9 +19,7 @@ from tests.crash.test_kill import CONCURRENCY, ROOT, check_after_kills
 
 DELAY = 1.0  # seconds; longer than a new start takes, so that a forgotten host would show
 _SLACK = 0.02  # seconds by which the server may see a gap shorter than the crawler kept it
-# A visit that was alone in flight at three deaths is given up (decision 2). Kills at random that come often enough meet an
-# innocent one three times: in one of seven crawls with 60 kills each.
-_KILLS_IN_A_CRAWL = 20
+_KILLS_IN_A_CRAWL = 60
 _WAYS = ("worker", "worker", "parent", "everybody", "everybody")
 
 

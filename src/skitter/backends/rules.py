@@ -54,6 +54,9 @@ DRAW = tuple(tuple(_next(turn, mask) for turn in range(len(RULER))) for mask in 
 
 CRASHES = 3  # a visit found open this often is handed out alone from then on
 CRASHES_IN_HAND = 3  # a visit in hand this often is given up
+CRASHES_ALONE = (
+    10  # … and one that was merely alone in flight this often, for it may be somebody outside who kills us
+)
 
 
 class Suspicion(Struct, array_like=True, gc=False):
@@ -72,9 +75,13 @@ def suspected(crashes: int, in_hand: int) -> bool:
     return crashes >= CRASHES or in_hand >= 1
 
 
-def crash_reason(in_hand: int) -> Reason:
-    """Why a visit is given up for good."""
-    return Reason("crash", f"the process died {in_hand} times while it worked on this answer")
+def crash_reason(crashes: int, in_hand: int) -> Reason | None:
+    """Why a visit is given up for good; None: it is not."""
+    if in_hand >= CRASHES_IN_HAND:
+        return Reason("crash", f"the process died {in_hand} times while it worked on this answer")
+    if crashes >= CRASHES + CRASHES_ALONE:
+        return Reason("crash", f"the process died {crashes} times while this was fetched")
+    return None
 
 
 def unstorable(settlement: Settlement, why: str, now: float) -> Settlement:

@@ -48,7 +48,7 @@ from skitter.settings import Settings
 
 _ROUND_EVERY = 0.25  # seconds between two questions while there is work
 _SOON = 0.01  # … and when somebody says that there is none
-_DEATHS = 10  # without getting anywhere: then a worker is not started again
+_DEATHS = 16  # without getting anywhere: then a worker is not started again. A page that kills it is given up sooner
 _LONGEST_PAUSE = 5.0  # seconds before a worker is started again
 _STATISTICS_EVERY = 1.0
 

@@ -55,7 +55,7 @@ class MemoryFrontier(MemoryLedger):
         for name, visit in list(self.store.leases.items()):
             host = self._host(visit.link.host)
             host.free_at = max(host.free_at, now + max(host.delay, self._delay))
-            in_hand = visit.alone or self.store.hand == name
+            in_hand = self.store.hand == name
             self.store.counts.lost += 1
             given_up = self._recover(name, visit, in_hand=in_hand, now=now)
             (aside if given_up else lost).append(visit)
@@ -67,19 +67,18 @@ class MemoryFrontier(MemoryLedger):
         crashes, hands = crashes + 1, hands + in_hand
         self.store.suspects[name] = crashes, hands
         self._end(name)
-        given_up = hands >= rules.CRASHES_IN_HAND
-        reason = rules.crash_reason(hands)
-        if given_up and visit.link.purpose is Purpose.ROBOTS:
+        reason = rules.crash_reason(crashes, hands)
+        if reason is not None and visit.link.purpose is Purpose.ROBOTS:
             self.store.entries.pop(name, None)
             self._keep_robots(rules.unreachable(visit.link.origin, reason.detail, now))
         elif name in self.store.entries:
             entry = self.store.entries[name]
             entry.attempts, entry.crashes = visit.attempt, entry.crashes + 1
-            if given_up:
+            if reason is not None:
                 self._enter(entry, State.FAILED, reason)
             else:
                 self._enqueue(entry)
-        return given_up
+        return reason is not None
 
     async def close(self, now: float = 0.0) -> None:
         """Put open visits back, without a mark against them. Their requests may have been made all the same."""

@@ -38,8 +38,7 @@ def recover(shard: Shard, leases: dict[bytes, Visit], hand: bytes, free_after: f
         shard.leases[id16] = Lease(visit, row, handed=True)
         shard.end(id16)
         shard.counts.lost += 1
-        in_hand = visit.alone or id16 == hand
-        given_up = _recover(shard, id16, visit, row, in_hand=in_hand, now=now)
+        given_up = _recover(shard, id16, visit, row, in_hand=id16 == hand, now=now)
         (aside if given_up else lost).append(visit)
     return Opened(lost, aside, shard.meta.mark)
 
@@ -49,20 +48,19 @@ def _recover(
 ) -> bool:
     after = shard.suspects.get(id16, Suspicion()).once_more(in_hand=in_hand)
     shard.suspect(id16, after)
-    given_up = after.in_hand >= rules.CRASHES_IN_HAND
-    reason = rules.crash_reason(after.in_hand)
-    if given_up and visit.link.purpose is Purpose.ROBOTS:
+    reason = rules.crash_reason(after.crashes, after.in_hand)
+    if reason is not None and visit.link.purpose is Purpose.ROBOTS:
         if row is not None:
             shard.drop(id16)
         shard.keep_robots(rules.unreachable(visit.link.origin, reason.detail, now))
     elif row is not None:
         row.attempts, row.crashes = visit.attempt, row.crashes + 1
-        if given_up:
+        if reason is not None:
             shard.enter(row, FAILED, reason)
             shard.keep(row)
         else:
             shard.enqueue(row)
-    return given_up
+    return reason is not None
 
 
 def resume(shard: Shard, leases: dict[bytes, Visit], out: Mapping[bytes, Lease]) -> None:

@@ -53,8 +53,7 @@ def recover(shard: Shard, hand: bytes, now: float) -> Opened:
         shard.leases[id16] = visit
         shard.end(id16)
         shard.counts.lost += 1
-        in_hand = visit.alone or id16 == hand
-        given_up = _recover(shard, id16, visit, lease.entry, in_hand=in_hand, now=now)
+        given_up = _recover(shard, id16, visit, lease.entry, in_hand=id16 == hand, now=now)
         (aside if given_up else lost).append(visit)
         shard.hosts.touch(host8, state)
     return Opened(lost, aside, shard.ledger.mark)
@@ -65,20 +64,19 @@ def _recover(
 ) -> bool:
     after = shard.suspects.get(id16, Suspicion()).once_more(in_hand=in_hand)
     shard.suspect(id16, after)
-    given_up = after.in_hand >= rules.CRASHES_IN_HAND
-    reason = rules.crash_reason(after.in_hand)
-    if given_up and visit.link.purpose is Purpose.ROBOTS:
+    reason = rules.crash_reason(after.crashes, after.in_hand)
+    if reason is not None and visit.link.purpose is Purpose.ROBOTS:
         if entry is not None:
             shard.batch.delete("urls", id16)
         shard.keep_robots(rules.unreachable(visit.link.origin, reason.detail, now))
     elif entry is not None:
         entry.attempts, entry.crashes = visit.attempt, entry.crashes + 1
-        if given_up:
+        if reason is not None:
             shard.enter(entry, FAILED, reason)
             shard.keep(id16, entry)
         else:
             shard.enqueue_again(id16, entry)
-    return given_up
+    return reason is not None
 
 
 def give_back(shard: Shard, now: float) -> None:

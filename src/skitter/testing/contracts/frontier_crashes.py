@@ -165,9 +165,12 @@ class CrashContract:
         assert sorted(await owner.crawl()) == [A + "2", B + "1"]
 
     @asynchronous
-    async def test_dying_with_a_visit_that_was_alone_counts_as_in_hand(self, ground: Ground) -> None:
+    async def test_a_visit_that_was_alone_in_ten_deaths_is_set_aside_and_not_before(
+        self, ground: Ground
+    ) -> None:
         owner = await _after_crashes(ground, 3)
-        for _ in range(3):
+        for death in range(10):
+            assert not owner.opened.aside, f"given up after {death} deaths"
             (visit,) = await owner.lease()
             assert visit.alone
             owner = await owner.killed()

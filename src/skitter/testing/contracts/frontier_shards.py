@@ -95,7 +95,9 @@ class Judge:
                 self._named_again(each)
 
     def _named_again(self, seed: Link) -> None:
-        """A ban for want of a robots.txt may be lifted, and what has failed gets another chance."""
+        """A ban for want of a robots.txt may be lifted, and what has failed or was refused gets another chance."""
+        if self.ended[seed.key] & {State.FAILED, State.REFUSED}:
+            self.may_return.add(seed.key)
         origin = urls.origin(seed.url)
         copy = self.copies.get((owner(seed.host), origin))
         if copy is not None and copy.access == "none":
@@ -189,9 +191,14 @@ class ShardsModel(RuleBasedStateMachine):
         self._past += [(shard, visit) for visit in self._judge.gone(shard, self._now)]
         opened = self._ask(self._frontiers[shard].open(self._now))
         for visit in opened.aside:  # given up, because the process keeps dying with it
-            self._judge.owed.discard(visit.link.key)
-            self._judge.ended[visit.link.key].add(State.FAILED)
-            self._judge.copies.pop((shard, visit.link.origin), None)
+            if visit.link.purpose is Purpose.PAGE:
+                self._judge.owed.discard(visit.link.key)
+                self._judge.ended[visit.link.key].add(State.FAILED)
+            else:
+                copy = self._ask(self._frontiers[shard].robots(visit.link.origin))
+                assert copy is not None, "a robots.txt that was given up is asked for again"
+                assert copy.access == "none"
+                self._judge.copies[shard, visit.link.origin] = copy
 
     def teardown(self) -> None:
         """Let the crawl finish, then let go of the stores."""
@@ -261,7 +268,9 @@ class ShardsModel(RuleBasedStateMachine):
 
     def _delivered_rules(self, target: int, sent: Link) -> None:
         """A copy of a robots.txt that was fetched elsewhere is at home now, whatever form it travelled in."""
-        if sent.purpose is Purpose.ROBOTS and not sent.hops:
+        if sent.purpose is Purpose.ROBOTS and sent.hops:
+            self._note_ban(target, sent.origin)
+        elif sent.purpose is Purpose.ROBOTS:
             copy = self._ask(self._frontiers[target].robots(sent.origin))
             assert copy is not None, f"the rules of {sent.origin} were lost on their way"
             self._judge.copies[target, sent.origin] = copy
@@ -298,6 +307,15 @@ class ShardsModel(RuleBasedStateMachine):
         assert told == [True]
         self._past.append((shard, settlement.visit))
         self._judge.settled(shard, settlement)
+        if settlement.visit.link.purpose is Purpose.ROBOTS:
+            self._note_ban(shard, settlement.visit.link.origin)
+
+    def _note_ban(self, shard: int, origin: str) -> None:
+        """Where a robots.txt leads to a host that is set aside, the frontier itself says that it cannot be had."""
+        copy = self._ask(self._frontiers[shard].robots(origin))
+        if copy is not None and copy.problem:
+            assert copy.access == "none"
+            self._judge.copies[shard, origin] = copy
 
     def _settlement(self, data: st.DataObject, visit: Visit) -> Settlement:
         aside = data.draw(st.sampled_from((None,) * 6 + (Reason("crawl-delay", "too slow"),)))
