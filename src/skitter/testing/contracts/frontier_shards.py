@@ -91,17 +91,8 @@ class Judge:
                 self.sent.add(each.key)
             elif not self.ended[each.key] and not self.crawled[each.key]:
                 self.owed.add(each.key)
-            if each.seed and not each.hops:
-                self._named_again(each)
-
-    def _named_again(self, seed: Link) -> None:
-        """A ban for want of a robots.txt may be lifted, and what has failed or was refused gets another chance."""
-        if self.ended[seed.key] & {State.FAILED, State.REFUSED}:
-            self.may_return.add(seed.key)
-        origin = urls.origin(seed.url)
-        copy = self.copies.get((owner(seed.host), origin))
-        if copy is not None and copy.access == "none":
-            del self.copies[owner(seed.host), origin]
+            if each.seed and self.ended[each.key] & {State.FAILED, State.REFUSED}:
+                self.may_return.add(each.key)  # somebody names it again: another chance
 
     # -- visits ------------------------------------------------------------------------------------------------
 
@@ -230,6 +221,15 @@ class ShardsModel(RuleBasedStateMachine):
         ]  # seeds go to their owner
         self._ask(self._frontiers[shard].add(own, refused, self._now))
         self._judge.offered(shard, own)
+        for seed in (each for each in own if each.seed):
+            self._note_lifted_ban(shard, urls.origin(seed.url))
+
+    def _note_lifted_ban(self, shard: int, origin: str) -> None:
+        """A ban for want of a robots.txt may be lifted when somebody names a URL of the origin, and no other copy."""
+        copy = self._judge.copies.get((shard, origin))
+        if copy is not None and self._ask(self._frontiers[shard].robots(origin)) is None:
+            assert copy.access == "none"
+            del self._judge.copies[shard, origin]
 
     @rule(limit=st.integers(1, 5))
     def lease(self, limit: int) -> None:
