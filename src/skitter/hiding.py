@@ -15,8 +15,8 @@ _HIDDEN = tuple(
         # Passwords are also written with / ? # in them. What looks like a host and a port is none.
         r"(\bhttps?:/{1,3})[^\s/?#@:'\"<>]+:(?!\d+(?:[/?#]|$))[^\s'\"<>]*@",
         rf"(?!https?:){_SCHEME}[^\s'\"<>]*@",
-        # USER:PASSWORD@HOST alone, as in postgres.addresses.
-        r"((?:^|[\s'\"\[(,=]))[^\s'\"\[(,=@/:]+:[^\s'\"@/]+@(?=[\w\[.-])",
+        # USER:PASSWORD@HOST alone, as in postgres.addresses; mailto: has an address behind it.
+        r"((?:^|[\s'\"\[(,=]))(?!mailto:)[^\s'\"\[(,=@/:]+:[^\s'\"@/]+@(?=[\w\[.-])",
     )
 )
 

@@ -64,7 +64,14 @@ def test_every_public_name_can_be_imported_without_optional_packages():
 # Modules that speak to an engine of a cluster, whose library is an extra; nobody imports them without need.
 ENGINES = tuple(
     f"skitter.{name}"
-    for name in ("backends.kafka", "backends.postgres", "backends.redis", "compose.full", "compose.small")
+    for name in (
+        "backends.kafka",
+        "backends.postgres",
+        "backends.redis",
+        "compose.full",
+        "compose.making",
+        "compose.small",
+    )
 )
 
 
