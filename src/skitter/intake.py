@@ -12,6 +12,7 @@ with those that are not stored. Some are offered twice then, which is harmless.
 import asyncio
 import os
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable
 from functools import partial
 from itertools import chain
@@ -47,6 +48,7 @@ class Batch(Struct, frozen=True):
     source: "Source"
     seeds: list[Link | BadSeed]
     end: Position
+    bare: int = 0  # of these, had a user name or a password in front of the host
 
 
 class _Head(Struct, frozen=True):
@@ -114,7 +116,7 @@ class Source:
     def read(self, after: Position, rules: urls.UrlRules) -> Batch:
         """The next seeds behind a position; none if there are no more yet."""
         found: list[Link | BadSeed] = []
-        line = after.line
+        line, bare = after.line, 0
         is_whole = self.is_whole  # before it is opened: it does not grow any more then
         with self._file.open("rb") as file:
             end = os.fstat(file.fileno()).st_size if is_whole else self.readable
@@ -125,7 +127,8 @@ class Source:
                 seed = self._parsed(text, line, rules)
                 if seed is not None:
                     found.append(seed)
-        return Batch(self, found, Position(place, line))
+                    bare += b"@" in text and isinstance(seed, Link) and seeds.has_credentials(text)
+        return Batch(self, found, Position(place, line), bare)
 
     def _parsed(self, text: bytes, line: int, rules: urls.UrlRules) -> Link | BadSeed | None:
         if self.head.lines == "given":
@@ -152,7 +155,7 @@ class Intake:
         self.sources = [Source(path, is_read=False) for path in _kept(folder)]
         self._last = max((int(source.path.name) for source in self.sources), default=0)
         self._moved: dict[Path, float] = {}
-        self._pipes: list[Thread] = []
+        self._bare: Counter[str] = Counter()  # by source, seeds that had a user name or a password
 
     @property
     def is_empty(self) -> bool:
@@ -226,8 +229,6 @@ class Intake:
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
         """What is to be taken in, in order, from where the last run stopped; for a source that is being read, as it comes."""
-        while self._pipes:
-            self._pipes.pop().start()
         for source in list(self.sources):
             place = source.position
             while True:
@@ -235,6 +236,7 @@ class Intake:
                 batch = await asyncio.to_thread(source.read, place, self._rules)
                 if batch.end > place:
                     place = batch.end
+                    self._bare[source.head.name] += batch.bare
                     yield batch
                 elif was_read:
                     await asyncio.sleep(_LOOK_EVERY)
@@ -264,6 +266,15 @@ class Intake:
         """Leave the positions for the next run."""
         for source in self.sources:
             source.keep_position()
+
+    def left_out(self) -> list[str]:
+        """In words, what of the seeds was taken without their user names and passwords."""
+        return [
+            f"{counted(number, 'seed')} of {'standard input' if name == '-' else printable(name)} "
+            f"{'is' if number == 1 else 'are'} crawled without the user name and password in the URL"
+            for name, number in self._bare.items()
+            if number
+        ]
 
     def broken_off(self, *, now: bool) -> list[str]:
         """In words, what was given and not read to its end: in this run (now), or in an earlier one."""

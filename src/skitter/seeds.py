@@ -148,6 +148,14 @@ def without_credentials(text: str) -> str:
     return hidden(_CREDENTIALS.sub("", text.strip()))
 
 
+def has_credentials(line: bytes) -> bool:
+    """Whether the URL on a line has a user name or a password in front of its host."""
+    text = line.decode(errors="replace").strip()
+    if text.startswith("{"):
+        text = _decode(line).url
+    return without_credentials(text) != text.strip()
+
+
 def _level(priority: str | int | None) -> Level | None:
     """A seed that says nothing is critical: somebody is waiting for it."""
     if priority is None:

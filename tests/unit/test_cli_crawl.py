@@ -222,6 +222,20 @@ def test_credentials_in_a_url_are_left_out_and_that_is_said_without_the_password
     ]
 
 
+def test_credentials_in_a_file_of_seeds_are_left_out_and_that_is_said(server, tmp_path):
+    url = server.seeds()[0].replace("//", "//me:s3cret@")
+    (tmp_path / "seeds.txt").write_text(
+        f'{url}\n{{"url": "{url}?x"}}\n{server.seeds()[0]}?email=me@x.example\n'
+    )
+    flags = ("--seeds", "seeds.txt", "--scope", "page", "--delay", "0", "-o", "d")
+    run = skitter(tmp_path, words(server, "crawl", *flags))
+    assert run.returncode == 0, run.stderr
+    assert "2 seeds of seeds.txt are crawled without the user name and password in the URL" in run.stderr
+    assert "s3cret" not in run.stderr + run.stdout
+    kept = [path for path in (tmp_path / "d").rglob("*") if path.is_file()]
+    assert not [path for path in kept if b"s3cret" in path.read_bytes()]
+
+
 def test_bad_lines_before_the_first_good_seed_are_still_told(server, tmp_path):
     (tmp_path / "seeds.txt").write_text(f"ftp://bad.example/\n{server.seeds()[0]}\nftp://worse.example/\n")
     command = words(

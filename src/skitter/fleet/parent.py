@@ -148,7 +148,7 @@ class Fleet:
             await unwrapped(self._run(began))
         finally:
             self.intake.close()
-        self._warn(self.intake.broken_off(now=True))
+        self._warn([*self.intake.left_out(), *self.intake.broken_off(now=True)])
         if self._broken is not None:
             raise self._broken
         return self._report(Run(started, began, sum(worker.had or 0 for worker in self.workers)))
