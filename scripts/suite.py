@@ -3,7 +3,6 @@
 The others are shown as they go, those of the engines at the end. Exit code 1 if either half fails.
 """
 
-import signal
 import subprocess
 import sys
 
@@ -12,7 +11,6 @@ PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m"]
 
 def main() -> int:
     """Run both halves."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # what nohup or "&" has set aside, some tests want to hear
     engines = subprocess.Popen(
         [*PYTEST, "engines and not soak"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )

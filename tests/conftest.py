@@ -1,11 +1,17 @@
 """How the suite is shared out (see scripts/suite.py), and what it says of engines that are not there."""
 
+import signal
 from collections import Counter
 from typing import Any
 
 import pytest
 
 import tests.engines
+
+# A crawl leaves alone what nohup or a shell's "&" has set aside, and so would every crawl of a suite that was started so.
+for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 _WITHOUT = "without their engine"  # how pytest's last line counts them
 
