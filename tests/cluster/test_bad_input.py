@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from skitter.backends.kafka.client import reach
-from skitter.backends.kafka.topics import wanted
+from skitter.backends.kafka.topics import remove, wanted
 from skitter.backends.postgres.migrate import drop, look
 from skitter.backends.redis.client import Client
 from skitter.cli import main
@@ -230,7 +230,7 @@ def test_what_is_missing_or_taken_once_the_cluster_is_made(made, tmp_path, capsy
     assert capsys.readouterr().out == "everything is there already\n"
 
     said = complaint(capsys, "work", "--config", made, "--set", "kafka.documents=nowhere")
-    assert "Kafka: kafka.documents: there is no topic nowhere; run `skitter cluster init`" in said
+    assert 'kafka.documents is "nowhere" here and ' in said
     said = complaint(capsys, "cluster", "status", "--config", made, "--shards", "3")
     assert "has 2 shards, not 3" in said
 
@@ -240,6 +240,11 @@ def test_what_is_missing_or_taken_once_the_cluster_is_made(made, tmp_path, capsy
         said = complaint(capsys, "work", "--config", made, "-o", directory.path, code=4)
     assert "is in use by process" in said
     assert "-o" in said
+
+    settings = load(made, {}, {})
+    asyncio.run(remove(settings.kafka))
+    said = complaint(capsys, "work", "--config", made)
+    assert f"there is no topic {settings.kafka.links_high}; run `skitter cluster init`" in said
 
 
 def there_is(made: Path) -> tuple[bool, set[str]]:

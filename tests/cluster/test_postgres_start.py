@@ -58,7 +58,7 @@ def test_a_migration_that_breaks_off_has_done_nothing(settings, monkeypatch):
     with pytest.raises(asyncpg.PostgresError):
         asyncio.run(migrate(settings, 2))
     monkeypatch.undo()
-    assert "no schema" in refusal(settings)
+    assert "has no crawl" in refusal(settings)
 
 
 def test_a_missing_schema_is_said_with_the_command_that_makes_it(settings):

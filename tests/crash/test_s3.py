@@ -95,6 +95,8 @@ def test_a_server_that_is_killed_and_comes_back_costs_nothing(tmp_path):
                     await asyncio.sleep(0.05)
                 assert len(worker.files()) == 8
             await worker.uploads.drain()
+            while len(worker.warnings) == 1:  # health checks make up for the calls that its breaker waits for
+                await asyncio.sleep(0.05)
         return worker, places
 
     worker, places = asyncio.run(use())

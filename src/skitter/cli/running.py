@@ -6,7 +6,7 @@ import logging
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def crawl(
 ) -> int:
     """Crawl until it is done, at a limit or interrupted. Returns the exit code."""
     shown = screen(sys.stderr, quiet=arguments.quiet)
-    log_to(shown, verbose=arguments.verbose, quiet=arguments.quiet)
+    stop_logging = log_to(shown, verbose=arguments.verbose, quiet=arguments.quiet)
     events = Events()
     events.subscribe(say, *SAID)
     try:
@@ -64,6 +64,7 @@ def crawl(
         ) from None
     finally:
         shown.end()
+        stop_logging()
     if arguments.json:
         streams.result(reports.to_json(report) + "\n")
     elif not arguments.quiet:
@@ -175,9 +176,16 @@ class _ScreenHandler(logging.Handler):
         self._shown.say(record.getMessage())
 
 
-def log_to(shown: Screen, *, verbose: bool, quiet: bool) -> None:
-    """Say log lines on the screen."""
+def log_to(shown: Screen, *, verbose: bool, quiet: bool) -> Callable[[], None]:
+    """Say log lines on the screen, until what is returned is called."""
     log = logging.getLogger("skitter")
+    before = log.handlers, log.propagate, log.level
+
+    def undo() -> None:
+        log.handlers, log.propagate, level = before
+        log.setLevel(level)
+
     log.handlers = [_ScreenHandler(shown)]
     log.propagate = False
     log.setLevel(logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING)
+    return undo

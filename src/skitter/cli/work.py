@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     from skitter.process import run as run_loop  # noqa: PLC0415  the same
 
     shown = screen(sys.stderr, quiet=arguments.quiet)
-    log_to(shown, verbose=arguments.verbose, quiet=arguments.quiet)
+    stop_logging = log_to(shown, verbose=arguments.verbose, quiet=arguments.quiet)
     events = Events()
     events.subscribe(say, *SAID)
 
@@ -102,6 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise KeyboardInterrupt("stopped at once; the state is safe, and others take the shards") from None
     finally:
         shown.end()
+        stop_logging()
     if stop is Stop.DISK:
         raise StateError(f"{why}; make room, and start it again in its directory; others take the shards")
     if stop is not Stop.LIMIT:
