@@ -353,7 +353,8 @@ class Fleet:
 
     def _decide(self, before: Round | None, now: Round, elapsed: float) -> None:
         if at_limit(self.settings.crawl, now.counts, elapsed):
-            self.stop(Stop.LIMIT)
+            if not self._sowing.ends_soon:  # else it would not be known whether the limit keeps anything back
+                self.stop(Stop.LIMIT)
         elif self._sowing.done and finished(before, now):
             self.stop(Stop.DONE)
         elif self._sowing.done and hopeless(before, now):
