@@ -31,11 +31,11 @@ from benchmarks.webs import FLEET, Served, serving
 from skitter.cluster.status import until_finished
 from skitter.compose.cluster import joined
 from skitter.compose.engines import Engines, make, opened, unmake
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.forwarding import owner_of
 from skitter.events import Events
 from skitter.model import Counts, Link
-from skitter.post import owner_of
-from skitter.report import total
+from skitter.reporting.report import total
 from skitter.settings import Settings
 from skitter.settings.file import dump, load
 

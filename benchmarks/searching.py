@@ -21,9 +21,9 @@ from skitter.backends.opensearch import OpenSearchIndex
 from skitter.backends.opensearch.http import Cluster
 from skitter.backends.sqlite_fts import FtsIndex
 from skitter.ports import Entry, SearchIndex
+from skitter.search.text import query
 from skitter.settings.engines import SearchSettings
 from skitter.testing.contracts.search import entry
-from skitter.words import query
 
 WORDS = 50_000
 PAGE_WORDS = 600  # about 4 kB of text

@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmarks.blocks import REGRESSION
 from benchmarks.webs import WEBS
-from skitter.display import counted
+from skitter.reporting.format import counted
 
 Results = Mapping[str, Any]  # as in the JSON file
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]  # heads, lines

@@ -23,10 +23,10 @@ from benchmarks.webs import FLEET, Served, serving
 from skitter.cluster.status import until_finished
 from skitter.compose.cluster import joined
 from skitter.compose.engines import opened
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.forwarding import owner_of
 from skitter.events import Events
 from skitter.model import Link
-from skitter.post import owner_of
 from skitter.settings import Settings
 
 _TABLES = """

@@ -17,7 +17,7 @@ from benchmarks.frontier import Web, settlement
 from skitter.backends.postgres.migrate import drop, migrate, open_pool
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.store import PostgresStore
-from skitter.backends.remote import RemoteFrontier
+from skitter.frontier import RemoteFrontier
 from skitter.model import Visit
 from skitter.ports import Mark
 

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import uvloop
 
 from skitter.backends.memory import MemoryCache
-from skitter.clock import SystemClock
 from skitter.fetch.http import HttpFetcher
 from skitter.model import Link, Outcome, Purpose, Visit
 from skitter.ports import Clock
+from skitter.runtime.clock import SystemClock
 from skitter.settings import FetchSettings
 
 T = TypeVar("T")

@@ -14,9 +14,9 @@ from obstore.store import MemoryStore, ObjectStore, S3Store
 
 from skitter.backends.s3 import Bucket, LocalSegments, S3Archive, Segments, Uploader, open_bucket
 from skitter.backends.warc import WarcArchive
-from skitter.clock import SystemClock
 from skitter.compose.watching import EngineWatch, working
 from skitter.ports import Clock
+from skitter.runtime.clock import SystemClock
 from skitter.settings import ArchiveSettings
 from skitter.settings.engines import S3Settings
 from tests.engines import engine, make_bucket

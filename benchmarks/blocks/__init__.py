@@ -21,7 +21,7 @@ from benchmarks.blocks.parse import parse_page
 from benchmarks.blocks.robots import robots_match, robots_read
 from benchmarks.blocks.simhash import simhash_page
 from benchmarks.blocks.url import url
-from skitter.process import tune_allocator
+from skitter.runtime.process import tune_allocator
 
 BASELINE = Path(__file__).with_name("baseline.json")
 ROUNDS = 25

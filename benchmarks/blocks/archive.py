@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.blocks.material import pages
 from skitter.backends.warc import WarcArchive
-from skitter.clock import SystemClock
+from skitter.runtime.clock import SystemClock
 from skitter.settings import ArchiveSettings
 from skitter.testing.contracts.archive import exchange, page_of
 

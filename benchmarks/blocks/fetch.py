@@ -10,9 +10,9 @@ import uvloop
 
 from benchmarks.webs import BROAD, cores
 from skitter.backends.memory import MemoryCache
-from skitter.clock import SystemClock
 from skitter.fetch.http import HttpFetcher
 from skitter.model import Fetched, Link, Visit
+from skitter.runtime.clock import SystemClock
 from skitter.settings import FetchSettings
 from skitter.testing.web import serve_process
 

@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterator
 
 from benchmarks.blocks.material import HEADERS, pages
+from skitter.dedup.simhash import simhash
 from skitter.parse import parse
 from skitter.settings import ParseSettings
-from skitter.simhash import simhash
 
 
 def simhash_page() -> Iterator[float]:

@@ -19,7 +19,7 @@ from benchmarks import machine, show
 from benchmarks.scale import costs, document, picture
 from benchmarks.scale.population import Plan
 from benchmarks.scale.simulation import GROUP, HOUR, Result, Simulation
-from skitter import process
+from skitter.runtime import process
 
 OUT, DOCS = Path("bench-out"), Path("docs")
 PLANS = (

@@ -23,7 +23,7 @@ from benchmarks.scale.books import Books
 from benchmarks.scale.population import DELAY, RETRY_AFTER, TIMEOUT, Kind, Plan, Population
 from skitter import schedule
 from skitter.backends.rocksdb import RocksFrontier
-from skitter.dedup import Duplicates
+from skitter.dedup.twins import Duplicates
 from skitter.links import LinkJudge
 from skitter.model import (
     Document,
@@ -38,8 +38,8 @@ from skitter.model import (
     Reason,
     Visit,
 )
-from skitter.permission import Permissions
 from skitter.ports import Mark, Packed
+from skitter.robots.in_force import Permissions
 from skitter.scope import Scope
 from skitter.settings import Settings
 from skitter.settings.file import load

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from skitter.api import Run, crawl
     from skitter.page import Page, PageLink
     from skitter.ports import StateError
-    from skitter.report import Report
+    from skitter.reporting.report import Report
     from skitter.robots import RobotsRules, robots_rules
     from skitter.settings import Settings, SettingsError
     from skitter.urls import canonical
@@ -56,7 +56,7 @@ __all__ = [
 _HOMES = {
     "Page": "skitter.page",
     "PageLink": "skitter.page",
-    "Report": "skitter.report",
+    "Report": "skitter.reporting.report",
     "RobotsRules": "skitter.robots",
     "Run": "skitter.api",
     "Settings": "skitter.settings",

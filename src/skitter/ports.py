@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
-from skitter.hiding import hidden
 from skitter.model import (
     Counts,
     Exchange,
@@ -25,9 +24,10 @@ from skitter.model import (
     UrlRecord,
     Visit,
 )
+from skitter.runtime.hiding import hidden
 
 if TYPE_CHECKING:
-    from skitter.words import Query, Results  # a crawl does not search
+    from skitter.search.text import Query, Results  # a crawl does not search
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class EngineError(Exception):
 
 
 class EngineAway(EngineError):  # noqa: N818  it is the engine that is away
-    """An engine does not answer now. What was asked may be asked again (`skitter.breaker.until_again` says when)."""
+    """An engine does not answer now. What was asked may be asked again (`skitter.engines.breaker.until_again` says when)."""
 
     again: Callable[[], Awaitable[None]] | None = None  # its breaker's word for it
 

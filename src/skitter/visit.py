@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from skitter import dedup, politeness, robots, schedule, urls
-from skitter.dedup import Duplicates
-from skitter.linkfilter import LinkFilter
+from skitter import politeness, robots, schedule, urls
+from skitter.dedup.twins import Duplicates, payload_digest
 from skitter.links import LinkJudge
+from skitter.links.filter import LinkFilter
 from skitter.model import (
     Document,
     Exchange,
@@ -38,8 +38,8 @@ from skitter.model import (
     Visit,
 )
 from skitter.parse import parse
-from skitter.permission import Permissions
 from skitter.ports import Archive, Clock, Fetcher, Frontier, Packed, Twin
+from skitter.robots.in_force import Permissions
 from skitter.scope import Scope
 from skitter.settings import Settings
 
@@ -190,7 +190,7 @@ def _page(link: Link, fetched: Fetched, document: Document, links_count: int) ->
         keywords=document.keywords,
         language=document.language,
         text=document.text,
-        digest=dedup.payload_digest(fetched.payload),
+        digest=payload_digest(fetched.payload),
         canonical=document.canonical,
         robots=document.directives,
         etag=header(fetched.headers, "etag"),

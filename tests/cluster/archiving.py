@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from skitter import urls
-from skitter.backends.remote.reading import RemoteReader
 from skitter.backends.s3 import SegmentReader
 from skitter.compose.engines import opened, unmake
+from skitter.frontier.reading import RemoteReader
 from skitter.model import Page
 from skitter.settings import Settings
 from skitter.settings.file import dump

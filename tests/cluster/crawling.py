@@ -26,12 +26,12 @@ from pathlib import Path
 from typing import Any
 
 from skitter import urls
-from skitter.backends.remote.reading import RemoteReader
 from skitter.backends.warc import Reader
 from skitter.compose.engines import make, opened, unmake
+from skitter.crawl.forwarding import owner_of
+from skitter.frontier.reading import RemoteReader
 from skitter.model import Page, UrlRecord
 from skitter.ports import EngineError
-from skitter.post import owner_of
 from skitter.settings import Settings
 from skitter.settings.file import dump, load
 from skitter.testing.warc_check import check

@@ -13,7 +13,7 @@ from skitter.backends.kafka import topics
 from skitter.backends.kafka.mail import Inbox, Mail
 from skitter.backends.kafka.packing import owner
 from skitter.backends.kafka.sending import Sender
-from skitter.claims import Delivery
+from skitter.cluster.ports import Delivery
 from skitter.model import Level, Link
 from skitter.settings import Settings
 from skitter.settings.engines import ClusterSettings, KafkaSettings

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from skitter.claims import Claims, End
+from skitter.cluster.ports import Claims, End
 from skitter.ports import Mark
 
 

@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 import pytest
 from msgspec import structs
 
-from skitter.backends.hand import Hand
 from skitter.backends.redis.client import Client
 from skitter.backends.redis.store import RedisStore, listed, tag
-from skitter.backends.remote import RemoteFrontier
-from skitter.backends.remote.rows import standing
+from skitter.frontier import RemoteFrontier
+from skitter.frontier.in_hand import Hand
+from skitter.frontier.rows import standing
 from skitter.ports import Frontier
 from skitter.settings import Seconds, Settings
 from skitter.settings.engines import ClusterSettings, RedisSettings

@@ -17,7 +17,7 @@ from skitter.backends.kafka.topics import remove, wanted
 from skitter.backends.postgres.migrate import drop, look
 from skitter.backends.redis.client import Client
 from skitter.cli import main
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
 from skitter.settings.file import load
 from tests.cluster.redis import settings_for
 from tests.engines import Engine, engine

@@ -8,10 +8,10 @@ import pytest
 
 from skitter.backends.s3 import LocalSegments
 from skitter.backends.warc import WarcArchive
-from skitter.clock import SystemClock
 from skitter.compose import storing as storage
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
 from skitter.events import Events, Warned
+from skitter.runtime.clock import SystemClock
 from skitter.settings import ArchiveSettings, Settings
 from skitter.testing import warc_check
 from skitter.testing.contracts.archive import exchange

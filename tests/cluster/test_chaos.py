@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from skitter.post import owner_of
+from skitter.crawl.forwarding import owner_of
 from skitter.testing.web import Server, SyntheticWeb, serve_process
 from tests.cluster.crawling import (
     QUICK,

@@ -18,11 +18,11 @@ from skitter.backends.kafka.packing import owner
 from skitter.backends.kafka.sending import Sender
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.store import PostgresStore
-from skitter.backends.remote import RemoteFrontier
 from skitter.compose.cluster import joined
 from skitter.compose.engines import make, opened, unmake
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
 from skitter.events import Events
+from skitter.frontier import RemoteFrontier
 from skitter.model import Level, Link
 from skitter.ports import Fenced
 from skitter.settings import Settings

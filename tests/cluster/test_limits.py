@@ -12,10 +12,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from skitter.cluster.ledger import read
+from skitter.cluster.quota import read
 from skitter.compose.cluster import joined
 from skitter.compose.engines import opened
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
 from skitter.events import Events
 from skitter.model import Stop
 from skitter.testing.web import Features, Server, SyntheticWeb, serve_process

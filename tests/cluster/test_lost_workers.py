@@ -11,7 +11,7 @@ from skitter.backends.postgres.claims import Claims
 from skitter.backends.postgres.segments import PostgresSegments
 from skitter.backends.s3 import Stage
 from skitter.backends.s3.bucket import digests
-from skitter.claims import Disk
+from skitter.cluster.ports import Disk
 from skitter.compose.uploading import arrived
 from skitter.testing.contracts.segments import segment
 from skitter.testing.web import Features, SyntheticWeb, serve_process

@@ -10,7 +10,7 @@ import pytest
 from skitter.backends.postgres.claims import Claims as PostgresClaims
 from skitter.backends.redis.claims import RedisClaims, prepare
 from skitter.backends.redis.client import Client
-from skitter.claims import Claims
+from skitter.cluster.ports import Claims
 from skitter.links import LinkJudge
 from skitter.scope import Scope
 from skitter.settings import ScopeSettings, Settings

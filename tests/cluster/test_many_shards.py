@@ -8,7 +8,7 @@ import pytest
 from skitter.backends.postgres import migrate
 from skitter.compose import cluster as composing
 from skitter.compose.cluster import joined
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
 from skitter.events import Events
 from skitter.settings import SettingsError
 from skitter.settings.file import load

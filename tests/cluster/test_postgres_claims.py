@@ -10,8 +10,8 @@ from skitter.backends.postgres.claims import Claims
 from skitter.backends.postgres.migrate import open_pool
 from skitter.backends.postgres.statements import Texts
 from skitter.backends.postgres.store import PostgresStore
-from skitter.backends.remote.rows import Batch, Meta, Wanted
-from skitter.claims import Claim
+from skitter.cluster.ports import Claim
+from skitter.frontier.rows import Batch, Meta, Wanted
 from skitter.ports import EngineAway, Fenced
 from skitter.settings import Seconds, Settings
 from skitter.testing.contracts.store import full_url

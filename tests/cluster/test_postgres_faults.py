@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from skitter.backends.remote.patience import patiently
-from skitter.backends.remote.rows import Batch, Meta, Wanted
+from skitter.frontier.patience import patiently
+from skitter.frontier.rows import Batch, Meta, Wanted
 from skitter.ports import EngineAway
 from skitter.settings import Settings
 from skitter.testing.contracts.store import full_url

@@ -10,11 +10,11 @@ from hypothesis import settings as limits_of
 from hypothesis.stateful import run_state_machine_as_test
 from msgspec import structs
 
-from skitter.backends.hand import Hand
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.store import PostgresStore
-from skitter.backends.remote import RemoteFrontier
-from skitter.backends.remote.rows import Opening
+from skitter.frontier import RemoteFrontier
+from skitter.frontier.in_hand import Hand
+from skitter.frontier.rows import Opening
 from skitter.ports import Frontier
 from skitter.settings import Seconds, Settings
 from skitter.testing.contracts.frontier import FrontierContract

@@ -7,8 +7,8 @@ import pytest
 
 from skitter.backends.postgres import columns
 from skitter.backends.postgres import store as postgres_store
-from skitter.backends.remote.rows import Batch, Meta, Wanted
-from skitter.backends.remote.store import Store
+from skitter.frontier.rows import Batch, Meta, Wanted
+from skitter.frontier.store import Store
 from skitter.ports import Unstorable
 from skitter.settings import Settings
 from skitter.testing.contracts.owner import asynchronous

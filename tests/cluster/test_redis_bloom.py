@@ -12,15 +12,15 @@ from skitter.backends.redis import bloom
 from skitter.backends.redis.bloom import Bits, BloomStore
 from skitter.backends.redis.client import Client
 from skitter.backends.redis.store import tag
-from skitter.backends.remote import RemoteFrontier
-from skitter.backends.remote.memory import MemoryRows, MemoryRowStore
-from skitter.backends.remote.names import key_id
-from skitter.backends.remote.rows import Batch, Meta, Wanted
-from skitter.backends.remote.store import Store
+from skitter.frontier import RemoteFrontier
+from skitter.frontier.names import key_id
+from skitter.frontier.rows import Batch, Meta, Wanted
+from skitter.frontier.store import Store
 from skitter.model import Link
 from skitter.settings import Settings
 from skitter.testing.contracts.owner import asynchronous, link
 from skitter.testing.contracts.store import StoreContract, full_url
+from skitter.testing.reference import MemoryRows, MemoryRowStore
 from tests.cluster.redis import cleaned, server, settings_for
 from tests.engines import engine
 

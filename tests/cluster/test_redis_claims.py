@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec import msgpack, structs
 
-from skitter import claims
 from skitter.backends.redis.claims import RedisClaims, prepare, shards_of
 from skitter.backends.redis.client import Client
 from skitter.backends.redis.mail import RedisInbox, RedisMail, stream, unread
 from skitter.backends.redis.store import RedisStore, tag
-from skitter.backends.remote.rows import Batch, Meta
+from skitter.cluster import ports
+from skitter.frontier.rows import Batch, Meta
 from skitter.model import Counts
 from skitter.ports import EngineAway, EngineError, Fenced
 from skitter.settings import Seconds, Settings
@@ -41,7 +41,7 @@ async def client_of(settings: Settings, lease: float = 15.0) -> AsyncIterator[Cl
 @asynchronous
 async def test_a_shard_is_taken_by_one_worker(settings):
     async with client_of(settings) as client:
-        one: claims.Claims = RedisClaims(client, "one", 4)
+        one: ports.Claims = RedisClaims(client, "one", 4)
         two = RedisClaims(client, "two", 4)
         mine = await one.take([0, 1, 2, 3], 3)
         assert [claim.shard for claim in mine] == [0, 1, 2]

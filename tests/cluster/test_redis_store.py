@@ -13,8 +13,8 @@ from msgspec import structs
 
 from skitter.backends.redis.client import connect
 from skitter.backends.redis.store import tag
-from skitter.backends.remote.rows import Batch, Meta, Wanted
-from skitter.backends.remote.store import Store
+from skitter.frontier.rows import Batch, Meta, Wanted
+from skitter.frontier.store import Store
 from skitter.ports import EngineError
 from skitter.settings import Seconds, Settings
 from skitter.testing.contracts.frontier import FrontierContract

@@ -15,8 +15,8 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from skitter.backends.postgres.journeys import Journeys
 from skitter.backends.postgres.store import PostgresStore
-from skitter.backends.remote import RemoteFrontier
 from skitter.compose.engines import opened
+from skitter.frontier import RemoteFrontier
 from skitter.model import Link, Page, Reason, RobotsCopy, Settlement, State, Verdict, Visit
 from skitter.ports import Mark
 from skitter.settings import Settings

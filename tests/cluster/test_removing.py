@@ -17,7 +17,7 @@ from skitter.backends.kafka import topics
 from skitter.backends.kafka.client import connection
 from skitter.backends.postgres.pool import options
 from skitter.backends.redis.client import Client
-from skitter.claims import NoCrawl
+from skitter.cluster.ports import NoCrawl
 from skitter.compose.engines import make, opened
 from skitter.ports import EngineError
 from skitter.settings import Settings

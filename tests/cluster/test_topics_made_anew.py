@@ -11,8 +11,8 @@ from skitter.backends.kafka import topics
 from skitter.backends.kafka.client import connection
 from skitter.backends.kafka.lag import made_anew
 from skitter.backends.postgres.claims import Claims
-from skitter.backends.remote.rows import Batch, Meta
 from skitter.compose.engines import make, opened
+from skitter.frontier.rows import Batch, Meta
 from skitter.ports import EngineAway, EngineError, Fenced
 from skitter.settings import Settings
 from tests.cluster import kafka, postgres

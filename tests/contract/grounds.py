@@ -4,13 +4,13 @@ from pathlib import Path
 
 from msgspec import structs
 
-from skitter.backends.hand import Hand
 from skitter.backends.memory import MemoryFrontier, MemoryStore
-from skitter.backends.remote import RemoteFrontier
-from skitter.backends.remote.memory import MemoryRows, MemoryRowStore
 from skitter.backends.rocksdb import RocksFrontier
+from skitter.frontier import RemoteFrontier
+from skitter.frontier.in_hand import Hand
 from skitter.ports import Frontier
 from skitter.settings import Seconds, Settings
+from skitter.testing.reference import MemoryRows, MemoryRowStore
 
 
 class MemoryGround:

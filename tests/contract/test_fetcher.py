@@ -1,7 +1,7 @@
 from skitter.backends.memory import MemoryCache
-from skitter.clock import SystemClock
 from skitter.fetch.http import HttpFetcher
 from skitter.ports import Fetcher
+from skitter.runtime.clock import SystemClock
 from skitter.settings import FetchSettings
 from skitter.testing.contracts.fetcher import FetcherContract
 

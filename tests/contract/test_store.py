@@ -2,9 +2,9 @@
 
 import pytest
 
-from skitter.backends.remote.memory import MemoryRows, MemoryRowStore
-from skitter.backends.remote.store import Store
+from skitter.frontier.store import Store
 from skitter.testing.contracts.store import LateContract, StoreContract
+from skitter.testing.reference import MemoryRows, MemoryRowStore
 
 
 class MemoryRowsGround:

@@ -20,14 +20,15 @@ import time
 from functools import partial
 from pathlib import Path
 
-from skitter import compose, seeds, visit, worker
+from skitter import compose, seeds, visit
 from skitter.backends.rocksdb import RocksFrontier, recovery
 from skitter.backends.warc import WarcArchive
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
 from skitter.events import Events
+from skitter.compose import fleet_worker
 from skitter.fleet.parent import assembled
-from skitter.log import say
-from skitter.process import run
+from skitter.reporting.log import say
+from skitter.runtime.process import run
 from skitter.settings.file import load
 
 POINTS = ("before append", "torn append", "after append", "after settle")
@@ -133,7 +134,7 @@ def main(plan) -> int:
         recovery.boot_id = plan["boot"].encode
     if is_worker:
         sys.argv[1:] = sys.argv[2:]
-        return worker.main()
+        return fleet_worker.main()
     return run(crawl(plan))
 
 

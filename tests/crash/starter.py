@@ -7,8 +7,8 @@ and then what that came to.
 import os
 import sys
 
-from skitter import worker  # noqa: F401  what the copies need is loaded here, once
 from skitter.cli import main, resume, running  # noqa: F401
+from skitter.fleet import worker  # noqa: F401  what the copies need is loaded here, once
 
 if __name__ == "__main__":
     for _ in sys.stdin:

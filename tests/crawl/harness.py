@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from skitter import seeds, urls
 from skitter.compose import Crawl, open_reader, opened
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
 from skitter.events import Event, Events
 from skitter.fleet.parent import assembled
 from skitter.fleet.processes import COMMAND
 from skitter.model import Page, UrlRecord
-from skitter.process import run
-from skitter.report import Report
+from skitter.reporting.report import Report
+from skitter.runtime.process import run
 from skitter.settings import Settings
 from skitter.settings.file import load
 from skitter.testing.web import Server

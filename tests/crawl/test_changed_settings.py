@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from skitter import urls
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
 from skitter.model import State
 from skitter.testing.web import Features, Server, SyntheticWeb, serve_process
 from tests.crawl.harness import Crawled, crawl, crawl_on_this_loop, crawl_with, settings_for

@@ -21,7 +21,7 @@ from skitter.backends.rocksdb.store import Store
 from skitter.backends.warc.reading import members
 from skitter.cli import main
 from skitter.compose import open_reader
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
 from skitter.events import Warned
 from skitter.ports import StateError
 from skitter.testing.web import Features, Server, SyntheticWeb, serve

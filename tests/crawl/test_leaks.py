@@ -16,7 +16,7 @@ from skitter import seeds
 from skitter.compose import opened
 from skitter.events import Event, Events, Settled
 from skitter.model import Stop
-from skitter.process import run
+from skitter.runtime.process import run
 from skitter.testing.web import Features, SyntheticWeb, serve_process
 from tests.crawl.harness import HASTY, crawl, keys, read_back, settings_for
 

@@ -9,8 +9,8 @@ import pytest
 from skitter import seeds
 from skitter.compose import opened
 from skitter.events import Event, Events, Settled
-from skitter.process import run
-from skitter.report import Report
+from skitter.reporting.report import Report
+from skitter.runtime.process import run
 from skitter.testing.web import Features, SyntheticWeb, serve_process
 from tests.crawl.harness import settings_for
 

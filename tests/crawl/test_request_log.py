@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from skitter import urls
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
 from skitter.testing.web import Features, SyntheticWeb, serve_process
 from tests.crawl.harness import Crawled, crawl_on_this_loop, crawl_with, settings_for
 from tests.fetching import Server, Talk, ok, run, serving

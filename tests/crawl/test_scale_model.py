@@ -47,7 +47,7 @@ def test_the_model_catches_a_crawler_that_is_not_polite(monkeypatch):
 
 
 def test_the_model_catches_a_crawler_that_does_not_obey_robots(monkeypatch):
-    monkeypatch.setattr("skitter.permission.InForce.refusal", lambda _self, _url: None)
+    monkeypatch.setattr("skitter.robots.in_force.InForce.refusal", lambda _self, _url: None)
     result = scale.simulate(replace(FEW, days=1 / 24))
     assert any("robots.txt" in what for what in scale.wrong(result))
 

@@ -15,12 +15,13 @@ from skitter import seeds, urls
 from skitter.backends.memory import MemoryCache, MemoryFrontier
 from skitter.backends.rocksdb import RocksFrontier
 from skitter.backends.warc import WarcArchive
-from skitter.dedup import Duplicates
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.local_shards import Team
+from skitter.crawl.shard import Shard
+from skitter.dedup.twins import Duplicates
 from skitter.events import Event, Events
 from skitter.fetch import response
 from skitter.links import LinkJudge
-from skitter.log import RequestLog
 from skitter.model import (
     Counts,
     Exchange,
@@ -37,13 +38,12 @@ from skitter.model import (
     UrlRecord,
     Visit,
 )
-from skitter.permission import Permissions
 from skitter.ports import Frontier
+from skitter.reporting.log import RequestLog
+from skitter.robots.in_force import Permissions
 from skitter.scope import Scope
 from skitter.settings import Settings
 from skitter.settings.file import load
-from skitter.shard import Shard
-from skitter.team import Team
 from skitter.testing.clock import VirtualClock, run_virtual
 from skitter.visit import Stations
 

@@ -9,11 +9,11 @@ import pytest
 
 from skitter import urls
 from skitter.backends.memory import MemoryCache
-from skitter.clock import SystemClock
 from skitter.fetch.address import Guard, Names
 from skitter.fetch.request import Target, target
 from skitter.fetch.transfer import Order
 from skitter.model import Failed, Fetched, Outcome, Redirected, Refused
+from skitter.runtime.clock import SystemClock
 from skitter.settings import FetchSettings, Seconds
 from skitter.testing.clock import VirtualClock
 from tests.conformance.cases import needs_cases, rows

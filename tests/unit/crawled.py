@@ -6,7 +6,7 @@ from pathlib import Path
 
 from skitter import urls
 from skitter.backends.memory import MemoryFrontier
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
 from skitter.export.cdxj import Record
 from skitter.model import (
     Directives,

@@ -6,7 +6,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
 from skitter.model import Counts, Page, Place
 from skitter.ports import Records
 from skitter.settings import Settings

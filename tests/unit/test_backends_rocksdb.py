@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from skitter.backends.hand import Hand
 from skitter.backends.rocksdb import RocksFrontier, open_reader, recovery
 from skitter.backends.rocksdb.store import Batch, Store
+from skitter.frontier.in_hand import Hand
 from skitter.model import State, Verdict
 from skitter.ports import StateError
 from skitter.testing.contracts.owner import START, Owner, link

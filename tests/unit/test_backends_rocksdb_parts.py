@@ -9,9 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skitter import urls
-from skitter.backends import rules
-from skitter.backends.bounded import Bounded
-from skitter.backends.order import number8, number_of, score8, time8, time_of
 from skitter.backends.rocksdb import twins
 from skitter.backends.rocksdb.layout import after, spot24
 from skitter.backends.rocksdb.nearby import Nearby
@@ -20,6 +17,9 @@ from skitter.backends.rocksdb.seen import RANKS, Same, Seen
 from skitter.backends.rocksdb.store import Batch, Store
 from skitter.backends.rocksdb.table import ABSENT, Table
 from skitter.backends.rocksdb.window import Window
+from skitter.frontier import rules
+from skitter.frontier.bounded import Bounded
+from skitter.frontier.sortable import number8, number_of, score8, time8, time_of
 from skitter.model import Level, Page, Place, Reason, State, Verdict
 from skitter.ports import Mark
 from skitter.testing.contracts.owner import Owner, link

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skitter.backends import rules
 from skitter.backends.s3 import WHOLE, BucketError, LocalSegments, S3Archive, Stage, names, worker_of
 from skitter.backends.s3.bucket import digests
 from skitter.backends.s3.segments import settled_size
-from skitter.breaker import Phase
+from skitter.engines.breaker import Phase
+from skitter.frontier import rules
 from skitter.model import Place
 from skitter.ports import EngineAway, EngineError, Mark
 from skitter.settings import Bytes, Seconds

@@ -10,8 +10,8 @@ import pytest
 
 from skitter.backends.sqlite_fts import FtsIndex
 from skitter.ports import StateError
+from skitter.search.text import Results, query
 from skitter.testing.contracts.search import entry, found
-from skitter.words import Results, query
 
 WRITER = """
 import asyncio, sys

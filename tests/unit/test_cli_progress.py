@@ -16,7 +16,7 @@ from skitter.cli.progress import (
     screen,
 )
 from skitter.model import Counts
-from skitter.waiting import Asked, Pause, Waiting
+from skitter.reporting.waiting import Asked, Pause, Waiting
 
 NOW = Progress(
     counts=Counts(pages=1200, queued=3400, hosts=12, failed=3, statuses={200: 1200, 503: 2}, bytes=3 * 2**20),

@@ -11,8 +11,8 @@ from skitter.cli import main
 from skitter.cli.search import block
 from skitter.model import Directives, Page
 from skitter.ports import EngineError
-from skitter.searching.stored import BATCH
-from skitter.words import Hit
+from skitter.search.stored import BATCH
+from skitter.search.text import Hit
 from tests.unit.crawled import NOW
 from tests.unit.shelf import Shelf
 

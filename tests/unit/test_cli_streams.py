@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
 from skitter.testing.web import Features, Server, SyntheticWeb, serve
 
 PATIENCE = 120  # seconds: only a hang fails by it

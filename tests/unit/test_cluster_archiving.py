@@ -8,7 +8,7 @@ import pytest
 from skitter.backends.s3 import LocalSegments
 from skitter.backends.warc import WarcArchive
 from skitter.cluster import status
-from skitter.cluster.crew import Crew
+from skitter.cluster.held_shards import Crew
 from skitter.compose import storing
 from skitter.compose.uploading import InBucket
 from skitter.ports import EngineAway, EngineError, Mark

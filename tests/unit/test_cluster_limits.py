@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from skitter.claims import Standing
-from skitter.cluster.crew import Crew
+from skitter.cluster.held_shards import Crew
 from skitter.cluster.limits import Limits, began, reached
+from skitter.cluster.ports import Standing
 from skitter.model import Counts
 from skitter.ports import EngineAway
 from skitter.settings import Bytes, CrawlSettings, Seconds, Settings
@@ -18,7 +18,7 @@ NOW = 1000.0
 
 
 class Office:
-    """`skitter.claims.Claims`, as far as limits go; between a look and a swap others may come."""
+    """`skitter.cluster.ports.Claims`, as far as limits go; between a look and a swap others may come."""
 
     def __init__(self, shards=2):
         self.words = ""
@@ -44,7 +44,7 @@ class Office:
 
 
 class Shard:
-    """`skitter.shard.Shard`, as far as a crew sees it."""
+    """`skitter.crawl.shard.Shard`, as far as a crew sees it."""
 
     def __init__(self, number, due=NOW):
         self.number, self.due = number, due

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from skitter.claims import Colleague, Standing
+from skitter.cluster.ports import Colleague, Standing
 from skitter.cluster.status import Health, Status, as_fields, as_lines, engine_lines, seen
 from skitter.model import Counts
 from skitter.ports import EngineAway

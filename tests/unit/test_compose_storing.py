@@ -3,16 +3,16 @@
 import asyncio
 
 from skitter.backends.warc import WarcArchive
-from skitter.claims import End
-from skitter.clock import SystemClock
+from skitter.cluster.ports import End
 from skitter.compose.storing import _OnDisk
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
 from skitter.ports import Mark, Packed
+from skitter.runtime.clock import SystemClock
 from skitter.settings import ArchiveSettings
 
 
 class Ends:
-    """`skitter.claims.Ends` in memory."""
+    """`skitter.cluster.ports.Ends` in memory."""
 
     def __init__(self):
         self._ends = []

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skitter.display import printable
 from skitter.export.formats import FORMATS, PAGE_COLUMNS, row, safe
+from skitter.reporting.format import printable
 from tests.unit.crawled import ABOUT, COPY, ROOT, CrawledSource, crawled
 
 

@@ -123,8 +123,8 @@ sys.exit(code)
 def test_a_worker_loads_nothing_that_a_crawl_on_one_machine_does_not_need():
     program = """
 import sys
-import skitter.worker
-needless = ("skitter.backends.opensearch", "skitter.backends.sqlite_fts", "skitter.cluster", "skitter.words", "numpy", "sqlite3", "http.client")
+import skitter.compose.fleet_worker
+needless = ("skitter.backends.opensearch", "skitter.backends.sqlite_fts", "skitter.cluster", "skitter.search.text", "numpy", "sqlite3", "http.client")
 print(*sorted(name for name in sys.modules if name.startswith(needless)))
 """
     done = python(program)

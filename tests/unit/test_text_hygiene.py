@@ -9,12 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from skitter.cli import main
-from skitter.display import as_json, escaped, printable
 from skitter.events import Requested
 from skitter.export.formats import row
-from skitter.log import RequestLog
 from skitter.parse import parse
 from skitter.parse.html import TITLE, TOLD
+from skitter.reporting.format import as_json, escaped, printable
+from skitter.reporting.log import RequestLog
 from skitter.settings import Settings
 from tests.unit.crawled import ABOUT, crawled
 

@@ -7,8 +7,8 @@ from msgspec.structs import asdict
 
 from skitter.api.options import Options
 from skitter.api.run import Run
-from skitter.directory import CrawlDirectory
-from skitter.linkfilter import Wanted, checked
+from skitter.crawl.directory import CrawlDirectory
+from skitter.links.filter import Wanted, checked
 from skitter.settings import SECTIONS, Settings, SettingsError
 from skitter.settings.file import load
 from skitter.settings.keywords import dotted

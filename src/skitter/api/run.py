@@ -13,11 +13,11 @@ from skitter import seeds
 from skitter.api.thread import LoopThread
 from skitter.compose import Crawl, opened
 from skitter.events import Event, Events, Settled, Warned
-from skitter.linkfilter import Wanted
-from skitter.log import SAID, say
+from skitter.links.filter import Wanted
 from skitter.model import Purpose, State
 from skitter.page import Page
-from skitter.report import Report
+from skitter.reporting.log import SAID, say
+from skitter.reporting.report import Report
 from skitter.settings import Settings
 
 # What may wait for the caller before leasing pauses: pages, and bytes of their bodies.

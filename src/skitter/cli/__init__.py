@@ -13,9 +13,9 @@ from importlib import import_module
 import skitter
 from skitter.cli import streams
 from skitter.cli.usage import Exit, UsageError
-from skitter.display import printable
-from skitter.hiding import hidden
 from skitter.ports import EngineError, StateError
+from skitter.reporting.format import printable
+from skitter.runtime.hiding import hidden
 from skitter.settings import SettingsError
 
 COMMANDS: Mapping[str, str] = {
@@ -131,7 +131,7 @@ def _lacking(missing: ModuleNotFoundError) -> Exception:
     library = (missing.name or "").partition(".")[0]
     if library not in _EXTRAS:
         return missing
-    from skitter.installing import install_line  # noqa: PLC0415  rarely needed
+    from skitter.runtime.installing import install_line  # noqa: PLC0415  rarely needed
 
     return EngineError(
         f"{_EXTRAS[library]}: the settings use it (cluster.size), and its library {library} is not installed; "

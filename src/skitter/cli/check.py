@@ -13,11 +13,11 @@ import msgspec
 from skitter.cli.progress import LINES_EVERY, REDRAW
 from skitter.cli.reading import add_directory
 from skitter.cli.usage import Exit, Parser
-from skitter.directory import CrawlDirectory
-from skitter.display import amount, as_json, count, counted, printable
+from skitter.crawl.directory import CrawlDirectory
+from skitter.reporting.format import amount, as_json, count, counted, printable
 
 if TYPE_CHECKING:
-    from skitter.checking import Checked, Finding
+    from skitter.reporting.checking import Checked, Finding
 
 _SHOWN_URLS = 5  # of a finding; --json has more
 _SHOWN_FINDINGS = 10  # of a file

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from skitter.claims import NoCrawl, UnknownSettings
 from skitter.cli.feeding import add, interruptible, seed_files
 from skitter.cli.options import add_settings, given_by
 from skitter.cli.usage import Exit, Parser, UsageError
-from skitter.display import counted, printable
+from skitter.cluster.ports import NoCrawl, UnknownSettings
 from skitter.ports import EngineError
+from skitter.reporting.format import counted, printable
 from skitter.settings import Settings, seconds
 from skitter.settings.file import build
 
 if TYPE_CHECKING:
-    from skitter.claims import Disk
+    from skitter.cluster.ports import Disk
     from skitter.compose.engines import Engines
 
 _NAMING = ("add", "set", "abandon")  # actions with something to name

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from skitter import seeds, urls
 from skitter.cli.options import add_manner, add_settings, resolve
 from skitter.cli.usage import Parser, UsageError
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
 from skitter.model import Link
 from skitter.seeds import BadSeed
 
 if TYPE_CHECKING:
-    from skitter.intake import Intake
+    from skitter.seeds.intake import Intake
 
 # NAME_MAX of Linux and macOS is 255 bytes, a host name may have 253 (RFC 1035 2.3.4), and "skitter-" comes before it.
 _LONGEST_NAME = 200

@@ -22,8 +22,8 @@ from pathlib import Path
 from msgspec import Struct, to_builtins
 
 from skitter.cli.usage import Exit, Parser
-from skitter.display import amount, printable
-from skitter.installing import install_line
+from skitter.reporting.format import amount, printable
+from skitter.runtime.installing import install_line
 from skitter.settings import Settings
 from skitter.settings.file import load
 

@@ -16,8 +16,8 @@ from typing import TextIO
 from skitter.cli.progress import LINES_EVERY
 from skitter.cli.reading import add_crawl, ask, missing_lines
 from skitter.cli.usage import Exit, Parser
-from skitter.display import counted, printable
 from skitter.export.source import Source
+from skitter.reporting.format import counted, printable
 
 FORMATS = ("jsonl", "csv", "urls", "links", "cdxj")
 SHOWN_REMARKS = 10

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from skitter import seeds
 from skitter.cli.crawl import opened_seeds
 from skitter.cli.usage import Exit, UsageError
-from skitter.display import count
 from skitter.ports import EngineError
+from skitter.reporting.format import count
 from skitter.settings import Settings
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from skitter.cli.reading import ask_crawl
 from skitter.cli.usage import Exit, Parser, UsageError
-from skitter.display import counted
 from skitter.export.source import Source
 from skitter.ports import EngineError, StateError
+from skitter.reporting.format import counted
 from skitter.settings.file import load
 
 

@@ -11,12 +11,12 @@ from typing import Protocol
 
 from skitter.cli.progress import LINES_EVERY
 from skitter.cli.usage import Exit
-from skitter.clock import SystemClock
-from skitter.display import counted, printable
 from skitter.export.source import Source
 from skitter.ports import Rejected, SearchIndex
-from skitter.searching.feed import Fed, feed
-from skitter.searching.stored import changed
+from skitter.reporting.format import counted, printable
+from skitter.runtime.clock import SystemClock
+from skitter.search.feed import Fed, feed
+from skitter.search.stored import changed
 from skitter.settings import Settings
 
 SHOWN_REMARKS = 10

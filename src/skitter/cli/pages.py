@@ -13,11 +13,11 @@ from functools import partial
 
 from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser, UsageError
-from skitter.display import as_json, printable
 from skitter.export.ordering import Ordered
-from skitter.export.records import page_record, url_record
 from skitter.export.source import Source
 from skitter.model import Page, State, UrlRecord
+from skitter.reporting.format import as_json, printable
+from skitter.reporting.records import page_record, url_record
 
 _STATUS = re.compile(r"[1-5](?:xx|\d\d)")
 _END_OF_KEY = "\0"  # in no URL and in no line; sorts before everything

@@ -12,10 +12,10 @@ from typing import Protocol, TextIO
 from msgspec import Struct
 
 from skitter.cli import streams
-from skitter.display import amount, count, counted, duration, printable, shortened
 from skitter.model import Counts
-from skitter.report import error_answers
-from skitter.waiting import Pause, Waiting
+from skitter.reporting.format import amount, count, counted, duration, printable, shortened
+from skitter.reporting.report import error_answers
+from skitter.reporting.waiting import Pause, Waiting
 
 REDRAW = 0.25  # seconds: faster than anybody reads
 LINES_EVERY = 10.0  # seconds between two lines on a pipe

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from skitter.cli.usage import Exit, Parser, UsageError
-from skitter.display import counted
 from skitter.export.source import Source
+from skitter.reporting.format import counted
 from skitter.settings import Settings
 from skitter.settings.file import build, given
 
@@ -55,7 +55,7 @@ def ask_crawl(
     import asyncio  # noqa: PLC0415
 
     from skitter.compose import check_same_crawl, open_source  # noqa: PLC0415
-    from skitter.directory import CrawlDirectory  # noqa: PLC0415
+    from skitter.crawl.directory import CrawlDirectory  # noqa: PLC0415
 
     if not directories and config is None:
         raise UsageError("which crawl? name its directory, or the settings file of a cluster with --config")
@@ -99,7 +99,7 @@ def _cluster(file: Path) -> dict[str, object]:
 
 async def _in_force(said: Mapping[str, object]) -> Settings:
     """The settings that the crawl keeps for its workers, with what was said of the engines."""
-    from skitter.claims import UnknownSettings  # noqa: PLC0415  see `ask_crawl`
+    from skitter.cluster.ports import UnknownSettings  # noqa: PLC0415  see `ask_crawl`
     from skitter.compose.agreeing import in_force  # noqa: PLC0415  the same
 
     settings = build(said)

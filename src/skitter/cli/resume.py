@@ -5,7 +5,7 @@ from pathlib import Path
 
 from skitter.cli.options import add_manner, add_settings, resolve
 from skitter.cli.usage import Parser
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
 from skitter.ports import StateError
 
 

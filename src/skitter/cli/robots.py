@@ -7,7 +7,7 @@ from typing import Any
 
 from skitter import urls
 from skitter.cli.usage import Exit, Parser, UsageError
-from skitter.display import as_json, printable
+from skitter.reporting.format import as_json, printable
 from skitter.robots import RobotsRules, product_token, robots_rules
 
 

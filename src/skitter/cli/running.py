@@ -10,21 +10,21 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
-from skitter import report as reports
 from skitter.cli import streams
 from skitter.cli.crawl import SeedFile
 from skitter.cli.progress import REDRAW, Progress, Screen, screen
 from skitter.cli.stopping import stoppable
 from skitter.cli.usage import Exit
-from skitter.display import printable
 from skitter.events import Events, Warned
 from skitter.fleet.parent import Fleet, assembled
-from skitter.intake import Intake
-from skitter.log import SAID, say
 from skitter.model import Link
+from skitter.reporting import report as reports
+from skitter.reporting.format import printable
+from skitter.reporting.log import SAID, say
+from skitter.reporting.waiting import together
 from skitter.seeds import BadSeed, without_credentials
+from skitter.seeds.intake import Intake
 from skitter.settings import Settings
-from skitter.waiting import together
 
 RATE_WINDOW = 10.0  # seconds over which the rate is averaged
 _NO_CONTACT = "no contact is set, so site owners cannot reach you; name one with --contact or fetch.contact"

@@ -10,9 +10,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from skitter.cli.usage import Exit, Parser, UsageError
-from skitter.display import as_json, counted, moment, printable
 from skitter.export.source import Source
-from skitter.words import Hit, Query, Results
+from skitter.reporting.format import as_json, counted, moment, printable
+from skitter.search.text import Hit, Query, Results
 
 _TEMPORARY = "{} cannot be written, so its index is brought up to date in a temporary copy"
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 
 def _query(arguments: argparse.Namespace, words: list[str]) -> Query:
-    from skitter.words import query  # noqa: PLC0415  with the model, which --help does without
+    from skitter.search.text import query  # noqa: PLC0415  with the model, which --help does without
 
     # A word that came with a space in it was quoted for the shell, not for us: "a b" is two words, '"a b"' a phrase.
     made = query(" ".join(words), arguments.domain, arguments.language)

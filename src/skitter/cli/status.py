@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from skitter.cli.progress import troubles
 from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser
-from skitter.display import as_json, count, counted, duration, printable
-from skitter.export.records import host_record
 from skitter.export.source import Source
 from skitter.model import Counts, HostRecord, Stop
-from skitter.report import cache_lines, error_answers, host_table, numbers, reached
+from skitter.reporting.format import as_json, count, counted, duration, printable
+from skitter.reporting.records import host_record
+from skitter.reporting.report import cache_lines, error_answers, host_table, numbers, reached
 from skitter.settings import Settings
 
 

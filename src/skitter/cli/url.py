@@ -7,8 +7,8 @@ from typing import Any
 
 from skitter import urls
 from skitter.cli.usage import Exit, Parser
-from skitter.display import as_json, printable
-from skitter.hiding import hidden
+from skitter.reporting.format import as_json, printable
+from skitter.runtime.hiding import hidden
 from skitter.settings import UrlsSettings
 from skitter.settings.file import load
 

@@ -15,10 +15,10 @@ from msgspec import Struct
 from skitter import urls
 from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser, UsageError
-from skitter.display import amount, as_json, count, counted, duration, moment, printable
-from skitter.export.records import host_record, page_record, reason, robots_record, url_record
 from skitter.export.source import Source
 from skitter.model import HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
+from skitter.reporting.format import amount, as_json, count, counted, duration, moment, printable
+from skitter.reporting.records import host_record, page_record, reason, robots_record, url_record
 from skitter.robots import RobotsLine, product_token, rules_in_force
 from skitter.scope import Scope
 from skitter.seeds import without_credentials

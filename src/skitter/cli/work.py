@@ -15,11 +15,11 @@ from skitter.cli.options import add_settings, add_volume, given_by
 from skitter.cli.progress import REDRAW, Progress, Screen, screen
 from skitter.cli.stopping import stoppable, until_signal
 from skitter.cli.usage import Exit, Parser
-from skitter.directory import CrawlDirectory
-from skitter.display import printable
+from skitter.crawl.directory import CrawlDirectory
 from skitter.events import Events
 from skitter.model import Stop
 from skitter.ports import EngineError, StateError
+from skitter.reporting.format import printable
 from skitter.settings import Settings
 from skitter.settings.file import build
 
@@ -67,8 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
     from skitter.cli.running import log_to  # noqa: PLC0415  the engine is large; complaints come without it
     from skitter.compose.agreeing import in_force  # noqa: PLC0415  the same
     from skitter.compose.cluster import joined  # noqa: PLC0415  the same
-    from skitter.log import SAID, say  # noqa: PLC0415  the same
-    from skitter.process import run as run_loop  # noqa: PLC0415  the same
+    from skitter.reporting.log import SAID, say  # noqa: PLC0415  the same
+    from skitter.runtime.process import run as run_loop  # noqa: PLC0415  the same
 
     shown = screen(sys.stderr, quiet=arguments.quiet)
     stop_logging = log_to(shown, verbose=arguments.verbose, quiet=arguments.quiet)

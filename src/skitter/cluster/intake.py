@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from skitter import seeds
-from skitter.claims import Claims, in_parts
+from skitter.cluster.ports import Claims
+from skitter.crawl.forwarding import owner_of
+from skitter.engines.parts import in_parts
 from skitter.links import LinkJudge
 from skitter.model import Link
 from skitter.ports import Unstorable
-from skitter.post import owner_of
 from skitter.scope import Scope
 from skitter.seeds import BadSeed
 from skitter.settings import Settings

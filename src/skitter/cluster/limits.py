@@ -9,15 +9,15 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
-from skitter.claims import Claims, Standing
-from skitter.cluster.ledger import Ledger, Wish, read, share_out, written
-from skitter.cluster.member import Member
-from skitter.display import amount, counted, duration
+from skitter.cluster.ports import Claims, Standing
+from skitter.cluster.quota import Ledger, Wish, read, share_out, written
+from skitter.cluster.worker import Member
+from skitter.crawl.shard import Shard
 from skitter.model import Counts
 from skitter.ports import Clock, EngineAway
-from skitter.report import total
+from skitter.reporting.format import amount, counted, duration
+from skitter.reporting.report import total
 from skitter.settings import CrawlSettings, Settings
-from skitter.shard import Shard
 
 _FEW = 8  # pages that a shard asks for while nobody knows how fast it is
 

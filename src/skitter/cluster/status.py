@@ -8,15 +8,15 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from skitter.claims import Claims, Colleague, Disk, Disks, Standing
+from skitter.cluster.done import Look, finished, stopped
 from skitter.cluster.limits import began, limited, reached
-from skitter.cluster.looks import Look, finished, stopped
-from skitter.display import amount, count, counted, duration, moment, table
+from skitter.cluster.ports import Claims, Colleague, Disk, Disks, Standing
 from skitter.model import Counts
 from skitter.ports import EngineAway
-from skitter.report import TROUBLES, total, trouble_lines
+from skitter.reporting.format import amount, count, counted, duration, moment, table
+from skitter.reporting.report import TROUBLES, total, trouble_lines
+from skitter.reporting.trouble import all_explained
 from skitter.settings import CrawlSettings, Settings
-from skitter.trouble import all_explained
 
 _BETWEEN_LOOKS = 1.0
 _SHOWN = 100  # characters of a setting

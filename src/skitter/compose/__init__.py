@@ -6,7 +6,6 @@ import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from heapq import heappush, heappushpop
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,30 +17,30 @@ from skitter.backends.rocksdb import RocksFrontier
 from skitter.backends.rocksdb import open_reader as open_state
 from skitter.backends.warc import Reader as ArchiveReader
 from skitter.backends.warc import WarcArchive
-from skitter.clock import SystemClock
-from skitter.dedup import Duplicates
-from skitter.directory import CrawlDirectory
-from skitter.display import counted
+from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.local_shards import Team
+from skitter.crawl.records import ShardedRecords
+from skitter.crawl.shard import Shard
+from skitter.dedup.twins import Duplicates
 from skitter.events import Event, Events, Warned
 from skitter.fetch.check import check
 from skitter.fetch.http import HttpFetcher
 from skitter.fetch.request import user_agent
-from skitter.intake import Intake
-from skitter.linkfilter import LinkFilter, Wanted
 from skitter.links import LinkJudge
-from skitter.log import WARNING, RequestLog, warnings
-from skitter.model import HostRecord, Link, Stop
-from skitter.permission import Permissions
+from skitter.links.filter import LinkFilter, Wanted
+from skitter.model import Link, Stop
 from skitter.ports import Archive, Cache, Clock, Fetcher, Frontier, Records, StateError
-from skitter.process import raise_open_files
-from skitter.report import TOP_HOSTS, WARNINGS, Report, Run
+from skitter.reporting.format import counted
+from skitter.reporting.log import WARNING, RequestLog, warnings
+from skitter.reporting.report import WARNINGS, Report, Run
 from skitter.robots import product_token
+from skitter.robots.in_force import Permissions
+from skitter.runtime.clock import SystemClock
+from skitter.runtime.process import raise_open_files
 from skitter.scope import Scope
 from skitter.seeds import BadSeed
+from skitter.seeds.intake import Intake
 from skitter.settings import Settings, SettingsError
-from skitter.shard import Shard
-from skitter.sharded import ShardedRecords
-from skitter.team import Team
 from skitter.visit import Shared, Stations
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ class Crawl:
             self.team.counts,
             (time.time(), time.monotonic()),
             directory=str(self.directory.path),
-            hosts=await top_hosts(self.team),
+            hosts=await self.team.top_hosts(),
             warnings=self._warnings,
             caches=self.team.statistics(),
             limits=self.settings.crawl,
@@ -256,17 +255,6 @@ def fitted_to_machine(settings: Settings, events: Events) -> Settings:
         crawl=replace(settings.crawl, concurrency=concurrency),
         fetch=replace(settings.fetch, keep_connections=min(settings.fetch.keep_connections, keep)),
     )
-
-
-async def top_hosts(team: Team) -> list[HostRecord]:
-    """The hosts with the most pages."""
-    top: list[tuple[int, int, str, HostRecord]] = []
-    for shard in team.shards.values():
-        async for host in shard.frontier.hosts():
-            (heappush if len(top) < TOP_HOSTS else heappushpop)(
-                top, (host.pages, host.requests, host.host, host)
-            )
-    return [host for *_, host in sorted(top, reverse=True)]
 
 
 # ------------------------------------------------------------------------------------------------ reading

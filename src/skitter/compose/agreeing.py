@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from skitter.claims import Claims, UnknownSettings
 from skitter.cluster.agreement import agreed, changed, shared
+from skitter.cluster.ports import Claims, UnknownSettings
 from skitter.compose.engines import no_such_size
 from skitter.settings import Settings
 

@@ -22,11 +22,11 @@ from skitter.backends.rocksdb.store import Store
 from skitter.backends.warc.checking import Answer, Damaged, Whole, walk
 from skitter.backends.warc.files import settled_files
 from skitter.backends.warc.records import uri
-from skitter.checking import SHOWN, Checked, Finding, Lost, Places
-from skitter.directory import CrawlDirectory
-from skitter.display import counted
+from skitter.crawl.directory import CrawlDirectory
 from skitter.model import State
 from skitter.ports import Mark, StateError
+from skitter.reporting.checking import SHOWN, Checked, Finding, Lost, Places
+from skitter.reporting.format import counted
 from skitter.settings import Settings, SettingsError
 
 _CACHE = 16 << 20

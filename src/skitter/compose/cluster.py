@@ -13,34 +13,35 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from skitter.backends.hand import Hand
-from skitter.backends.remote import RemoteFrontier
-from skitter.backends.remote.patience import patiently
-from skitter.breaker import until_again
-from skitter.claims import Claim, Delivery, Inbox, in_parts
-from skitter.clock import SystemClock
 from skitter.cluster.agreement import agreed, values
 from skitter.cluster.clock import EngineClock
+from skitter.cluster.done import Look
 from skitter.cluster.limits import Limits
-from skitter.cluster.looks import Look
-from skitter.cluster.member import Member, worker_name
+from skitter.cluster.ports import Claim, Delivery, Inbox
+from skitter.cluster.worker import Member, worker_name
 from skitter.compose import archive_of, fitted_to_machine, shared, stations
 from skitter.compose.engines import Engines, opened
 from skitter.compose.storing import Storage, storing
 from skitter.compose.watching import EngineWatch, working
-from skitter.directory import CrawlDirectory
-from skitter.display import counted
+from skitter.crawl.batching import Gathering
+from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.shard import Shard
+from skitter.engines.breaker import until_again
+from skitter.engines.parts import in_parts
 from skitter.events import Event, Events, Requested, RootsAdded, Warned
 from skitter.fetch.address import Answer
 from skitter.fetch.check import check
-from skitter.gathering import Gathering
-from skitter.log import RequestLog
+from skitter.frontier import RemoteFrontier
+from skitter.frontier.in_hand import Hand
+from skitter.frontier.patience import patiently
 from skitter.model import Counts, Exchange, Failed, Fault, Outcome, Settlement, Stop, Visit
 from skitter.ports import Clock, EngineAway, Fenced, Fetcher, Mark, Opened, Unstorable
-from skitter.process import unwrapped
-from skitter.report import TROUBLES, dropped
+from skitter.reporting.format import counted
+from skitter.reporting.log import RequestLog
+from skitter.reporting.report import TROUBLES, dropped
+from skitter.runtime.clock import SystemClock
+from skitter.runtime.process import unwrapped
 from skitter.settings import Settings
-from skitter.shard import Shard
 from skitter.visit import Shared
 
 _LAST_LOOKS = 20  # at mail that nobody takes in, before it is left where it is

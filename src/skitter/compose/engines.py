@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol
 
-from skitter.backends.remote.mail import Mail
-from skitter.backends.remote.patience import patiently
-from skitter.backends.remote.store import Store
 from skitter.backends.s3.segments import Segment, Segments
-from skitter.breaker import Guard
-from skitter.claims import Claims, Delivery, Disks, Inbox
+from skitter.cluster.ports import Claims, Delivery, Disks, Inbox
+from skitter.engines.breaker import Guard
+from skitter.frontier.mail import Mail
+from skitter.frontier.patience import patiently
+from skitter.frontier.store import Store
 from skitter.model import Settlement
 from skitter.ports import Cache, Clock
 from skitter.settings import Settings, SettingsError

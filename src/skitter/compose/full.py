@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import chain
 from typing import Any
 
-from skitter import claims
 from skitter.backends.kafka import topics
 from skitter.backends.kafka.documents import CrawlError, DocumentReader, Documents
 from skitter.backends.kafka.lag import made_anew, waiting
@@ -24,14 +23,15 @@ from skitter.backends.redis.bloom import BloomStore
 from skitter.backends.redis.cache import RedisCache
 from skitter.backends.redis.client import Client, connect
 from skitter.backends.redis.removing import remove
-from skitter.backends.remote import mail
-from skitter.backends.remote.patience import patiently
-from skitter.backends.remote.store import Store
-from skitter.breaker import Guard, until_again
+from skitter.cluster import ports
 from skitter.compose.engines import PatientInbox, Register
-from skitter.display import counted
+from skitter.engines.breaker import Guard, until_again
+from skitter.frontier import mail
+from skitter.frontier.patience import patiently
+from skitter.frontier.store import Store
 from skitter.model import Settlement, State
 from skitter.ports import Cache, Clock, EngineAway, EngineError, Entry
+from skitter.reporting.format import counted
 from skitter.settings import Settings
 from skitter.urls import registrable_domain
 
@@ -46,11 +46,11 @@ class FullEngines:
     ) -> None:
         self.shards = shards
         self._redis = redis
-        self.claims: claims.Claims = Claims(pool, worker)
+        self.claims: ports.Claims = Claims(pool, worker)
         self.segments: Register | None = PostgresSegments(pool)
         self.mail: mail.Mail = Mail(settings, sender)
         self._inbox = Inbox(settings, shards, sender)
-        self.inbox: claims.Inbox = PatientInbox(self._inbox)
+        self.inbox: ports.Inbox = PatientInbox(self._inbox)
         self.guards: Sequence[Guard] = [pool.guard, sender.guard, redis.guard]
         self._settings = settings
         self._pool = pool
@@ -141,7 +141,7 @@ async def open_full(
 
 
 @asynccontextmanager
-async def open_truth(settings: Settings) -> AsyncIterator[claims.Claims]:
+async def open_truth(settings: Settings) -> AsyncIterator[ports.Claims]:
     """PostgreSQL alone."""
     pool = await open_pool(settings, settings.crawl.shards or None)
     try:

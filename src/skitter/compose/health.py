@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from skitter.cluster.status import Health
 from skitter.compose.engines import no_such_size
-from skitter.display import counted
 from skitter.ports import EngineError
+from skitter.reporting.format import counted
 from skitter.settings import Settings
 from skitter.settings.secrets import secret
 

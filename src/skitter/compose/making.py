@@ -11,8 +11,8 @@ from skitter.backends.postgres.migrate import look, migrate, open_pool
 from skitter.backends.postgres.notes import Topics, note, noted
 from skitter.backends.s3.bucket import reach as reach_bucket
 from skitter.compose.full import not_the_same
-from skitter.display import counted
 from skitter.ports import EngineError
+from skitter.reporting.format import counted
 from skitter.settings import Settings
 
 _OWN = "name topics of its own under [kafka] for this crawl"

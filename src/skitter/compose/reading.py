@@ -13,8 +13,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Protocol
 
-from skitter.backends.remote.reading import RemoteReader
-from skitter.backends.remote.store import Store
 from skitter.backends.s3.bucket import open_bucket
 from skitter.backends.s3.ends import Found, by_shard, directory_of, readable_end
 from skitter.backends.s3.names import is_segment, segment_key, shard_of
@@ -22,15 +20,17 @@ from skitter.backends.s3.reading import SegmentReader
 from skitter.backends.s3.segments import WHOLE, Segment, Stage
 from skitter.backends.warc import Reader as LocalReader
 from skitter.backends.warc import Record
-from skitter.claims import Claims as OwnedShards
+from skitter.cluster.ports import Claims as OwnedShards
 from skitter.compose.engines import opened
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.records import ShardedRecords
 from skitter.export.cdxj import Record as Recorded
 from skitter.export.source import Archived
+from skitter.frontier.reading import RemoteReader
+from skitter.frontier.store import Store
 from skitter.model import Place
 from skitter.ports import Records
 from skitter.settings import Settings
-from skitter.sharded import ShardedRecords
 
 _ROOTS = 10_000  # that are asked for at once
 _NOWHERE = Path("/nonexistent")

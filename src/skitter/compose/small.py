@@ -4,19 +4,19 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from skitter import claims
 from skitter.backends.redis.cache import RedisCache
 from skitter.backends.redis.claims import RedisClaims, prepare, shards_of
 from skitter.backends.redis.client import Client, connect, unfit
 from skitter.backends.redis.mail import RedisInbox, RedisMail, unread
 from skitter.backends.redis.removing import remove
 from skitter.backends.redis.store import RedisStore
-from skitter.backends.remote import mail
-from skitter.breaker import Guard
+from skitter.cluster import ports
 from skitter.compose.engines import PatientInbox, Register
-from skitter.display import counted
+from skitter.engines.breaker import Guard
+from skitter.frontier import mail
 from skitter.model import Settlement
 from skitter.ports import Cache, Clock
+from skitter.reporting.format import counted
 from skitter.settings import Settings, SettingsError
 
 
@@ -26,10 +26,10 @@ class SmallEngines:
     def __init__(self, shards: int, client: Client, listener: Client, worker: str) -> None:
         """`listener` waits for mail, and so needs a connection of its own."""
         self.shards = shards
-        self.claims: claims.Claims = RedisClaims(client, worker, shards)
+        self.claims: ports.Claims = RedisClaims(client, worker, shards)
         self.segments: Register | None = None
         self.mail: mail.Mail = RedisMail(client)
-        self.inbox: claims.Inbox = PatientInbox(RedisInbox(listener))
+        self.inbox: ports.Inbox = PatientInbox(RedisInbox(listener))
         self.guards: Sequence[Guard] = [client.guard]
         self._client = client
         self._listener = listener
@@ -66,7 +66,7 @@ async def open_small(settings: Settings, worker: str, stack: AsyncExitStack) -> 
 
 
 @asynccontextmanager
-async def open_only_truth(settings: Settings) -> AsyncIterator[claims.Claims]:
+async def open_only_truth(settings: Settings) -> AsyncIterator[ports.Claims]:
     """Without the mail."""
     _check_archive(settings)
     client = await connect(settings)

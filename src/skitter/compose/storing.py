@@ -6,23 +6,23 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
-from skitter.backends.remote.patience import patiently
 from skitter.backends.s3.ends import by_shard, settled_end
 from skitter.backends.s3.names import first_number
 from skitter.backends.s3.segments import WHOLE
 from skitter.backends.warc import WarcArchive, trim
-from skitter.claims import End, Ends
-from skitter.directory import CrawlDirectory
-from skitter.display import amount, counted
+from skitter.cluster.ports import End, Ends
+from skitter.crawl.directory import CrawlDirectory
 from skitter.events import Events, Warned
+from skitter.frontier.patience import patiently
 from skitter.model import Exchange, Page, Place
 from skitter.ports import Archive, Clock, EngineAway, Mark, Packed, Twin
-from skitter.process import unwrapped
+from skitter.reporting.format import amount, counted
+from skitter.runtime.process import unwrapped
 from skitter.settings import Settings
 
 if TYPE_CHECKING:
     from skitter.backends.s3 import Segments, Uploader
-    from skitter.breaker import Guard
+    from skitter.engines.breaker import Guard
 
 _LAST_LOOKS = 3  # at what has become of files of lost shards, before a worker goes
 _LAST_UPLOADS = 30.0  # seconds that a worker that leaves waits for S3; its shards are others' already

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from skitter.backends.remote.patience import patiently
 from skitter.backends.s3 import (
     BucketError,
     LocalSegments,
@@ -17,9 +16,10 @@ from skitter.backends.s3 import (
     worker_of,
 )
 from skitter.backends.warc import WarcArchive
-from skitter.breaker import Guard
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
+from skitter.engines.breaker import Guard
 from skitter.export.reread import html_of
+from skitter.frontier.patience import patiently
 from skitter.model import Place
 from skitter.ports import Archive, Clock, EngineError, Mark, Packed
 from skitter.settings import Settings

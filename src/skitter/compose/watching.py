@@ -7,9 +7,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from skitter.breaker import Guard
-from skitter.display import duration, moment
+from skitter.engines.breaker import Guard
 from skitter.ports import Clock
+from skitter.reporting.format import duration, moment
 
 _HELD = "what is in flight is held, and nothing new is begun"
 Meanwhile = Mapping[str, str]

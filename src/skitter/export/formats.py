@@ -13,13 +13,13 @@ from typing import TextIO
 
 import msgspec
 
-from skitter.display import escaped, printable
 from skitter.export import reread
 from skitter.export.cdxj import lines as index_lines
 from skitter.export.cdxj import write_sorted
-from skitter.export.records import page_record, url_record
 from skitter.export.source import Source
 from skitter.model import Page
+from skitter.reporting.format import escaped, printable
+from skitter.reporting.records import page_record, url_record
 
 PAGE_COLUMNS = (
     *(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
 from skitter.export.cdxj import Record
 from skitter.model import Place
 from skitter.ports import Records

@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from skitter.events import Deferred, Opened, Requested, ScopeWidened, SetAside, Warned
 from skitter.model import Counts, HostRecord, Link, Stop
-from skitter.report import Statistics
+from skitter.reporting.report import Statistics
+from skitter.reporting.waiting import Waiting
 from skitter.seeds import BadSeed
-from skitter.waiting import Waiting
 
 # ------------------------------------------------------------------------------------------------ to a worker
 

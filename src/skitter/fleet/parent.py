@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from skitter.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory
 from skitter.events import Event, Events, Warned
 from skitter.fetch.check import check
 from skitter.fleet.messages import (
@@ -38,12 +38,12 @@ from skitter.fleet.processes import COMMAND, can_fork, cores
 from skitter.fleet.rounds import Round, at_limit, finished, hopeless, overdue, shares
 from skitter.fleet.sowing import Sowing
 from skitter.fleet.workers import Carrier, Worker
-from skitter.intake import Intake
 from skitter.model import Counts, Link, Stop
 from skitter.ports import StateError
-from skitter.process import unwrapped
-from skitter.report import TOP_HOSTS, WARNINGS, Report, Run, added_up, dropped, total
+from skitter.reporting.report import TOP_HOSTS, WARNINGS, Report, Run, added_up, dropped, total
+from skitter.runtime.process import unwrapped
 from skitter.seeds import BadSeed
+from skitter.seeds.intake import Intake
 from skitter.settings import Settings
 
 _ROUND_EVERY = 0.25  # seconds between two questions while there is work

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn, Protocol
 
-MODULE = "skitter.worker"
+MODULE = "skitter.compose.fleet_worker"  # by name: wiring is above what it wires
 COMMAND = (sys.executable, "-m", MODULE)
 
 # numpy's matrices have a thread per core, which takes 60 ms of CPU to get ready. A worker multiplies none.

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from skitter.fleet.messages import Account
 from skitter.model import Counts
-from skitter.report import total
+from skitter.reporting.report import total
 from skitter.settings import TIME_FOR_THE_LAST, CrawlSettings
 
 

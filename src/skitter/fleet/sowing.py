@@ -9,9 +9,9 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 from skitter.fleet.messages import Seeds
-from skitter.intake import Batch, Intake
 from skitter.model import Link
 from skitter.seeds import BadSeed
+from skitter.seeds.intake import Batch, Intake
 
 _UNDER_WAY = 16  # batches
 

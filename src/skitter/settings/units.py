@@ -3,7 +3,7 @@
 import re
 from typing import NewType
 
-from skitter.hiding import hidden
+from skitter.runtime.hiding import hidden
 
 Seconds = NewType("Seconds", float)
 Bytes = NewType("Bytes", int)

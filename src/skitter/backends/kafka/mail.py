@@ -28,7 +28,7 @@ from skitter.backends.kafka.packing import KIND, decoder, letters, owner
 from skitter.backends.kafka.sending import Sender
 from skitter.backends.kafka.topics import link_topics
 from skitter.backends.kafka.trimming import Trimming
-from skitter.claims import Delivery
+from skitter.cluster.ports import Delivery
 from skitter.model import Link
 from skitter.ports import EngineAway
 from skitter.settings import Settings

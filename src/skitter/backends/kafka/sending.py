@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from skitter.backends.kafka.client import away, connection, error_of, explained
 from skitter.backends.kafka.topics import message_limit
-from skitter.breaker import Guard
+from skitter.engines.breaker import Guard
 from skitter.ports import Unstorable
 from skitter.settings.engines import KafkaSettings
 

@@ -12,9 +12,9 @@ from itertools import chain
 from msgspec.structs import replace
 
 from skitter import urls
-from skitter.backends import rules
 from skitter.backends.memory.ledger import MemoryLedger
 from skitter.backends.memory.store import Entry, Host, MemoryStore, Name, name_of
+from skitter.frontier import rules
 from skitter.model import (
     Level,
     Link,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from skitter import urls
-from skitter.backends import rules
 from skitter.backends.memory.reading import MemoryReader
 from skitter.backends.memory.store import Entry, Host, MemoryStore, Name, name_of
+from skitter.frontier import rules
 from skitter.model import Link, Page, Purpose, Reason, RobotsCopy, State, Visit
 
 

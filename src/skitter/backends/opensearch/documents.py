@@ -9,7 +9,7 @@ import msgspec
 
 from skitter.backends.opensearch.http import reason
 from skitter.ports import SEARCH_DEPTH, Entry
-from skitter.words import CLOSE, OPEN, Hit, Query, clean, entry_id, unmarked
+from skitter.search.text import CLOSE, OPEN, Hit, Query, clean, entry_id, unmarked
 
 MAX_LINKS = 1000  # kept per page; nobody searches in them
 _TITLE_WEIGHT = 4  # of a word in the title, where one in the text counts 1; see also the other back end

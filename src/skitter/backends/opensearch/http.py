@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from skitter.breaker import BreakerRules, Guard, until_again
+from skitter.engines.breaker import BreakerRules, Guard, until_again
 from skitter.ports import EngineAway, EngineError
 from skitter.settings.engines import SearchSettings
 

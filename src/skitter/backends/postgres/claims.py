@@ -11,7 +11,7 @@ from typing import Any
 from skitter.backends.postgres import columns
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.statements import Texts
-from skitter.claims import Claim, Colleague, End, Renewal, Standing
+from skitter.cluster.ports import Claim, Colleague, End, Renewal, Standing
 from skitter.ports import Mark
 
 # Of a lease, for one answer. The time of other statements (`postgres.timeout`) is longer than a lease; a sign of life that

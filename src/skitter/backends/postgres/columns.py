@@ -11,8 +11,8 @@ from typing import Any
 from msgspec import NODEFAULT, json, structs
 from msgspec.msgpack import Decoder, Encoder
 
-from skitter.backends.remote.rows import HostRow, Meta, PageRow, Spot, UrlRow
-from skitter.backends.rules import Suspicion
+from skitter.frontier.rows import HostRow, Meta, PageRow, Spot, UrlRow
+from skitter.frontier.rules import Suspicion
 from skitter.model import Counts, Link, Page, Place, Reason, RobotsCopy, Visit
 from skitter.ports import Mark
 

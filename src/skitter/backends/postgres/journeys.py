@@ -1,6 +1,6 @@
 """What the shards of a worker ask of the database at about the same moment travels in one round trip.
 
-The shards of a worker settle together (see `skitter.gathering`), so they come one close behind the other. Whoever asks first
+The shards of a worker settle together (see `skitter.crawl.batching`), so they come one close behind the other. Whoever asks first
 waits a moment for those that are to be expected, and not at all when they are there. Each has an answer of its own. One
 whose epoch is over is told so while the others' writes succeed. When the connection is lost on the way, each learns that
 its own write may or may not have happened.
@@ -17,7 +17,7 @@ from skitter.backends.postgres.loading import Question
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.statements import Texts
 from skitter.backends.postgres.writing import Entry
-from skitter.backends.remote.rows import Batch, Found, Wanted
+from skitter.frontier.rows import Batch, Found, Wanted
 from skitter.ports import Unstorable
 
 Q = TypeVar("Q", bound=Question | Entry)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from skitter.backends.postgres import columns
-from skitter.backends.remote.rows import RECRAWL, RETRY, Found, Times, Wanted
+from skitter.frontier.rows import RECRAWL, RETRY, Found, Times, Wanted
 
 
 class Question(NamedTuple):

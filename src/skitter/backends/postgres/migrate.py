@@ -15,7 +15,7 @@ import asyncpg
 from skitter.backends.postgres.pool import Pool, connect, explained, options, unfit
 from skitter.backends.postgres.pooler import refuse_pooler
 from skitter.backends.postgres.statements import Texts, quoted
-from skitter.claims import NoCrawl
+from skitter.cluster.ports import NoCrawl
 from skitter.settings import Settings
 
 _PARTITIONED = ("urls", "pages", "hosts", "robots")

@@ -16,7 +16,7 @@ import asyncpg
 
 from skitter.backends.postgres.pooler import refuse_pooler, unusable
 from skitter.backends.postgres.statements import Statement
-from skitter.breaker import Guard
+from skitter.engines.breaker import Guard
 from skitter.ports import EngineAway, EngineError, Unstorable
 from skitter.settings import Settings
 from skitter.settings.engines import PostgresSettings

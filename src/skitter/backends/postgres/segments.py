@@ -12,7 +12,7 @@ from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.statements import Texts
 from skitter.backends.s3 import names as naming
 from skitter.backends.s3.segments import Segment, Stage
-from skitter.claims import Disk
+from skitter.cluster.ports import Disk
 from skitter.ports import Mark
 
 _AT_ONCE = 1000  # names that an iterator holds

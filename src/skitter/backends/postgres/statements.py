@@ -11,7 +11,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from skitter.backends.bounded import Bounded
+from skitter.frontier.bounded import Bounded
 
 _KNOWN = (
     1000  # statements that are remembered; which shards they name changes with the workers that come and go

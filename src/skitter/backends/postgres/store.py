@@ -12,8 +12,8 @@ from skitter.backends.postgres import columns
 from skitter.backends.postgres.journeys import Journeys
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.statements import Texts
-from skitter.backends.remote.rows import Batch, Found, HostRow, Meta, Opening, PageRow, UrlRow, Wanted
-from skitter.backends.rules import Suspicion
+from skitter.frontier.rows import Batch, Found, HostRow, Meta, Opening, PageRow, UrlRow, Wanted
+from skitter.frontier.rules import Suspicion
 from skitter.model import Link
 from skitter.ports import EngineError, Fenced
 
@@ -22,7 +22,7 @@ _IDS_AT_ONCE = 5000
 
 
 class PostgresStore:
-    """`skitter.backends.remote.store.Store` on PostgreSQL. Reading alone needs no epoch, and no company on its journeys."""
+    """`skitter.frontier.store.Store` on PostgreSQL. Reading alone needs no epoch, and no company on its journeys."""
 
     def __init__(self, pool: Pool, shard: int, epoch: int = 0, journeys: Journeys | None = None) -> None:
         self._pool = pool

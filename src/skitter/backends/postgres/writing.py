@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from skitter.backends.postgres import columns
 from skitter.backends.postgres.statements import Piece
-from skitter.backends.remote.rows import Batch
+from skitter.frontier.rows import Batch
 
 
 class Entry(NamedTuple):

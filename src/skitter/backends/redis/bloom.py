@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from skitter.backends.redis.client import Client
 from skitter.backends.redis.store import tag
-from skitter.backends.remote.patience import patiently
-from skitter.backends.remote.rows import Batch, Found, HostRow, Meta, Opening, PageRow, UrlRow, Wanted
-from skitter.backends.remote.store import Store
+from skitter.frontier.patience import patiently
+from skitter.frontier.rows import Batch, Found, HostRow, Meta, Opening, PageRow, UrlRow, Wanted
+from skitter.frontier.store import Store
 from skitter.model import Link
 from skitter.ports import EngineAway
 

@@ -16,7 +16,7 @@ from msgspec.msgpack import Decoder, Encoder
 
 from skitter.backends.memory.cache import MemoryCache
 from skitter.backends.redis.client import Client
-from skitter.backends.remote.mail import DAMAGED
+from skitter.frontier.mail import DAMAGED
 from skitter.ports import Clock, EngineAway
 
 T = TypeVar("T")

@@ -14,15 +14,15 @@ from msgspec.msgpack import decode, encode
 
 from skitter.backends.redis.client import Client, Command, unfit
 from skitter.backends.redis.store import tag
-from skitter.backends.remote.rows import Meta
-from skitter.claims import Claim, Colleague, End, NoCrawl, Renewal, Standing
+from skitter.cluster.ports import Claim, Colleague, End, NoCrawl, Renewal, Standing
+from skitter.frontier.rows import Meta
 from skitter.ports import EngineError
 
 _CLIENT = re.compile(rb" name=(\S+)")
 
 
 class RedisClaims:
-    """`skitter.claims.Claims` of one worker. Its name must be nobody else's, and no former one's."""
+    """`skitter.cluster.ports.Claims` of one worker. Its name must be nobody else's, and no former one's."""
 
     def __init__(self, client: Client, worker: str, shards: int) -> None:
         self._client = client

@@ -33,7 +33,7 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as Disconnected
 from redis.exceptions import TimeoutError as TimedOut
 
-from skitter.breaker import BreakerRules, Guard
+from skitter.engines.breaker import BreakerRules, Guard
 from skitter.ports import EngineAway, EngineError
 from skitter.settings import Settings
 from skitter.settings.engines import RedisSettings

@@ -12,8 +12,8 @@ from msgspec.msgpack import Decoder, Encoder
 
 from skitter.backends.redis.client import Client
 from skitter.backends.redis.store import tag
-from skitter.backends.remote.mail import DAMAGED
-from skitter.claims import Delivery
+from skitter.cluster.ports import Delivery
+from skitter.frontier.mail import DAMAGED
 from skitter.model import Link
 
 Positions = Mapping[str, str]

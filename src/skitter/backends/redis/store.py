@@ -31,9 +31,8 @@ from typing import Any, TypeVar
 
 from msgspec.msgpack import Decoder, Encoder
 
-from skitter.backends.order import number8, score8, time8
 from skitter.backends.redis.client import Client, Command
-from skitter.backends.remote.rows import (
+from skitter.frontier.rows import (
     PARKED,
     QUEUE,
     Batch,
@@ -48,7 +47,8 @@ from skitter.backends.remote.rows import (
     Wanted,
     standing,
 )
-from skitter.backends.rules import Suspicion
+from skitter.frontier.rules import Suspicion
+from skitter.frontier.sortable import number8, score8, time8
 from skitter.model import Link, RobotsCopy, Visit
 from skitter.ports import Fenced, Unstorable
 
@@ -73,7 +73,7 @@ def tag(name: str, shard: int) -> bytes:
 
 
 class RedisStore:
-    """`skitter.backends.remote.store.Store` on Redis. Reading alone needs no epoch."""
+    """`skitter.frontier.store.Store` on Redis. Reading alone needs no epoch."""
 
     def __init__(self, client: Client, shard: int, epoch: int = 0) -> None:
         self._client = client

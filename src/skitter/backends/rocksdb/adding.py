@@ -6,7 +6,6 @@ from typing import cast
 from msgspec.structs import replace
 
 from skitter import urls
-from skitter.backends import rules
 from skitter.backends.rocksdb.hosts import Named
 from skitter.backends.rocksdb.layout import seen8, spot24, waits_at
 from skitter.backends.rocksdb.records import (
@@ -22,6 +21,7 @@ from skitter.backends.rocksdb.records import (
 from skitter.backends.rocksdb.seen import ALWAYS, NEVER, RANKS
 from skitter.backends.rocksdb.shard import Shard
 from skitter.backends.rocksdb.table import ABSENT
+from skitter.frontier import rules
 from skitter.model import Level, Link, Purpose, Reason
 from skitter.urls import fingerprint
 

@@ -4,13 +4,13 @@ Politeness is this data structure. A host stands in one place of it at most, and
 room for another visit. What is not due stands behind the time it is due and cannot be reached.
 """
 
-from skitter.backends import rules
-from skitter.backends.order import time8, time_of
 from skitter.backends.rocksdb.layout import LATER, after
 from skitter.backends.rocksdb.queue import drawn
 from skitter.backends.rocksdb.records import HostState
 from skitter.backends.rocksdb.store import Batch
 from skitter.backends.rocksdb.window import Window
+from skitter.frontier import rules
+from skitter.frontier.sortable import time8, time_of
 from skitter.model import Level
 
 _WINDOW = 1024  # hosts read at once; keeps the cost of keeping them sorted below a microsecond

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from msgspec import MsgspecError
 
-from skitter.backends.order import time_of
 from skitter.backends.rocksdb.layout import FAMILIES, RECRAWL, RETRY, WAITS, fp8, row_of, waits_at
 from skitter.backends.rocksdb.records import (
     CRAWLED,
@@ -29,6 +28,7 @@ from skitter.backends.rocksdb.records import (
     decode_suspicion,
 )
 from skitter.backends.rocksdb.store import Store
+from skitter.frontier.sortable import time_of
 from skitter.model import Counts
 from skitter.ports import Mark, StateError
 

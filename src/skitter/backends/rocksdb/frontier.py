@@ -10,13 +10,13 @@ from contextlib import ExitStack, closing
 from itertools import islice
 from pathlib import Path
 
-from skitter.backends.hand import Hand
-from skitter.backends.order import number8, number_of
 from skitter.backends.rocksdb import adding, leasing, recovery, settling
 from skitter.backends.rocksdb.reading import RocksReader
 from skitter.backends.rocksdb.records import decode_link
 from skitter.backends.rocksdb.shard import Shard
 from skitter.backends.rocksdb.store import Store
+from skitter.frontier.in_hand import Hand
+from skitter.frontier.sortable import number8, number_of
 from skitter.model import Link, Page, Reason, Settlement, Visit
 from skitter.ports import Mark, Opened, StateError
 from skitter.settings import Settings

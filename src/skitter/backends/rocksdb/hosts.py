@@ -8,10 +8,10 @@ state into `touched` alone. After a commit any state may be forgotten.
 from typing import NamedTuple
 
 from skitter import urls
-from skitter.backends.bounded import Bounded
 from skitter.backends.rocksdb.layout import fp8
 from skitter.backends.rocksdb.records import HostState, decode_host, encode
 from skitter.backends.rocksdb.store import Batch
+from skitter.frontier.bounded import Bounded
 from skitter.model import Level
 
 

@@ -25,7 +25,7 @@ log      number                                               fingerprints and r
 default  "format", "secret", "ledger", "seen"                 see store, shard and seen
 """
 
-from skitter.backends.order import number8, score8
+from skitter.frontier.sortable import number8, score8
 from skitter.model import Level
 from skitter.urls import fingerprint
 

@@ -1,14 +1,14 @@
 """Visits out: what may be made now, and when something may be made that may not be made yet."""
 
 from skitter import urls
-from skitter.backends import rules
-from skitter.backends.order import time_of
 from skitter.backends.rocksdb.layout import PARKED
 from skitter.backends.rocksdb.queue import drawn
 from skitter.backends.rocksdb.records import QUEUED, Entry, HostState, decode_entry, link_of
 from skitter.backends.rocksdb.shard import IDLE, Shard
 from skitter.backends.rocksdb.window import Window
-from skitter.backends.rules import Suspicion
+from skitter.frontier import rules
+from skitter.frontier.rules import Suspicion
+from skitter.frontier.sortable import time_of
 from skitter.model import Link, Visit
 
 # Hosts and URLs that become due are moved when visits are leased. After a long stop there may be very many; what is left

@@ -11,7 +11,7 @@ from skitter.backends.rocksdb.layout import after
 from skitter.backends.rocksdb.store import Store
 
 if TYPE_CHECKING:
-    from skitter.backends.held import Held
+    from skitter.dedup.simhash_set import Held
 
 _PER_DOMAIN = 16_384  # SimHashes that are held for one domain; of more, the index on disk is asked
 _IN_ALL = 1_000_000  # … for all together: 8 MB. Then everything is forgotten and read again as it is needed
@@ -35,7 +35,7 @@ class Nearby:
             return self._hold(dom8, found)
 
     def _hold(self, dom8: bytes, found: list[int]) -> "Held | None":
-        from skitter.backends.held import Held  # noqa: PLC0415  numpy, which not every crawl needs
+        from skitter.dedup.simhash_set import Held  # noqa: PLC0415  numpy, which not every crawl needs
 
         self._total += len(found) + 8
         if self._total > _IN_ALL:

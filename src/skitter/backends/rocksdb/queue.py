@@ -5,12 +5,12 @@ lease, and the queue is never read from the host's beginning, where the tombston
 record stands in the queue itself: what is read ahead, in order, is all that a lease needs.
 """
 
-from skitter.backends import rules
-from skitter.backends.bounded import Bounded
 from skitter.backends.rocksdb.layout import LEVEL, SPOT, after
 from skitter.backends.rocksdb.records import HostState
 from skitter.backends.rocksdb.store import Batch
 from skitter.backends.rocksdb.window import Window
+from skitter.frontier import rules
+from skitter.frontier.bounded import Bounded
 from skitter.model import Level
 
 # Links per host and level that are read at once: few when many hosts are at work, so that all of them together stay in

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 from skitter import urls
-from skitter.backends import rules
 from skitter.backends.rocksdb import twins
 from skitter.backends.rocksdb.layout import WAITS, fp8, row_of
 from skitter.backends.rocksdb.nearby import Nearby
@@ -26,6 +25,7 @@ from skitter.backends.rocksdb.records import (
     decode_stored,
 )
 from skitter.backends.rocksdb.store import Store
+from skitter.frontier import rules
 from skitter.model import Counts, HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
 from skitter.ports import Likeness, Twin
 

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import Raw, Struct
 from msgspec.msgpack import Decoder, Encoder
 
-from skitter.backends.rules import LEVELS, Suspicion
+from skitter.frontier.rules import LEVELS, Suspicion
 from skitter.model import (
     Counts,
     Level,

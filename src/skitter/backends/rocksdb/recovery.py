@@ -5,10 +5,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from skitter.backends import rules
 from skitter.backends.rocksdb.records import FAILED, QUEUED, Entry, decode_lease
 from skitter.backends.rocksdb.shard import Shard
-from skitter.backends.rules import Suspicion
+from skitter.frontier import rules
+from skitter.frontier.rules import Suspicion
 from skitter.model import Page, Purpose, Visit
 from skitter.ports import Mark, Opened
 

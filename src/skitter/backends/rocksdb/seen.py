@@ -19,10 +19,10 @@ import xxhash
 from msgspec import Struct
 from msgspec.msgpack import decode
 
-from skitter.backends.order import number8, number_of
 from skitter.backends.rocksdb.records import encode
 from skitter.backends.rocksdb.store import Batch, Store
 from skitter.backends.rocksdb.table import FINGERPRINT_BITS, Table
+from skitter.frontier.sortable import number8, number_of
 from skitter.model import Level, Link
 
 NEVER = 0  # nothing would move this one forward

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from skitter import urls
-from skitter.backends import rules
 from skitter.backends.rocksdb.adding import add, queue_hop
 from skitter.backends.rocksdb.layout import seen8
 from skitter.backends.rocksdb.records import CODES, CRAWLED, Entry
 from skitter.backends.rocksdb.seen import NEVER
 from skitter.backends.rocksdb.shard import Shard
+from skitter.frontier import rules
 from skitter.model import Purpose, Settlement, State
 
 

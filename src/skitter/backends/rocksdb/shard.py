@@ -11,9 +11,6 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from skitter import urls
-from skitter.backends import rules
-from skitter.backends.bounded import Bounded
-from skitter.backends.order import number8, time8
 from skitter.backends.rocksdb import twins
 from skitter.backends.rocksdb.agenda import Agenda
 from skitter.backends.rocksdb.hosts import Hosts, Named
@@ -47,7 +44,10 @@ from skitter.backends.rocksdb.records import (
 from skitter.backends.rocksdb.seen import RANKS, Seen
 from skitter.backends.rocksdb.store import Batch, Store
 from skitter.backends.rocksdb.window import Window
-from skitter.backends.rules import Suspicion
+from skitter.frontier import rules
+from skitter.frontier.bounded import Bounded
+from skitter.frontier.rules import Suspicion
+from skitter.frontier.sortable import number8, time8
 from skitter.model import Counts, Link, Page, Purpose, Reason, RobotsCopy, Visit
 from skitter.ports import Mark, StateError
 from skitter.settings import Settings

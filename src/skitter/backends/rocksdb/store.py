@@ -23,11 +23,11 @@ from rocksdict import (
     Rdict,
 )
 
-from skitter import durable
 from skitter.backends.rocksdb import summary
 from skitter.backends.rocksdb.layout import FAMILIES
 from skitter.backends.rocksdb.mirror import mirror
 from skitter.ports import StateError
+from skitter.runtime import durable
 
 FORMAT = b"2"
 

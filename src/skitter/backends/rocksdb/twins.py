@@ -6,12 +6,12 @@ stands under its four blocks, and four short ranges are read instead of all page
 
 from itertools import islice
 
-from skitter.backends import rules
-from skitter.backends.order import time8, time_of
 from skitter.backends.rocksdb.layout import after
 from skitter.backends.rocksdb.nearby import Nearby
 from skitter.backends.rocksdb.records import decode_stored
 from skitter.backends.rocksdb.store import Batch, Store
+from skitter.frontier import rules
+from skitter.frontier.sortable import time8, time_of
 from skitter.model import Page
 from skitter.ports import Twin
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from skitter.backends.s3 import names
-from skitter.installing import install_line
 from skitter.model import Place
 from skitter.ports import EngineError
+from skitter.runtime.installing import install_line
 from skitter.settings.engines import S3Settings
 from skitter.settings.secrets import secret
 

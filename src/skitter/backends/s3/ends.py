@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from skitter.backends.s3 import names
 from skitter.backends.s3.segments import WHOLE, settled_size
-from skitter.claims import End
+from skitter.cluster.ports import End
 from skitter.ports import Mark
 
 Found = Mapping[int, Sequence[End]]

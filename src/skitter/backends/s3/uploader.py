@@ -18,14 +18,14 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from skitter.backends.remote.patience import patiently
 from skitter.backends.s3 import names
 from skitter.backends.s3.bucket import Bucket, BucketError, Digests, digests
 from skitter.backends.s3.pages import Content, put_pages
 from skitter.backends.s3.reading import SegmentReader
 from skitter.backends.s3.segments import WHOLE, Segment, Segments, Stage
 from skitter.backends.warc import Reader
-from skitter.breaker import BreakerRules, Guard
+from skitter.engines.breaker import BreakerRules, Guard
+from skitter.frontier.patience import patiently
 from skitter.ports import Clock, EngineAway, Mark
 from skitter.settings.engines import S3Settings
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from skitter.ports import SEARCH_DEPTH, Entry, Rejected, StateError
-from skitter.words import CLOSE, OPEN, Hit, Query, Results, clean, entry_id, spaced, unmarked
+from skitter.search.text import CLOSE, OPEN, Hit, Query, Results, clean, entry_id, spaced, unmarked
 
 _VERSION = (
     1  # of the schema, and of `clean` and `spaced`: what is in the file must be what they would make today

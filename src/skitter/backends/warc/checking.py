@@ -10,7 +10,7 @@ from isal import isal_zlib
 
 from skitter.backends.warc.reading import INFLATE_ERROR, DamagedRecordError, Record, from_member
 from skitter.backends.warc.records import dechunk
-from skitter.digest import sha1
+from skitter.dedup.digest import sha1
 from skitter.model import Place
 
 _MAGIC = b"\x1f\x8b\x08"  # RFC 1952 2.3.1: how every gzip member begins

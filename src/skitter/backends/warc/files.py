@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from skitter import durable
 from skitter.backends.warc import records
 from skitter.backends.warc.reading import Reader, members
 from skitter.model import Exchange, Page, Place
 from skitter.ports import Clock, Mark, Packed, Twin
+from skitter.runtime import durable
 from skitter.settings import ArchiveSettings
 
 _NAME = re.compile(r"(\d{2,})-\d{14}-(\d{5,})\.warc\.gz")

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from isal import isal_zlib
 
-from skitter.digest import sha1
+from skitter.dedup.digest import sha1
 from skitter.model import Exchange, Page
 from skitter.ports import Packed, Twin
 

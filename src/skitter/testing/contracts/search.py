@@ -13,8 +13,8 @@ import pytest
 from skitter import urls
 from skitter.model import Page
 from skitter.ports import SEARCH_DEPTH, Entry, SearchIndex
+from skitter.search.text import Query, Results, query
 from skitter.testing.contracts.owner import asynchronous
-from skitter.words import Query, Results, query
 
 FETCHED = 1_700_000_000.0
 

@@ -1,4 +1,4 @@
-"""The contract of `skitter.backends.remote.store.Store`, executable.
+"""The contract of `skitter.frontier.store.Store`, executable.
 
 class TestMyStore(StoreContract):
     @pytest.fixture
@@ -10,7 +10,7 @@ from typing import Protocol
 import pytest
 from msgspec.structs import replace
 
-from skitter.backends.remote.rows import (
+from skitter.frontier.rows import (
     CRAWLED,
     LEASED,
     QUEUED,
@@ -28,8 +28,8 @@ from skitter.backends.remote.rows import (
     Wanted,
     standing,
 )
-from skitter.backends.remote.store import Store
-from skitter.backends.rules import Suspicion
+from skitter.frontier.rules import Suspicion
+from skitter.frontier.store import Store
 from skitter.model import Counts, Page, Place, Reason, Visit
 from skitter.ports import Fenced, Mark
 from skitter.testing.contracts.owner import allowed, asynchronous, link

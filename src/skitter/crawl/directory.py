@@ -1,0 +1,318 @@
+"""A crawl directory: the settings it was made with, its roots, its lock, and where everything else lies.
+
+    crawl.toml · scopes.txt · roots.txt · lock · state/NN/ · archive/NN-*.warc.gz · log/requests-NN.jsonl · search.sqlite
+
+Only `crawl` and `resume` take the lock; everything that reads works while a crawl runs. NN is the number of a shard.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from msgspec.structs import replace
+
+from skitter.ports import StateError
+from skitter.runtime import durable
+from skitter.settings import Settings, SettingsError
+from skitter.settings.file import dump, load
+
+# What a crawl directory can hold before its settings are written.
+_OURS = frozenset(
+    {
+        "archive",
+        "crawl.toml.new",
+        "lock",
+        "log",
+        "roots.txt",
+        "scopes.txt",
+        "scopes.txt.new",
+        "seeds",
+        "state",
+    }
+)
+# What lies in the folder of a store that is gone, or was never begun.
+_NO_STORE = frozenset({"hand", "summary", "LOCK", "rocksdict-config.json"})
+# What may not change once a crawl is made: keys would no longer find their records.
+FIXED = ("urls",)
+# The last line of crawl.toml. Without it a file that lost its end would pass for one that leaves settings at their default.
+END_OF_SETTINGS = "# end of settings"
+_ORPHANS = 30.0  # seconds that the workers of a dead parent are waited for
+
+
+class CrawlDirectory:
+    """Paths and small files of one crawl."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.settings_file = path / "crawl.toml"
+        self.scopes_file = path / "scopes.txt"
+        self.roots_file = path / "roots.txt"
+        self.statistics_file = path / "log" / "statistics.json"
+        self.search_file = path / "search.sqlite"  # made and kept current by `search`
+        self.archive = path / "archive"
+        self.seeds = path / "seeds"  # those that are not stored yet; see `intake`
+
+    @property
+    def exists(self) -> bool:
+        """Is there a crawl here already?"""
+        return self.settings_file.is_file()
+
+    def state(self, shard: int) -> Path:
+        """Where a shard keeps its frontier and records."""
+        return self.path / "state" / f"{shard:02d}"
+
+    def files(self) -> list[str]:
+        """The names of the archive's files that are here."""
+        return sorted(path.name for path in self.archive.glob("*.warc.gz"))
+
+    def request_log(self, shard: int) -> Path:
+        """The shard's request log."""
+        return self.path / "log" / f"requests-{shard:02d}.jsonl"
+
+    def prepare(self, *, state_elsewhere: bool = False) -> None:
+        """Make what is missing. Nothing is mixed with files that are not ours, and no archive without state is opened.
+
+        The state of a cluster's shards is on its engines: a worker's directory has none.
+        """
+        strangers = {entry.name for entry in self.path.iterdir()} - _OURS if self.path.is_dir() else set()
+        if strangers and not self.exists:
+            raise StateError(
+                f"{self.path} is not empty and holds no crawl (there is {min(strangers)} in it); name another directory with -o"
+            )
+        if not state_elsewhere and not self.exists and self._shards_in_use():
+            raise StateError(
+                f"{self.path / 'state'} holds the state of a crawl, but its settings in {self.settings_file} are gone; bring "
+                "them back, or start another crawl with -o"
+            )
+        if not state_elsewhere and (shard := self._without_state()) is not None:
+            raise StateError(
+                f"{self.archive} holds an archive, but its state in {self.state(shard)} is gone; move the archive away, "
+                "bring the state back, or start another crawl with -o"
+            )
+        for folder in (self.path, self.path / "state", self.archive, self.path / "log"):
+            durable.make_folder(folder)
+
+    def begin(self) -> None:
+        """Under the lock, before seeds are kept: what is here of a crawl that was never made is not of this one."""
+        if not self.exists and self.seeds.is_dir():
+            shutil.rmtree(self.seeds)
+
+    def make(self, settings: Settings) -> None:
+        """Keep the settings, and make a folder for the state of each shard, before any of them is used.
+
+        From here on there is a crawl to go on with; so its seeds are kept before.
+        """
+        self._note_scope(settings)  # first: it must be known before a link is accepted under these settings
+        self.write_settings(settings)
+        for shard in range(max(1, settings.crawl.shards)):
+            durable.make_folder(self.state(shard))
+
+    def _without_state(self) -> int | None:
+        """A shard that has files in the archive and no store. One that is begun anew would delete them."""
+        for shard in {int(number) for name in self.files() if (number := name.partition("-")[0]).isdigit()}:
+            if not any(entry.name not in _NO_STORE for entry in self.state(shard).glob("*")):
+                return shard
+        return None
+
+    def in_use(self) -> bool:
+        """Whether a crawl runs here now."""
+        try:
+            with (self.path / "lock").open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # there is none, or it is not ours to read
+            return False
+        return False
+
+    def check_cluster(self, name: str) -> None:
+        """Refuse the archive of another crawl: to this one, answers in it are what nobody settled, and would be cut."""
+        if not self.exists or not self.files():
+            return
+        made_by = self.read_settings().cluster
+        if made_by.size == "none" or made_by.name != name:
+            whose = "a crawl on one machine" if made_by.size == "none" else f"the cluster {made_by.name}"
+            raise StateError(
+                f"{self.archive} holds the archive of {whose}, not of {name}; name another directory with -o, or move it away"
+            )
+
+    @contextmanager
+    def locked(self) -> Iterator[int]:
+        """Hold the crawl: one run at a time. The lock is a file descriptor, and goes with the last process that has it."""
+        handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            self._lock(handle)
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+            yield handle
+        finally:
+            os.close(handle)
+
+    def _lock(self, handle: int) -> None:
+        patience = time.monotonic() + _ORPHANS
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                owner = os.pread(handle, 32, 0).decode(errors="replace").strip()
+                # Workers whose parent was killed give their shards back and go. That takes a moment.
+                if not _alive(owner) and time.monotonic() < patience:
+                    time.sleep(0.05)
+                    continue
+                raise StateError(
+                    f"{self.path} is in use by process {owner or 'unknown'}; wait for it, stop it, or choose another directory with -o"
+                ) from None
+            return
+
+    def read_settings(self) -> Settings:
+        """The settings the crawl was made with."""
+        if not self.exists:
+            raise StateError(
+                f"{self.path} holds no crawl (there is no crawl.toml in it); start one with: skitter crawl URL -o {self.path}"
+            )
+        settings = load(self.kept_settings(), {}, {})
+        self._check_shards(settings)
+        return settings
+
+    def kept_settings(self) -> Path | None:
+        """The file with the settings of the crawl that is here; None if there is no crawl. One that is not whole is refused."""
+        if not self.exists:
+            return None
+        lines = self.settings_file.read_bytes().rstrip().splitlines()
+        if not lines or lines[-1].strip() != END_OF_SETTINGS.encode():
+            raise StateError(
+                f"{self.settings_file} does not end with the line {END_OF_SETTINGS!r}, so a part of it may be lost; if it is "
+                "whole, add that line; else write the settings again that the crawl was made with, or start another crawl with -o"
+            )
+        return self.settings_file
+
+    def _check_shards(self, settings: Settings) -> None:
+        """All folders of shards are made before one is used: others, or fewer, belong to other settings."""
+        if settings.cluster.size != "none":
+            return
+        made = {entry.name for entry in self.path.glob("state/*") if entry.is_dir()}
+        wanted = {self.state(shard).name for shard in range(max(1, settings.crawl.shards))}
+        used = self._shards_in_use()
+        if used - wanted or (used and wanted - made):
+            raise StateError(
+                f"{self.settings_file} says crawl.shards = {settings.crawl.shards}, and {self.path / 'state'} holds "
+                f"{', '.join(sorted(made))}; bring back what was changed or lost, or start another crawl with -o"
+            )
+
+    def _shards_in_use(self) -> set[str]:
+        """The names of the folders in state/ that hold something."""
+        return {entry.name for entry in self.path.glob("state/*") if entry.is_dir() and any(entry.iterdir())}
+
+    def shortage(self, least: int) -> str:
+        """In words, if less than that many bytes are free on its disk (`crawl.min_free_disk`); else empty."""
+        free = shutil.disk_usage(self.path).free
+        if free >= least:
+            return ""
+        return f"only {free >> 20} MiB are free on the disk of {self.path} (crawl.min_free_disk)"
+
+    def write_settings(self, settings: Settings) -> None:
+        """Keep the settings, whole or not at all."""
+        durable.write(self.settings_file, f"{dump(settings)}\n{END_OF_SETTINGS}\n".encode())
+
+    def fitted(self, settings: Settings, workers: int) -> Settings:
+        """The settings with the number of shards that the crawl has, or is made with: one per worker unless they say so.
+
+        Raises SettingsError where they differ from what the crawl was made with and may not.
+        """
+        if settings.cluster.size != "none":
+            raise SettingsError(
+                f"cluster.size is {settings.cluster.size}, and this would crawl on one machine; bring the seeds with "
+                "`skitter cluster add` and start workers with `skitter work`, or leave [cluster] out"
+            )
+        shards = settings.crawl.shards or workers
+        if self.exists:
+            made_with = self.read_settings()
+            for section in FIXED:
+                if getattr(settings, section) != getattr(made_with, section):
+                    raise SettingsError(self._fixed(f"the settings in [{section}] differ"))
+            shards = max(1, made_with.crawl.shards)
+            if settings.crawl.shards not in (0, shards):
+                raise SettingsError(self._fixed(f"crawl.shards = {settings.crawl.shards} differs"))
+        return replace(settings, crawl=replace(settings.crawl, shards=shards))
+
+    def _fixed(self, what: str) -> str:
+        return (
+            f"{what} from what {self.path} was made with, and would no longer find its URLs; "
+            f"leave it as it is in {self.settings_file}, or start another crawl with -o"
+        )
+
+    def write_statistics(self, statistics: Mapping[str, Mapping[str, float]]) -> None:
+        """Leave the numbers of what is only in memory for `status`, which is another process."""
+        draft = self.statistics_file.with_suffix(".json.new")
+        draft.write_bytes(msgspec.json.encode(statistics))
+        draft.replace(self.statistics_file)
+
+    def read_statistics(self) -> dict[str, dict[str, float]]:
+        """The numbers as last left; none before the first second of a crawl."""
+        try:
+            return msgspec.json.decode(self.statistics_file.read_bytes(), type=dict[str, dict[str, float]])
+        except FileNotFoundError:
+            return {}
+
+    @property
+    def scope_changed(self) -> bool:
+        """Whether the crawl was run under several settings of [scope]: then what waits may have been accepted under others."""
+        return len(self._scopes()) > 1
+
+    def _scopes(self) -> list[str]:
+        """A digest of [scope] for each that the crawl was run under. People may edit crawl.toml, so that cannot tell."""
+        return self.scopes_file.read_text(encoding="ascii").split() if self.scopes_file.is_file() else []
+
+    def _note_scope(self, settings: Settings) -> None:
+        scope = hashlib.sha256(msgspec.json.encode(settings.scope)).hexdigest()[:16]
+        known = self._scopes() or (
+            ["unknown"] if self.exists else []
+        )  # made by a version that did not note it
+        if scope not in known:
+            durable.write(self.scopes_file, "".join(f"{each}\n" for each in [*known, scope]).encode())
+
+    def roots(self) -> list[str]:
+        """What the scope is measured from: the seeds, and where their redirects led."""
+        if not self.roots_file.is_file():
+            return []
+        whole, _, _ = self.roots_file.read_text(encoding="utf-8").rpartition("\n")  # see _cut_torn_line
+        return whole.split("\n") if whole else []
+
+    def add_roots(self, roots: Iterable[str]) -> None:
+        """Remember further roots, before anything depends on them: they are on the disk when this returns."""
+        with self.roots_file.open("a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # every worker adds to it
+            _cut_torn_line(file)
+            is_new = file.seek(0, os.SEEK_END) == 0
+            file.write("".join(f"{root}\n" for root in roots).encode())
+            file.flush()
+            os.fsync(file.fileno())
+            if is_new:
+                durable.sync_folder(self.path)
+
+
+def _cut_torn_line(file: BinaryIO) -> None:
+    """Drop what a crash left of a last line. Nothing depends on it yet, and half a URL is another one."""
+    if file.seek(0, os.SEEK_END) == 0:
+        return
+    file.seek(-1, os.SEEK_END)
+    if file.read(1) != b"\n":
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+
+
+def _alive(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return True

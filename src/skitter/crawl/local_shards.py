@@ -1,0 +1,341 @@
+"""The shards of one process: they share its connections, its limits, and the decision that nothing is left.
+
+Alone, a team is a whole crawl. In a fleet it is what one worker does: then links for shards of other workers are handed
+to `elsewhere`, and whether all is done is decided by the parent, who sees every worker (see `fleet`).
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, aclosing, suppress
+from heapq import heappush, heappushpop
+
+from skitter import urls
+from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.forwarding import Deliver, Post, owner_of
+from skitter.crawl.shard import Shard
+from skitter.events import Events, Stopped, Warned
+from skitter.links import Judged
+from skitter.model import Counts, HostRecord, Link, Reason, State, Stop
+from skitter.reporting import trouble
+from skitter.reporting.report import TOP_HOSTS, Statistics, added_up, dropped, total
+from skitter.reporting.waiting import Waiting, together
+from skitter.runtime.process import unwrapped
+from skitter.seeds import BadSeed
+from skitter.seeds.intake import Intake
+from skitter.settings import TIME_FOR_THE_LAST
+from skitter.visit import Shared
+
+_SOON = 0.01  # seconds
+
+
+class Team:
+    """Runs the shards of one process from opening to the last commit."""
+
+    def __init__(
+        self, shards: Sequence[Shard], at: Shared, events: Events, directory: CrawlDirectory
+    ) -> None:
+        """`at` holds the stations that the shards share: fetcher, scope, links, clock."""
+        self.shards = {shard.number: shard for shard in shards}
+        self.max_pages = at.settings.crawl.max_pages
+        # Set by a worker: its parent decides when all is done, and brings links to the shards of others.
+        self.when_idle: Callable[[], None] | None = None
+        self.elsewhere: Deliver | None = None
+        self._at = at
+        self._events = events
+        self._directory = directory
+        self._limits = at.settings.crawl
+        self._total = max(at.settings.crawl.shards, len(shards))
+        self._began = at.clock.monotonic()
+        self._stop: Stop | None = None
+        self._starved = False  # a shard would have taken more visits than there was room for
+        self._look = asyncio.Event()
+        self._working: Sequence[asyncio.Task[None]] = ()
+        self._posts = {
+            number: Post(shard.frontier, self._total, self.deliver, self._arrived)
+            for number, shard in self.shards.items()
+            if self._total > 1
+        }
+
+    # -- the life of a team ----------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Take every shard."""
+        for shard in self.shards.values():
+            await shard.open()
+
+    async def take_in(self, intake: Intake) -> int:
+        """Offer the seeds that are kept in the crawl directory; what `stop` leaves is there for the next run.
+
+        The scope is measured from those that are wanted. Says how many were new.
+        """
+        had = self.counts.added
+        async with aclosing(intake.batches()) as batches:
+            async for batch in batches:
+                await self.add_seed_batch(batch.seeds)
+                await self.synced()
+                intake.stored(batch)
+                if self._stop:
+                    intake.close()
+                    return self.counts.added - had
+        intake.finish()
+        return self.counts.added - had
+
+    async def synced(self) -> None:
+        """Return when all that was taken in so far would survive a loss of power."""
+        await asyncio.gather(*(shard.synced() for shard in self.shards.values()))
+
+    async def add_seed_batch(self, batch: Sequence[Link | BadSeed]) -> None:
+        """Each to the shard that owns it, directly: a seed that is named again must reach it again."""
+        refused: list[tuple[Link, Reason]] = []
+        owners: dict[int, list[Link]] = defaultdict(list)
+        for seed in batch:
+            judged = _unusable(seed) if isinstance(seed, BadSeed) else self._at.links.seed(seed)
+            link, reason = judged
+            if reason is None:
+                owners[owner_of(link.host, self._total)].append(link)
+            else:
+                refused.append((link, reason))
+                self._events.emit(Warned(f"seed {link.url} is not crawled: {reason.detail or reason.code}"))
+        if refused:  # recorded by whoever refuses
+            await next(iter(self.shards.values())).add((), refused)
+        await asyncio.gather(*(self._add_seeds_of(owner, links) for owner, links in owners.items()))
+
+    async def _add_seeds_of(self, owner: int, links: Sequence[Link]) -> None:
+        if owner in self.shards:
+            await self.shards[owner].add(links)
+        else:
+            await self.deliver(owner, links)
+
+    async def deliver(self, owner: int, links: Sequence[Link]) -> None:
+        """Bring links to the shard that owns them; returns when they would survive a loss of power there."""
+        shard = self.shards.get(owner)
+        if shard is not None:
+            await shard.add(links)
+            await shard.synced()
+        elif self.elsewhere is not None:
+            await self.elsewhere(owner, links)
+
+    async def run(self) -> Stop:
+        """Crawl until nothing is left, a limit is reached, or `stop` is called. Cancelling loses nothing either."""
+        self._began = self._at.clock.monotonic()
+        await unwrapped(self._run())
+        await self.fresh_counts()
+        self._write_statistics()
+        if self.when_idle is None and (text := dropped(self.statistics())):  # else the parent says it of all
+            self._events.emit(Warned(text))
+        why = await self._why_it_ends()
+        self._events.emit(Stopped(why.value, self.counts))
+        return why
+
+    async def _run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            helpers = [tasks.create_task(post.run()) for post in self._posts.values()]
+            helpers += [tasks.create_task(self._take_care()), tasks.create_task(self._look_after())]
+            self._working = [tasks.create_task(shard.run(self)) for shard in self.shards.values()]
+            await asyncio.wait(self._working)
+            for helper in helpers:
+                helper.cancel()
+
+    def stop(self, why: Stop) -> None:
+        """Lease nothing more; what is in flight is finished and saved. The first reason counts."""
+        self._stop = self._stop or why
+        for shard in self.shards.values():
+            shard.stop()
+
+    def pause(self) -> None:
+        """A reader of pages is slow: nothing new is leased meanwhile."""
+        for shard in self.shards.values():
+            shard.paused = True
+
+    def go_on(self) -> None:
+        """The reader of pages has caught up."""
+        for shard in self.shards.values():
+            shard.paused = False
+            shard.wake()
+
+    async def close(self) -> None:
+        """Give everything back, each shard whatever becomes of the others."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._at.fetcher.close)
+            for shard in self.shards.values():
+                stack.push_async_callback(shard.close)
+
+    def widen(self, roots: Iterable[str]) -> None:
+        """Another process has taken roots into the scope."""
+        for root in roots:
+            self._at.links.widen(root)
+
+    async def _why_it_ends(self) -> Stop:
+        """A limit that was reached with the very last page has kept nothing back."""
+        if self._stop is Stop.LIMIT and not self.in_flight and await self.nothing_due():
+            return Stop.DONE
+        return self._stop or Stop.DONE
+
+    # -- the whole, in numbers -------------------------------------------------------------------------------
+
+    @property
+    def counts(self) -> Counts:
+        """The counts of all shards together."""
+        return total([shard.counts for shard in self.shards.values()])
+
+    async def fresh_counts(self) -> Counts:
+        """The same, read again: what other shards have acknowledged is no longer in the outbox."""
+        for shard in self.shards.values():
+            shard.counts = await shard.frontier.counts()
+        return self.counts
+
+    @property
+    def in_flight(self) -> int:
+        """Visits that are leased and not settled."""
+        return sum(shard.in_flight for shard in self.shards.values())
+
+    async def nothing_due(self) -> bool:
+        """Whether nothing waits, in flight aside."""
+        return not any([await shard.next_due() is not None for shard in self.shards.values()])
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Origins whose robots.txt could not be had in this run, and why."""
+        return {origin: why for shard in self.shards.values() for origin, why in shard.failed.items()}
+
+    async def hopeless(self) -> bool:
+        """Whether nothing waits here but hosts that have failed, and none has ever answered (see `trouble`)."""
+        received, failed = self._bytes(), self.failed
+        if received or not failed or self.in_flight:
+            return False
+        waiting = {
+            urls.origin(record.url)
+            for shard in self.shards.values()
+            async for record in shard.frontier.urls()
+            if record.state is State.QUEUED
+        }
+        return trouble.hopeless(received=received, in_flight=self.in_flight, waiting=waiting, failed=failed)
+
+    def waiting(self) -> Waiting:
+        """What is waited for at the moment."""
+        return together([shard.waiting() for shard in self.shards.values()])
+
+    def statistics(self) -> Statistics:
+        """Caches, filters and connections in numbers, by name."""
+        shared = self._at.fetcher.statistics() | {"links": self._at.links.statistics()}
+        return added_up([shard.statistics() for shard in self.shards.values()]) | shared
+
+    async def top_hosts(self) -> list[HostRecord]:
+        """The hosts with the most pages."""
+        top: list[tuple[int, int, str, HostRecord]] = []
+        for shard in self.shards.values():
+            async for host in shard.frontier.hosts():
+                (heappush if len(top) < TOP_HOSTS else heappushpop)(
+                    top, (host.pages, host.requests, host.host, host)
+                )
+        return [host for *_, host in sorted(top, reverse=True)]
+
+    # -- what the shards ask and tell ------------------------------------------------------------------------
+
+    def room(self, _shard: Shard) -> int:
+        """How many visits any shard may take out now. Each may become a page, so a page limit counts them as one.
+
+        Those that only wait to be settled hold no connection; but they hold memory, so there is a limit to them as well.
+        """
+        in_flight, limits = self.in_flight, self._limits
+        under_way = sum(shard.under_way for shard in self.shards.values())
+        room = limits.concurrency - max(under_way, in_flight - limits.commit_visits)
+        if self.max_pages is not None:
+            missing = self.max_pages - self._pages()
+            if missing <= 0 and self.when_idle is None:
+                self.stop(Stop.LIMIT)
+            room = min(room, missing - in_flight)
+        if limits.max_bytes is not None and self._bytes() >= limits.max_bytes:
+            self.stop(Stop.LIMIT)
+            return 0
+        self._starved = self._starved or room <= 0
+        return room
+
+    def allow_pages(self, number: int) -> None:
+        """So many pages may be stored in all, by order of the parent."""
+        self.max_pages = number
+        for shard in self.shards.values():
+            shard.wake()
+
+    def idle(self) -> None:
+        """A shard has nothing to do: perhaps all of them."""
+        self._look.set()
+        if not self.in_flight:
+            for post in self._posts.values():
+                post.hurry()
+
+    def _arrived(self) -> None:
+        """Links are with their owners, which may have been all that was left to do."""
+        if not self.in_flight:
+            self._look.set()
+
+    def took(self) -> None:
+        """A frontier on this machine answers at once: nobody has asked for room meanwhile."""
+
+    def committed(self, shard: Shard) -> None:
+        """Wake those that had no room, and the post."""
+        if self._starved and len(self.shards) > 1:
+            self._starved = False
+            for other in self.shards.values():
+                other.wake()
+        if shard.counts.outbox and shard.number in self._posts:
+            self._posts[shard.number].wake()
+        if shard.failed and not shard.counts.bytes:
+            self._look.set()
+
+    def _pages(self) -> int:
+        return sum(shard.counts.pages for shard in self.shards.values())
+
+    def _bytes(self) -> int:
+        return sum(shard.counts.bytes for shard in self.shards.values())
+
+    # -- looking after it ------------------------------------------------------------------------------------
+
+    async def _look_after(self) -> None:
+        """All is done when no shard has anything to do and no link is under way between them."""
+        while True:
+            await self._look.wait()
+            self._look.clear()
+            if self.when_idle is not None:
+                self.when_idle()
+            elif not self.in_flight and await self.nothing_due():
+                if not (await self.fresh_counts()).outbox:
+                    self.stop(Stop.DONE)
+                else:  # links are under way between two shards; the owner says when they are safe, in a moment
+                    await asyncio.sleep(_SOON)
+                    self._look.set()
+            elif await self.hopeless():
+                self.stop(Stop.UNREACHABLE)
+
+    async def _take_care(self) -> None:
+        while True:
+            await asyncio.sleep(self._limits.sync_interval)
+            self._look_at_limits(self._at.clock.monotonic() - self._began)
+            self._write_statistics()
+
+    def _write_statistics(self) -> None:
+        if self.when_idle is None:  # else the parent writes one file for all
+            with suppress(OSError):  # a full disk is no reason to fail for the sake of numbers
+                self._directory.write_statistics(self.statistics())
+
+    def _look_at_limits(self, elapsed: float) -> None:
+        limits = self._limits
+        if limits.max_time is not None and elapsed >= limits.max_time:
+            self.stop(Stop.LIMIT)
+            if elapsed >= limits.max_time + TIME_FOR_THE_LAST:  # what is in flight is pending again
+                working, self._working = self._working, ()  # once: they save what has finished
+                for work in working:
+                    work.cancel()
+        short = self._directory.shortage(limits.min_free_disk)
+        if short and self._stop is None:
+            self._events.emit(Warned(f"{short}; stopping, all is safe"))
+            self.stop(Stop.DISK)
+
+
+# ------------------------------------------------------------------------------------------------ small questions
+
+
+def _unusable(seed: BadSeed) -> Judged:
+    """A seed that is no URL has no key and no host, but it has a record, so that `why` can tell."""
+    return Link(url=seed.text, key=seed.text, host="", seed=True), seed.reason

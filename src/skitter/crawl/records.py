@@ -1,0 +1,93 @@
+"""Several shards read as one crawl: every question goes to the shard that owns the host, or to all of them in turn."""
+
+from collections.abc import AsyncIterator, Sequence
+
+from skitter import urls
+from skitter.model import Counts, HostRecord, Page, RobotsCopy, UrlRecord
+from skitter.ports import Likeness, Records, Twin
+from skitter.reporting.report import added_up, total
+
+
+class ShardedRecords:
+    """`skitter.ports.Records` over the records of all shards, in the order of their numbers."""
+
+    def __init__(self, shards: Sequence[Records]) -> None:
+        self._shards = shards
+
+    def _owner(self, host: str) -> Records:
+        return self._shards[urls.shard(urls.registrable_domain(host), len(self._shards))]
+
+    async def close(self) -> None:
+        """Let go of every store."""
+        for shard in self._shards:
+            await shard.close()
+
+    async def counts(self) -> Counts:
+        """The crawl in numbers."""
+        return total([await shard.counts() for shard in self._shards])
+
+    async def url(self, key: str, host: str) -> UrlRecord | None:
+        """What is known of a URL: by its owner, else by a shard that found it and did not want it."""
+        owner = self._owner(host)
+        for shard in (owner, *(shard for shard in self._shards if shard is not owner)):
+            if (record := await shard.url(key, host)) is not None:
+                return record
+        return None
+
+    async def page(self, key: str, host: str) -> Page | None:
+        """The stored page."""
+        return await self._owner(host).page(key, host)
+
+    async def host(self, name: str) -> HostRecord | None:
+        """What is known of a host."""
+        return await self._owner(name).host(name)
+
+    async def robots(self, origin: str) -> RobotsCopy | None:
+        """The copy of an origin's robots.txt."""
+        return await self._owner(urls.host(origin)).robots(origin)
+
+    async def twin(self, domain: str, digest: str, simhash: int | None, distance: int) -> Twin | None:
+        """A page of the domain that is the same, or nearly."""
+        return await self._owner(domain).twin(domain, digest, simhash, distance)
+
+    async def twins(self, pages: Sequence[Likeness], distance: int) -> list[Twin | None]:
+        """The same for many pages."""
+        return [await self.twin(*page, distance) for page in pages]
+
+    async def urls(self) -> AsyncIterator[UrlRecord]:
+        """Every URL, shard by shard. One that was not wanted may have been found by several."""
+        for number, shard in enumerate(self._shards):
+            async for record in shard.urls():
+                if number == 0 or not await self._told_before(record, number):
+                    yield record
+
+    async def _told_before(self, record: UrlRecord, number: int) -> bool:
+        """Whether its owner, or a shard with a lower number, has it too. Only refused ones lie with others."""
+        host = urls.host(record.url)
+        owner = self._owner(host)
+        if owner is self._shards[number]:
+            return False
+        others = [owner, *self._shards[:number]]
+        return any([await shard.url(record.key, host) is not None for shard in others])
+
+    async def pages(self) -> AsyncIterator[Page]:
+        """Every stored page."""
+        for shard in self._shards:
+            async for page in shard.pages():
+                yield page
+
+    async def hosts(self) -> AsyncIterator[HostRecord]:
+        """Every host."""
+        for shard in self._shards:
+            async for host in shard.hosts():
+                yield host
+
+    async def links(self) -> AsyncIterator[tuple[str, str]]:
+        """Every link of a stored page."""
+        for shard in self._shards:
+            async for link in shard.links():
+                yield link
+
+    def statistics(self) -> dict[str, dict[str, float]]:
+        """Caches and filters in numbers."""
+        return added_up([shard.statistics() for shard in self._shards])

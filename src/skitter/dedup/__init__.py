@@ -1,0 +1,1 @@
+"""Pages that repeat others: by digest, and by SimHash."""

@@ -1,0 +1,1 @@
+"""Engines that others run: what to do while one is away."""

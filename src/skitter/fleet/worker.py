@@ -1,0 +1,213 @@
+"""A worker of a fleet: some shards in a process of their own, and a line to the parent.
+
+It does what the parent says and decides nothing about the whole. When the parent is gone it saves what it has and goes.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.local_shards import Team
+from skitter.events import (
+    Deferred,
+    Event,
+    Events,
+    Opened,
+    Requested,
+    RootsAdded,
+    ScopeWidened,
+    SetAside,
+    Warned,
+)
+from skitter.fleet.messages import (
+    Account,
+    Again,
+    Ask,
+    Carried,
+    Carry,
+    Ended,
+    Go,
+    Halt,
+    Heard,
+    Idle,
+    Line,
+    Ready,
+    Roots,
+    Seeded,
+    Seeds,
+    Start,
+)
+from skitter.model import Link, Stop
+from skitter.settings import Settings
+
+_links = msgspec.msgpack.Decoder(list[Link])
+_TOLD = (Opened, Deferred, SetAside, ScopeWidened, Warned)
+
+OpenShards = Callable[[CrawlDirectory, Sequence[int], Settings, Events], AbstractAsyncContextManager[Team]]
+"""Opens some shards of a crawl in this process."""
+
+
+class Worker:
+    """One team under the orders of a parent."""
+
+    def __init__(self, line: Line, start: Start, open_shards: OpenShards) -> None:
+        self._line = line
+        self._open_shards = open_shards
+        self._start = start
+        self._number = start.life << 32  # of the links it sends; no other life has used these
+        self._unacknowledged: dict[int, tuple[Carry, asyncio.Future[None]]] = {}
+        self._receiving: set[asyncio.Task[None]] = set()
+
+    async def work(self) -> None:
+        """Open the shards, crawl until told to stop, and report."""
+        directory = CrawlDirectory(Path(self._start.directory))
+        settings = _share(directory.read_settings(), self._start.workers)
+        async with self._open_shards(directory, self._start.shards, settings, self._events()) as team:
+            team.when_idle = lambda: self._line.say(Idle())
+            team.elsewhere = self._send
+            if team.max_pages is not None:
+                team.max_pages = 0  # until the parent allows more
+            if self._start.held:
+                team.pause()
+            self._line.say(Ready(team.counts))
+            why = await self._crawl(team)
+            self._line.say(
+                Ended(
+                    why,
+                    team.counts,
+                    await team.top_hosts(),
+                    team.statistics(),
+                    team.in_flight > 0 or not await team.nothing_due(),
+                    {} if team.counts.bytes else team.failed,
+                )
+            )
+
+    async def _crawl(self, team: Team) -> Stop:
+        async with asyncio.TaskGroup() as tasks:
+            crawling = tasks.create_task(team.run())
+            listening = tasks.create_task(self._listen(team, crawling, tasks))
+            await asyncio.wait([crawling])
+            for task in (listening, *self._receiving):
+                task.cancel()
+        return Stop.INTERRUPTED if crawling.cancelled() else crawling.result()
+
+    # -- listening -------------------------------------------------------------------------------------------
+
+    async def _listen(  # noqa: C901, PLR0912  one arm per message
+        self, team: Team, crawling: asyncio.Task[Stop], tasks: asyncio.TaskGroup
+    ) -> None:
+        while (message := await self._line.hear()) is not None:
+            match message:
+                case Carry():
+                    self._begin(tasks, self._receive(team, message))
+                case Carried(_, number):
+                    if (sent := self._unacknowledged.get(number)) and not sent[1].done():
+                        sent[1].set_result(None)
+                case Seeds():
+                    self._begin(tasks, self._sow(team, message))
+                case Go():
+                    team.go_on()
+                case Ask():
+                    await self._answer(team, message)
+                case Again(shards):
+                    for carry, _ in self._unacknowledged.values():
+                        if carry.to in shards:
+                            self._line.say(carry)
+                case Roots(roots):
+                    team.widen(roots)
+                case Halt(why, at_once):
+                    team.stop(why)
+                    if at_once:
+                        crawling.cancel()
+                case _:
+                    raise AssertionError(message)
+        crawling.cancel()  # the parent is gone
+
+    def _begin(self, tasks: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
+        """Do something that takes a while and goes on listening."""
+        task = tasks.create_task(work)
+        self._receiving.add(task)
+        task.add_done_callback(self._receiving.discard)
+
+    async def _receive(self, team: Team, message: Carry) -> None:
+        await team.deliver(message.to, _links.decode(message.links))
+        self._line.say(Carried(message.sender, message.number))
+
+    async def _sow(self, team: Team, message: Seeds) -> None:
+        await team.add_seed_batch([*message.seeds, *message.bad])
+        await team.synced()
+        self._line.say(Seeded(message.number))
+
+    async def _answer(self, team: Team, question: Ask) -> None:
+        counts, in_flight, idle = await team.fresh_counts(), team.in_flight, await team.nothing_due()
+        wants = False
+        if question.max_pages is not None:
+            used = counts.pages + in_flight
+            team.allow_pages(max(question.max_pages, used))
+            wants = not idle and team.max_pages is not None and used >= team.max_pages
+        self._line.say(
+            Account(
+                question.round,
+                counts,
+                in_flight,
+                idle,
+                team.max_pages,
+                wants,
+                team.statistics(),
+                team.waiting(),
+                await team.hopeless(),
+            )
+        )
+
+    # -- telling ---------------------------------------------------------------------------------------------
+
+    async def _send(self, owner: int, links: Sequence[Link]) -> None:
+        """Bring links to a shard of another worker; returns when they are safe there."""
+        self._number += 1
+        packed = msgspec.Raw(msgspec.msgpack.encode(links))
+        carry = Carry(owner, self._start.shards[0], self._number, len(links), packed)
+        safe = asyncio.get_running_loop().create_future()
+        self._unacknowledged[carry.number] = (carry, safe)
+        self._line.say(carry)
+        try:
+            await safe
+        finally:
+            del self._unacknowledged[carry.number]
+
+    def _events(self) -> Events:
+        events = Events()
+        events.subscribe(self._tell, RootsAdded, *_TOLD)
+        if self._start.tell_requests:
+            events.subscribe(self._tell, Requested)
+        return events
+
+    def _tell(self, event: Event) -> None:
+        if isinstance(event, RootsAdded):
+            self._line.say(Roots(event.roots))
+        elif isinstance(event, (Requested, *_TOLD)):
+            self._line.say(Heard(event))
+
+
+def _share(settings: Settings, workers: int) -> Settings:
+    """A worker's part of what the settings allow in all. Limits of the whole are the parent's business."""
+    return replace(
+        settings,
+        crawl=replace(
+            settings.crawl,
+            concurrency=-(-settings.crawl.concurrency // workers),
+            max_time=None,
+            max_bytes=None,
+        ),
+        fetch=replace(
+            settings.fetch,
+            max_in_flight=type(settings.fetch.max_in_flight)(settings.fetch.max_in_flight // workers),
+            keep_connections=-(-settings.fetch.keep_connections // workers),
+            dns_cache=-(-settings.fetch.dns_cache // workers),
+        ),
+    )

@@ -1,0 +1,150 @@
+"""Visits taken out ahead: in one write for all hosts that are free soon, handed out from memory when their time has come.
+
+A round trip per visit would be the price of politeness, because hosts become free one by one. What is taken out is leased to
+the engine, so that a crash makes it pending like any other visit; to everybody else it still waits.
+"""
+
+from skitter import urls
+from skitter.frontier import rules
+from skitter.frontier.adding import need_heads
+from skitter.frontier.agenda import drawn
+from skitter.frontier.held import Lease
+from skitter.frontier.leasing import (
+    AT_ONCE,
+    chosen_host,
+    depth_of,
+    hand_out,
+    look_ahead,
+    prepare,
+    rules_of,
+    take,
+)
+from skitter.frontier.loading import lacking
+from skitter.frontier.rows import HostRow, Wanted
+from skitter.frontier.shard import Shard
+from skitter.model import Purpose, Visit
+
+
+def take_ahead(shard: Shard, target: int, now: float) -> Wanted | None:
+    """Take out visits of hosts that are free, then of those that are free soon, until so many wait to be handed out."""
+    _put_back_what_lost_itsrules_of(shard, now)
+    wanted = prepare(shard, now)
+    if wanted is not None:
+        return wanted
+    while shard.reserve.size < target and not shard.alone:
+        wanted = lacking(shard)
+        if wanted is not None:
+            return wanted
+        chosen = chosen_host(shard)
+        if chosen is None:
+            break
+        wanted = _reserve(shard, chosen[0], now)
+        if wanted is not None:
+            return look_ahead(shard, target - shard.reserve.size, wanted)
+        if shard.drain:
+            return None
+        shard.agenda.turn = chosen[1]
+    if shard.alone or shard.drain:
+        return None
+    return _take_later(shard, target, now)
+
+
+def _take_later(shard: Shard, target: int, now: float) -> Wanted | None:
+    soon = shard.agenda.later(now + shard.ahead, max(0, target - shard.reserve.size))
+    wanted = Wanted()
+    for _, name in soon:
+        if name not in shard.hosts:
+            wanted.hosts.append(name)
+        elif (host := shard.hosts[name]) is not None:
+            level, _ = drawn(host)
+            need_heads(
+                shard,
+                host,
+                level,
+                min(1 + depth_of(shard, host.delay or shard.delay), host.levels[level]),
+                wanted,
+            )
+            first = shard.queue(host, level).first()
+            if first is not None and rules_of(shard, first[1]) is None:
+                wanted.robots.append(first[1].origin or urls.origin(first[1].url))
+    if wanted:
+        return wanted
+    for _, name in soon:
+        if not _is_suspect(shard, name):
+            wanted_more = _reserve(shard, name, now)
+            if wanted_more is not None:
+                return wanted_more
+    return None
+
+
+def _is_suspect(shard: Shard, name: str) -> bool:
+    """A host whose next visit may have to be made alone waits until it is free."""
+    if not shard.suspects:
+        return False
+    host = shard.host(name)
+    first = shard.queue(host, drawn(host)[0]).first()
+    if first is None:
+        return False
+    robots = rules.robots_link(urls.origin(first[1].url), name)
+    return any(id16 in shard.suspects for id16 in (first[1].id, shard.names.id_of(robots)))
+
+
+def _reserve(shard: Shard, name: str, now: float) -> Wanted | None:
+    """Take out the next visits of a host, several when it is free again at once."""
+    depth = 1
+    for number in range(AT_ONCE + shard.per_host):
+        if number >= depth:
+            break
+        taken = take(shard, name, now)
+        if taken is None:
+            break
+        if isinstance(taken, Wanted):
+            if number:  # what has been taken out is enough for now
+                break
+            return taken
+        host = shard.host(name)
+        shard.reserve.put(name, shard.names.id_of(taken.visit.link), max(now, _ready_at(host, taken)))
+        depth = 1 if _is_last(shard, host, taken) else depth_of(shard, host.delay or shard.delay)
+    shard.place(shard.host(name), now)
+    return None
+
+
+def _is_last(shard: Shard, host: HostRow, taken: Lease) -> bool:
+    """Whether nothing of a host may be taken out behind this visit."""
+    if taken.visit.link.purpose is Purpose.ROBOTS or taken.visit.alone:
+        return True
+    return not any(host.levels) or host.hops > 0 or _is_suspect(shard, host.name)
+
+
+def _ready_at(host: HostRow, taken: Lease) -> float:
+    """When a visit may be made, as far as its host's clock says. A robots.txt does not wait for itself."""
+    page = taken.visit.link.purpose is Purpose.PAGE
+    return max(host.free_at, host.held) if page else host.free_at
+
+
+def _put_back_what_lost_itsrules_of(shard: Shard, now: float) -> None:
+    for name in list(shard.reserve.hosts):
+        if any(shard.leases[id16].until <= now for id16 in shard.reserve.hosts[name]):
+            shard.put_back(name)
+
+
+def hand_out_reserved(shard: Shard, limit: int, now: float) -> list[Visit]:
+    """Visits that were taken out before and may be made now. Nothing has to be written for them."""
+    visits: list[Visit] = []
+    if shard.drain and not shard.alone:
+        return visits
+    while len(visits) < limit and (name := shard.reserve.next(now)) is not None:
+        host, id16 = shard.host(name), shard.reserve.hosts[name][0]
+        taken = shard.leases[id16]
+        ready_at = _ready_at(host, taken)
+        if not shard.has_room(name):
+            continue  # `end` will look at it again
+        lost = taken.until <= now or (shard.alone and shard.alone != id16)
+        if ready_at > now or lost:
+            shard.reserve.look_at(name, now + shard.ahead / 2 if lost else ready_at)
+            continue
+        shard.reserve.remove(name, id16)
+        visits.append(hand_out(shard, taken, now))
+        if shard.has_room(name):
+            shard.reserve.look_at(name, max(now, host.free_at))
+    return visits

@@ -1,0 +1,48 @@
+"""The SimHashes of the domains that are crawled now, in memory: near-duplicates are looked for without a round trip."""
+
+from skitter.dedup.simhash_set import Held
+
+# SimHashes that are held for one domain. A page of a larger domain is compared with as many of its pages, not with all,
+# and a near-duplicate may go unnoticed.
+PER_DOMAIN = 262_144
+_IN_ALL = 1_000_000  # … for all together: 8 MB. Then everything is forgotten and read again as it is needed
+
+
+class Nearby:
+    """SimHashes by domain."""
+
+    def __init__(self) -> None:
+        self._domains: dict[str, Held] = {}
+        self._total = 0
+
+    def of(self, domain: str) -> Held | None:
+        """The SimHashes of a domain, if they are in memory."""
+        return self._domains.get(domain)
+
+    def lacks(self, domain: str, simhash: int) -> bool:
+        """Whether it is certain that no page of the domain stands for a SimHash."""
+        held = self._domains.get(domain)
+        return held is not None and held.size < PER_DOMAIN and not held.nearest(simhash, 0)
+
+    def hold(self, domain: str, found: list[int]) -> None:
+        """They were read."""
+        self._total += len(found) + 8
+        if self._total > _IN_ALL:
+            self._domains.clear()
+            self._total = len(found)
+        self._domains[domain] = Held(found)
+
+    def add(self, domain: str, simhash: int) -> None:
+        """A page stands for a SimHash from now on."""
+        held = self._domains.get(domain)
+        if held is not None and held.size < PER_DOMAIN:
+            held.add(simhash)
+            self._total += 1
+
+    def forget(self, domain: str) -> None:
+        """A page stands for its SimHash no more."""
+        self._domains.pop(domain, None)
+
+    def statistics(self) -> dict[str, float]:
+        """How much is in memory."""
+        return {"domains": len(self._domains), "simhashes": self._total}

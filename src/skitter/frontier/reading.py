@@ -1,0 +1,207 @@
+"""The read side of a shard on an engine, for its owner and for everybody else."""
+
+from collections.abc import AsyncIterator, Sequence
+
+from msgspec.structs import replace
+
+from skitter import urls
+from skitter.frontier import rules
+from skitter.frontier.names import key_id
+from skitter.frontier.nearby import PER_DOMAIN, Nearby
+from skitter.frontier.patience import patiently
+from skitter.frontier.rows import (
+    FOREIGN,
+    LEASED,
+    STATES,
+    Compared,
+    Found,
+    HostRow,
+    PageRow,
+    UrlRow,
+    Wanted,
+)
+from skitter.frontier.store import Store
+from skitter.model import Counts, HostRecord, Page, RobotsCopy, State, UrlRecord
+from skitter.ports import Likeness, Twin
+
+_AT_ONCE = 500  # rows whose hosts or links are asked for together
+_ID = 16
+
+
+class RemoteReader:
+    """`skitter.ports.Records` on a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def _load(self, wanted: Wanted) -> Found:
+        return await patiently(lambda: self._store.load(wanted))
+
+    async def close(self, now: float = 0.0) -> None:  # noqa: ARG002  an owner needs it
+        """Let go of the engine."""
+        await self._store.close()
+
+    async def counts(self) -> Counts:
+        """The crawl in numbers."""
+        return (await patiently(self._store.meta)).counts
+
+    async def url(self, key: str, host: str) -> UrlRecord | None:
+        """What is known of a URL."""
+        id16 = key_id(key)
+        found = await self._load(Wanted(urls=[id16], hosts=[host]))
+        row = found.urls.get(id16)
+        if row is None or row.state == FOREIGN:
+            return None
+        hosts = found.hosts if row.host == host else (await self._load(Wanted(hosts=[row.host]))).hosts
+        return self._url_record(row, hosts.get(row.host))
+
+    async def page(self, key: str, host: str) -> Page | None:  # noqa: ARG002  other back ends find it by its host
+        """The stored page."""
+        id16 = key_id(key)
+        row = (await self._load(Wanted(pages=[id16]))).pages.get(id16)
+        return None if row is None else row.page
+
+    async def host(self, name: str) -> HostRecord | None:
+        """What is known of a host."""
+        row = (await self._load(Wanted(hosts=[name]))).hosts.get(name)
+        return None if row is None else self._host_record(row)
+
+    async def robots(self, origin: str) -> RobotsCopy | None:
+        """The copy of an origin's robots.txt."""
+        return (await self._load(Wanted(robots=[origin]))).robots.get(origin)
+
+    # -- twins -------------------------------------------------------------------------------------------------
+
+    async def twin(self, domain: str, digest: str, simhash: int | None, distance: int) -> Twin | None:
+        """The page with the same digest, else the nearest."""
+        return (await self.twins([Likeness(domain, digest, simhash)], distance))[0]
+
+    async def twins(self, pages: Sequence[Likeness], distance: int) -> list[Twin | None]:
+        """The same for many pages: a round trip for the digests, and one more where something is near."""
+        return await self._twins(pages, distance, Nearby(), {})
+
+    async def _twins(
+        self, pages: Sequence[Likeness], distance: int, nearby: Nearby, compared: Compared
+    ) -> list[Twin | None]:
+        """`compared` gets what was found out about digests."""
+        same = list(dict.fromkeys((page.domain, page.digest) for page in pages if page.digest))
+        domains = {page.domain for page in pages if page.simhash is not None}
+        unread = [(domain, PER_DOMAIN) for domain in domains if nearby.of(domain) is None]
+        found = await self._load(Wanted(digests=same, domains=unread)) if same or unread else Found()
+        for domain, _ in unread:
+            nearby.hold(domain, found.domains.get(domain, []))
+        compared.update((key, found.digests.get(key)) for key in same)
+        near = [
+            [] if (page.domain, page.digest) in found.digests else _near(page, distance, nearby)
+            for page in pages
+        ]
+        keys = list(dict.fromkeys(key for keys in near for key in keys))
+        rows = (await self._load(Wanted(simhashes=keys))).simhashes if keys else {}
+        return [
+            _twin(found.digests.get((page.domain, page.digest)) or _oldest([rows.get(key) for key in keys]))
+            for page, keys in zip(pages, near, strict=True)
+        ]
+
+    # -- everything --------------------------------------------------------------------------------------------
+
+    async def urls(self) -> AsyncIterator[UrlRecord]:
+        """Every URL."""
+        some: list[UrlRow] = []
+        async for row in self._store.urls():
+            if row.state == FOREIGN or row.origin:
+                continue
+            some.append(row)
+            if len(some) == _AT_ONCE:
+                for record in await self._url_records(some):
+                    yield record
+                some = []
+        for record in await self._url_records(some):
+            yield record
+
+    async def _url_records(self, rows: list[UrlRow]) -> list[UrlRecord]:
+        hosts = (await self._load(Wanted(hosts=list({row.host for row in rows})))).hosts if rows else {}
+        return [self._url_record(row, hosts.get(row.host)) for row in rows]
+
+    async def pages(self) -> AsyncIterator[Page]:
+        """Every page."""
+        async for row in self._store.pages():
+            yield row.page
+
+    async def hosts(self) -> AsyncIterator[HostRecord]:
+        """Every host."""
+        async for row in self._store.hosts():
+            yield self._host_record(row)
+
+    async def links(self) -> AsyncIterator[tuple[str, str]]:
+        """Every link from a stored page."""
+        async for row in self._store.pages():
+            targets = [row.links[at : at + _ID] for at in range(0, len(row.links), _ID)]
+            found = (await self._load(Wanted(urls=[row.id, *targets]))).urls
+            for target in targets:
+                if target in found and row.id in found:
+                    yield found[row.id].url, found[target].url
+
+    def statistics(self) -> dict[str, dict[str, float]]:
+        """Round trips."""
+        return {"store": self._store.statistics()}
+
+    # -- records -----------------------------------------------------------------------------------------------
+
+    def _is_leased(self, row: UrlRow) -> bool:
+        return row.state == LEASED
+
+    def _url_record(self, row: UrlRow, host: HostRow | None) -> UrlRecord:
+        state = State.QUEUED if row.state == LEASED else STATES[row.state]
+        if self._is_leased(row):
+            state = State.LEASED
+        return rules.url_record(row, state, None if host is None else host.aside)
+
+    def _out(self, name: str) -> tuple[int, int]:  # noqa: ARG002  the owner knows
+        """Visits of a host that are handed out, and links that are taken out ahead."""
+        return 0, 0
+
+    def _host_record(self, row: HostRow) -> HostRecord:
+        in_flight, ahead = self._out(row.name)
+        return HostRecord(
+            host=row.name,
+            domain=urls.registrable_domain(row.name),
+            free_at=row.free_at,
+            delay=row.delay,
+            queued=0 if row.aside else row.queued() + ahead,
+            in_flight=in_flight,
+            pages=row.pages,
+            requests=row.requests,
+            errors=row.errors,
+            bytes=row.bytes,
+            aside=row.aside,
+        )
+
+
+def copied(counts: Counts) -> Counts:
+    """Counts of the caller's own."""
+    return replace(
+        counts,
+        refused=dict(counts.refused),
+        failures=dict(counts.failures),
+        statuses=dict(counts.statuses),
+        depths=dict(counts.depths),
+    )
+
+
+def _near(page: Likeness, distance: int, nearby: Nearby) -> list[tuple[str, int]]:
+    held = nearby.of(page.domain)
+    if page.simhash is None or held is None:
+        return []
+    return [(page.domain, simhash) for simhash in held.nearest(page.simhash, distance)]
+
+
+def _oldest(rows: Sequence[PageRow | None]) -> PageRow | None:
+    pages = [row for row in rows if row is not None]
+    return min(pages, key=lambda row: (row.page.fetched_at, row.page.simhash or 0), default=None)
+
+
+def _twin(row: PageRow | None) -> Twin | None:
+    if row is None:
+        return None
+    page = row.page
+    return Twin(page.url, page.fetched_at, page.digest, page.simhash, page.archive)

@@ -1,0 +1,122 @@
+"""Taking a shard over, and giving it back: what the last owner left open, and what the archive has lost."""
+
+from collections.abc import Mapping, Sequence
+from math import inf
+
+from skitter.frontier import rules
+from skitter.frontier.adding import need_host, need_robots
+from skitter.frontier.held import Lease
+from skitter.frontier.pages import drop_page
+from skitter.frontier.rows import FAILED, QUEUED, PageRow, UrlRow, Wanted
+from skitter.frontier.rules import Suspicion
+from skitter.frontier.shard import Shard
+from skitter.model import Purpose, Visit
+from skitter.ports import Opened
+
+
+def need_lost(shard: Shard, leases: dict[bytes, Visit]) -> Wanted:
+    """Ask for what recovering these takes."""
+    wanted = Wanted(urls=list(leases))
+    for visit in leases.values():
+        need_host(shard, visit.link.host, wanted)
+        if visit.link.purpose is Purpose.ROBOTS:
+            need_robots(shard, visit.link, wanted)
+    return wanted
+
+
+def recover(shard: Shard, leases: dict[bytes, Visit], hand: bytes, free_after: float, now: float) -> Opened:
+    """Make the visits pending that were open when the last owner died. `hand` names the one that was worked on.
+
+    Requests of the last owner may be under way until `free_after`, and count.
+    """
+    lost: list[Visit] = []
+    aside: list[Visit] = []
+    for id16, visit in leases.items():
+        host = shard.host(visit.link.host)
+        host.free_at = max(host.free_at, free_after + max(host.delay, shard.delay))
+        row = shard.rows[id16]
+        shard.leases[id16] = Lease(visit, row, handed=True)
+        shard.end(id16)
+        shard.counts.lost += 1
+        given_up = _recover(shard, id16, visit, row, in_hand=id16 == hand, now=now)
+        (aside if given_up else lost).append(visit)
+    return Opened(lost, aside, shard.meta.mark)
+
+
+def _recover(
+    shard: Shard, id16: bytes, visit: Visit, row: UrlRow | None, *, in_hand: bool, now: float
+) -> bool:
+    after = shard.suspects.get(id16, Suspicion()).once_more(in_hand=in_hand)
+    shard.suspect(id16, after)
+    reason = rules.crash_reason(after.crashes, after.in_hand)
+    if reason is not None and visit.link.purpose is Purpose.ROBOTS:
+        if row is not None:
+            shard.drop(id16)
+        shard.keep_robots(rules.unreachable(visit.link.origin, reason.detail, now))
+    elif row is not None:
+        row.attempts, row.crashes = visit.attempt, row.crashes + 1
+        if reason is not None:
+            shard.enter(row, FAILED, reason)
+            shard.keep(row)
+        else:
+            shard.enqueue(row)
+    return reason is not None
+
+
+def resume(shard: Shard, leases: dict[bytes, Visit], out: Mapping[bytes, Lease]) -> None:
+    """Go on after memory was read again: visits that are `out` stay so, what was taken out ahead waits again."""
+    # Those that are out come last: `end` looks at the flights of the host.
+    for id16 in sorted(leases, key=out.__contains__):
+        row = shard.rows[id16]
+        held = out.get(id16)
+        visit = leases[id16] if held is None else held.visit  # it was dated again when it was handed out
+        shard.host(visit.link.host)
+        shard.leases[id16] = Lease(visit, row, inf if held is None else held.until, handed=True)
+        if held is None:
+            shard.end(id16)
+            if row is not None:
+                shard.enqueue(row)
+        else:
+            shard.fly(visit.link.host, visit.link.purpose)
+            shard.alone = id16 if visit.alone else shard.alone
+
+
+def give_back(shard: Shard, now: float) -> None:
+    """Open visits are pending again, without a mark against them. What was handed out may have been requested."""
+    for id16, lease in list(shard.leases.items()):
+        host = shard.host(lease.visit.link.host)
+        if lease.handed:
+            host.free_at = max(host.free_at, now + max(host.delay, shard.delay))
+        shard.end(id16)
+        if lease.row is not None:
+            shard.enqueue(lease.row)
+
+
+def need_gone(shard: Shard, pages: Sequence[PageRow]) -> Wanted:
+    """Ask for what reopening these takes, apart from the hosts of their URLs, which the rows name."""
+    wanted = Wanted(urls=[row.id for row in pages], pages=[row.id for row in pages])
+    for row in pages:
+        need_host(shard, row.page.host, wanted)
+    return wanted
+
+
+def need_hosts(shard: Shard, pages: Sequence[PageRow]) -> Wanted:
+    """Ask for the hosts that loaded rows name."""
+    wanted = Wanted()
+    for page in pages:
+        row = shard.row(page.id)
+        if row is not None:
+            need_host(shard, row.host, wanted)
+    return wanted
+
+
+def reopen(shard: Shard, pages: Sequence[PageRow]) -> None:
+    """Make pages pending again that the archive has lost."""
+    for page in pages:
+        drop_page(shard, page.id)
+        row = shard.row(page.id)
+        if row is not None and row.state != QUEUED:
+            shard.leave(row)
+            shard.set_due(row, None)
+            row.reason = None
+            shard.enqueue(row)

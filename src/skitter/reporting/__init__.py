@@ -1,0 +1,1 @@
+"""What people and programs are told: log, report, records, and numbers the way people read them."""

@@ -1,0 +1,112 @@
+"""Records as the outside sees them: the shapes of exports, of `--json` and of programs that read them.
+
+These shapes are a contract. A reference to something that does not exist is null; text that a page does not have is
+empty. Times are ISO 8601 in UTC.
+"""
+
+from typing import Any
+
+from skitter.model import HostRecord, Page, Reason, RobotsCopy, UrlRecord
+from skitter.reporting.format import moment
+
+
+def page_record(page: Page, text: str) -> dict[str, Any]:
+    """One page. `headers` are [name, value] pairs in the order they came, because a name may stand twice."""
+    return {
+        "url": page.url,
+        "requested_url": page.requested_url,
+        "host": page.host,
+        "domain": page.domain,
+        "status": page.status,
+        "fetched_at": moment(page.fetched_at),
+        "depth": page.depth,
+        "parent": page.parent or None,
+        "content_type": page.content_type,
+        "charset": page.charset,
+        "headers": [list(field) for field in page.headers],
+        "size": page.size,
+        "title": page.title,
+        "description": page.description,
+        "author": page.author,
+        "keywords": page.keywords,
+        "language": page.language,
+        "text": text,
+        "digest": page.digest,
+        "simhash": None if page.simhash is None else f"{page.simhash:016x}",
+        "duplicate_of": page.duplicate_of or None,
+        "canonical": page.canonical or None,
+        "robots": {
+            "index": page.robots.index,
+            "follow": page.robots.follow,
+            "ai": dict(page.robots.ai or {}),
+        },
+        "etag": page.etag or None,
+        "last_modified": page.last_modified or None,
+        "links_count": page.links_count,
+        "meta": page.meta,
+        "archive": place(page),
+    }
+
+
+def place(page: Page) -> dict[str, Any] | None:
+    """Where the answer lies in the archive."""
+    where = page.archive
+    return None if where is None else {"file": where.file, "offset": where.offset, "length": where.length}
+
+
+def url_record(record: UrlRecord) -> dict[str, Any]:
+    """One URL."""
+    return {
+        "url": record.url,
+        "key": record.key,
+        "state": record.state.value,
+        "status": record.status or None,
+        "reason": reason(record.reason),
+        "depth": record.depth,
+        "parent": record.parent or None,
+        "priority": record.level.name.lower(),
+        "score": record.score,
+        "crawl_count": record.crawl_count,
+        "last_crawl": when(record.last_crawl),
+        "next_crawl": when(record.next_crawl),
+    }
+
+
+def host_record(host: HostRecord) -> dict[str, Any]:
+    """One host."""
+    return {
+        "host": host.host,
+        "domain": host.domain,
+        "pages": host.pages,
+        "requests": host.requests,
+        "errors": host.errors,
+        "bytes": host.bytes,
+        "queued": host.queued,
+        "in_flight": host.in_flight,
+        "delay": host.delay,
+        "free_at": when(host.free_at),
+        "set_aside": reason(host.aside),
+    }
+
+
+def robots_record(copy: RobotsCopy) -> dict[str, Any]:
+    """What is known of an origin's robots.txt, without its text."""
+    return {
+        "origin": copy.origin,
+        "status": copy.status or None,
+        "access": copy.access,
+        "fetched_at": when(copy.fetched_at),
+        "expires": when(copy.expires),
+        "tries": copy.tries,
+        "problem": copy.problem or None,
+    }
+
+
+def reason(why: Reason | None) -> dict[str, str] | None:
+    """Why not."""
+    return None if why is None else {"code": why.code, "detail": why.detail}
+
+
+def when(at: float | None) -> str | None:
+    """A time, or null where there is none; the epoch itself stands for none."""
+    return moment(at) if at else None

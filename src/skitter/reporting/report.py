@@ -1,0 +1,337 @@
+"""A run in numbers: those of its parts summed up, and its end told to people as text, to programs as one JSON object."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from skitter.model import Counts, HostRecord, Stop
+from skitter.reporting.format import amount, count, duration, escaped, moment, printable, shortened, table
+from skitter.reporting.records import host_record
+from skitter.reporting.trouble import Trouble, all_explained
+from skitter.settings import Bytes, CrawlSettings, Seconds
+from skitter.settings.values import show
+
+Statistics = dict[str, dict[str, float]]
+"""Caches, filters and connections in numbers, by name."""
+
+TOP_HOSTS = 20  # shown in a report
+WARNINGS = 100  # repeated in a report; all of them are in the log
+TROUBLES = 10  # hosts that did not answer, named in a report
+_EXIT_CODES = {Stop.DONE: 0, Stop.UNREACHABLE: 1, Stop.LIMIT: 3, Stop.DISK: 4, Stop.INTERRUPTED: 130}
+
+# What a run can come to, and what is said about it.
+OUTCOMES: Mapping[str, str] = {
+    "done": "finished: nothing is left to do",
+    "limit": "stopped at a limit, with work left",
+    "interrupted": "interrupted; the state is safe",
+    "disk": "stopped because the disk is nearly full; the state is safe",
+    "unreachable": "stopped: no host has answered",
+    "lost": "stopped because the engine was lost; the state is safe",
+}
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """One run of a crawl, at its end. `counts` are those of the whole crawl, all its runs together."""
+
+    outcome: str  # one of OUTCOMES
+    exit_code: int
+    started: float
+    ended: float
+    elapsed: float  # of this run, by the monotonic clock
+    pages_per_second: float
+    counts: Counts
+    directory: str = ""
+    hosts: Sequence[HostRecord] = ()  # those with the most pages
+    warnings: Sequence[str] = ()
+    caches: Mapping[str, Mapping[str, float]] = {}  # by name: entries, hits, misses …
+    limit: str = ""  # the setting that stopped it
+    larger: str = ""  # a value of it that lets the crawl go on
+    unreachable: Sequence[Trouble] = ()  # where no host has ever answered: what is wrong, and what to do
+
+
+class Run(Struct, frozen=True):
+    """A run that has begun: when, and with how many pages from earlier ones."""
+
+    started: float
+    began: float  # by the monotonic clock
+    had: int
+
+    def report(
+        self,
+        stop: Stop,
+        counts: Counts,
+        now: tuple[float, float],
+        *,
+        limits: CrawlSettings,
+        failed: Mapping[str, str],
+        **more: Any,  # noqa: ANN401  the fields of Report
+    ) -> Report:
+        """What it has come to. `now` is the time by both clocks; `failed` are origins that could not be reached, and why."""
+        ended, monotonic = now
+        elapsed = monotonic - self.began
+        limit, larger = reached(stop, limits, counts)
+        return Report(
+            outcome=stop.value,
+            exit_code=1 if stop is Stop.DONE and not counts.pages else _EXIT_CODES[stop],
+            started=self.started,
+            ended=ended,
+            elapsed=elapsed,
+            pages_per_second=(counts.pages - self.had) / elapsed if elapsed else 0.0,
+            counts=counts,
+            limit=limit,
+            larger=larger,
+            unreachable=() if counts.bytes else all_explained(failed)[:TROUBLES],
+            **more,
+        )
+
+
+def reached(stop: Stop, limits: CrawlSettings, counts: Counts) -> tuple[str, str]:
+    """The setting that stopped a run, and a value that would let it go on; twice as much, where a number is to be raised."""
+    if stop is Stop.DISK:
+        return "crawl.min_free_disk", ""
+    if stop is not Stop.LIMIT:
+        return "", ""
+    if limits.max_pages is not None and counts.pages >= limits.max_pages:
+        return "crawl.max_pages", str(2 * limits.max_pages)
+    if limits.max_bytes is not None and counts.bytes >= limits.max_bytes:
+        more = Bytes(2 * max(limits.max_bytes, counts.bytes))
+        return "crawl.max_bytes", show(Bytes, more).strip('"')
+    if limits.max_time is not None:
+        return "crawl.max_time", show(Seconds, Seconds(2 * limits.max_time)).strip('"')
+    return "", ""
+
+
+def to_json(report: Report) -> str:
+    """One object on one line. Times are ISO 8601 in UTC."""
+    fields: dict[str, Any] = msgspec.to_builtins(report, str_keys=True)
+    fields["hosts"] = [host_record(host) for host in report.hosts]
+    fields["started"] = moment(report.started)
+    fields["ended"] = moment(report.ended)
+    return escaped(msgspec.json.encode(fields).decode())
+
+
+def headline(report: Report) -> str:
+    """What the run came to, in a few words."""
+    if report.unreachable:
+        return (
+            OUTCOMES["unreachable"] if report.outcome in {"done", "unreachable"} else OUTCOMES[report.outcome]
+        )
+    if report.outcome == "done" and report.exit_code:
+        return "finished: not one page could be fetched"
+    return OUTCOMES.get(report.outcome, report.outcome)
+
+
+def advice(report: Report) -> str:
+    """What to do next; empty when nothing is left to do."""
+    if not report.directory:
+        return ""
+    where = _named(report)
+    if (
+        report.unreachable and report.outcome == "done"
+    ):  # their hosts are set aside until they are named again
+        return f"Try again with: skitter crawl {printable(report.unreachable[0].origin)}/ -o {where}"
+    if report.outcome == "unreachable":
+        return f"Try again with: skitter resume {where}"
+    if report.outcome == "done":
+        look = f"Find out why with: skitter why {where} URL (or: skitter status {where})"
+        return look if report.exit_code else ""
+    return _going_on(report, where)
+
+
+def _going_on(report: Report, where: str) -> str:
+    """How to go on with a crawl that has work left."""
+    if report.outcome == "disk":
+        return f"Make room on its disk ({report.limit}), then go on with: skitter resume {where}"
+    if not report.limit:
+        return f"Go on with: skitter resume {where}"
+    flag = "--" + report.limit.removeprefix("crawl.").replace("_", "-")
+    return f"The limit is {report.limit}. Go on with: skitter resume {where} {flag} {report.larger}"
+
+
+def _named(report: Report) -> str:
+    """The directory as one writes it in a shell."""
+    return shlex.quote(printable(report.directory))
+
+
+def next_steps(report: Report) -> list[str]:
+    """Where the pages are, and how to look at them."""
+    if not report.directory or not report.counts.pages:
+        return []
+    where = _named(report)
+    return [
+        "",
+        f"The crawl is in {where}. Look at it with:",
+        f"  skitter status {where}",
+        f"  skitter pages {where}",
+        f"  skitter search {where} WORD",
+        f"  skitter export {where} --format jsonl -o pages.jsonl",
+    ]
+
+
+def in_one_line(report: Report) -> str:
+    """What the run came to, and what to do, for who wants to hear of failures only."""
+    troubles = [line.strip() for trouble in report.unreachable for line in trouble_lines(trouble)]
+    return ". ".join([headline(report), *troubles, advice(report)])
+
+
+def render(report: Report) -> str:
+    """The report for people."""
+    first = f"Crawl {headline(report)}"
+    rate = f"{duration(report.elapsed)}, {report.pages_per_second:.1f} pages/s"
+    lines = [f"{first} ({rate})"]
+    if report.unreachable:  # there is nothing to count
+        lines += ["", *(line for trouble in report.unreachable for line in trouble_lines(trouble))]
+    else:
+        lines += [*numbers(report.counts), *host_table(report.hosts)]
+    if report.warnings:
+        lines += ["", "Warnings", *(f"  {printable(warning)}" for warning in report.warnings)]
+    lines += next_steps(report)
+    if next_step := advice(report):
+        lines += ["", next_step]
+    return "\n".join(lines) + "\n"
+
+
+def trouble_lines(trouble: Trouble) -> list[str]:
+    """What is wrong with a host, and what to do."""
+    return [f"{printable(trouble.origin)}: {printable(trouble.problem)}", f"  {printable(trouble.remedy)}"]
+
+
+def error_answers(counts: Counts) -> int:
+    """Answers with a status of 4xx or 5xx, each request for itself."""
+    return sum(number for status, number in counts.statuses.items() if status >= 400)
+
+
+def numbers(counts: Counts) -> list[str]:
+    """The counts as lines, without hosts; `status` shows the same."""
+    refused = sum(counts.refused.values())
+    rows = [
+        ("URLs seen", counts.seen),
+        ("  added", counts.added),
+        ("  known already", counts.known),
+        ("URLs refused", refused),
+        ("URLs waiting", counts.queued),
+        ("  being fetched", counts.leased),
+        ("URLs given up", counts.failed),
+        ("Requests", counts.requests),
+        ("Pages fetched", counts.pages),
+        ("  processed", counts.processed),
+        ("  duplicates", counts.duplicates),
+        ("Error answers (4xx, 5xx)", error_answers(counts)),
+        ("  not found (404, 410)", counts.not_found),
+        ("Hosts", counts.hosts),
+        ("  set aside", counts.hosts_aside),
+        ("Visits lost and redone", counts.lost),
+    ]
+    width = max(len(name) for name, _ in rows)
+    lines = ["", *(f"{name:<{width}}  {count(number):>12}" for name, number in rows)]
+    lines.append(f"{'Received':<{width}}  {amount(counts.bytes):>12}")
+    lines += _by("Refused because of", counts.refused)
+    lines += _by("Given up because of", counts.failures)
+    lines += _by("Answers by status", dict(sorted(counts.statuses.items())))
+    return lines + histogram(counts.depths)
+
+
+def _by(title: str, numbers_by_name: Mapping[Any, int]) -> list[str]:
+    if not numbers_by_name:
+        return []
+    names = list(numbers_by_name.items())
+    if not isinstance(names[0][0], int):
+        names.sort(key=lambda item: (-item[1], item[0]))
+    width = max(len(str(name)) for name, _ in names)
+    return ["", title, *(f"  {name!s:<{width}}  {count(number):>12}" for name, number in names)]
+
+
+def histogram(depths: Mapping[int, int], width: int = 40) -> list[str]:
+    """Pages by depth, as bars. Hundreds of levels are a trap's, not a reader's: beyond 20 they are summed up."""
+    if not depths:
+        return []
+    shown = {str(depth): depths[depth] for depth in sorted(depths) if depth <= 20}
+    deeper = sum(number for depth, number in depths.items() if depth > 20)
+    if deeper:
+        shown["over 20"] = deeper
+    most = max(shown.values())
+    label = max(map(len, shown))
+    return [
+        "",
+        "Pages by depth",
+        *(
+            f"  {depth:>{label}}  {count(number):>12}  {'█' * (-(-number * width // most) if most else 0)}".rstrip()
+            for depth, number in shown.items()
+        ),
+    ]
+
+
+def host_table(hosts: Sequence[HostRecord]) -> list[str]:
+    """The hosts as a table, in the order given."""
+    if not hosts:
+        return []
+    rows = [
+        (
+            shortened(printable(host.host), 40),
+            count(host.pages),
+            count(host.requests),
+            count(host.errors),
+            count(host.queued),
+            amount(host.bytes),
+            duration(host.delay),
+            shortened(printable(host.aside.code), 24) if host.aside else "",
+        )
+        for host in hosts
+    ]
+    head = ("host", "pages", "requests", "failed tries", "waiting", "received", "delay", "set aside")
+    return ["", "Hosts", *table(head, rows)]
+
+
+def cache_lines(caches: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Caches and filters in numbers, a line each."""
+    if not caches:
+        return []
+    named = {
+        name: ", ".join(f"{key} {value:,g}" for key, value in caches[name].items()) for name in sorted(caches)
+    }
+    return ["", "Caches", *(f"  {name}: {values}" for name, values in named.items())]
+
+
+def dropped(caches: Mapping[str, Mapping[str, float]]) -> str:
+    """A sentence about links that waited and are not wanted any more, if there were any."""
+    number = int(caches.get("links", {}).get("dropped", 0))
+    if not number:
+        return ""
+    are = "waiting URL is" if number == 1 else "waiting URLs are"
+    return f"{count(number)} {are} not wanted any more by the present settings of [scope]"
+
+
+# ------------------------------------------------------------------------------------------------ sums
+
+
+def total(parts: Sequence[Counts]) -> Counts:
+    """The counts of a crawl from those of its shards. Time passes for all of them at once."""
+    if len(parts) == 1:
+        return parts[0]
+    whole = Counts()
+    for part in parts:
+        for name in Counts.__struct_fields__:
+            value = getattr(part, name)
+            if isinstance(value, dict):
+                sums = getattr(whole, name)
+                for key, number in value.items():
+                    sums[key] = sums.get(key, 0) + number
+            elif name == "elapsed":
+                whole.elapsed = max(whole.elapsed, value)
+            else:
+                setattr(whole, name, getattr(whole, name) + value)
+    return whole
+
+
+def added_up(parts: Sequence[Statistics]) -> Statistics:
+    """Statistics of several shards or workers as one."""
+    whole: Statistics = {}
+    for part in parts:
+        for name, numbers in part.items():
+            sums = whole.setdefault(name, {})
+            for key, number in numbers.items():
+                sums[key] = sums.get(key, 0) + number
+    return whole

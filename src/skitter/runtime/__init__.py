@@ -1,0 +1,1 @@
+"""What every process needs and no crawler knows of: time, durable files, memory, hidden passwords."""

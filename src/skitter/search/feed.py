@@ -1,0 +1,87 @@
+"""Batches of pages into an index, whoever brings them: a crawl directory, a topic, a test.
+
+A source is an asynchronous iterator of batches. It is asked for the next batch when the last one is in, so what stands
+behind its `yield` (storing a position, say) happens only then; a batch that was not acknowledged comes again, which
+changes nothing, since indexing is idempotent. A page that the index refuses for good is told and stops nothing.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from skitter.engines.breaker import until_again
+from skitter.model import Page
+from skitter.ports import EngineAway, Entry, Rejected, SearchIndex
+
+PATIENCE = 180.0  # seconds that an engine may be away
+
+
+@dataclass(slots=True)
+class Fed:
+    """What became of the pages so far."""
+
+    indexed: int = 0
+    removed: int = 0  # not to be found (any more): see `unwanted`
+    rejected: int = 0
+
+
+def unwanted(page: Page) -> str:
+    """Why a page is not to be found in an index; empty when it is.
+
+    That a page asks robots not to index it (meta robots, X-Robots-Tag) is obeyed here as robots.txt is elsewhere.
+    """
+    if not 200 <= page.status < 300:
+        return f"its status is {page.status}"
+    if not page.robots.index:
+        return "it asks not to be indexed (noindex)"
+    if page.identical:
+        return f"it repeats {page.duplicate_of} byte for byte"
+    return page.ignored
+
+
+async def feed(
+    batches: AsyncIterator[Sequence[Entry]],
+    index: SearchIndex,
+    *,
+    poison: Callable[[Rejected], None],
+    progress: Callable[[Fed], None] = lambda _fed: None,
+    patience: float = PATIENCE,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Fed:
+    """Index every batch, in order. EngineAway when the engine stays away for longer than patience lasts."""
+    fed = Fed()
+    async for batch in batches:
+        latest = {each.page.key: each for each in sorted(batch, key=_fetched_at)}
+        gone = {key: each.page.fetched_at for key, each in latest.items() if unwanted(each.page)}
+        wanted = [each for key, each in latest.items() if key not in gone]
+        rejected = await _patiently(gone, wanted, index, patience, monotonic)
+        fed.removed += len(gone)
+        fed.rejected += len(rejected)
+        fed.indexed += len(wanted) - len(rejected)
+        for refused in rejected:
+            poison(refused)
+        progress(fed)
+    return fed
+
+
+def _fetched_at(entry: Entry) -> float:
+    return entry.page.fetched_at
+
+
+async def _patiently(
+    gone: Mapping[str, float],
+    wanted: Sequence[Entry],
+    index: SearchIndex,
+    patience: float,
+    monotonic: Callable[[], float],
+) -> list[Rejected]:
+    """When to try again is for the engine's breaker to say."""
+    began = monotonic()
+    while True:
+        try:
+            await index.delete(gone)
+            return await index.index(wanted)
+        except EngineAway as away:
+            if monotonic() - began >= patience:
+                raise
+            await until_again(away)

@@ -1,0 +1,170 @@
+"""Where a crawl begins: URLs from the command line, from files and from standard input, as Links.
+
+A file has one URL a line, or a JSON object {url, priority, score, depth, meta} a line; both may be mixed. Empty lines and
+lines that begin with "#" are skipped. Other keys of an object are left alone, so that an export of URLs can be the seeds
+of the next crawl. A bad line is a value, `BadSeed`, with its place and its reason: one misprint in a million seeds must
+not cost the other seeds. Files are read as a stream, so their size does not matter.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Protocol
+
+import msgspec
+from msgspec import Meta, Struct
+
+from skitter import urls
+from skitter.model import Level, Link, Reason
+from skitter.runtime.hiding import hidden
+
+MAX_LINE = 2**20  # bytes; a URL has at most some thousand, the rest is room for meta
+
+
+class BadSeed(Struct, frozen=True):
+    """A seed that cannot be used, with the place it came from."""
+
+    where: str
+    text: str
+    reason: Reason
+
+    @property
+    def complaint(self) -> str:
+        """Where it stands, what it says, and what is wrong with that."""
+        return f"{self.where}: {self.text}: {self.reason.detail}"
+
+
+class _Line(Struct, frozen=True):
+    """A JSON line of a seed file."""
+
+    url: str
+    priority: str | int | None = None
+    score: float = 0.0
+    depth: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    meta: dict[str, Any] | None = None
+
+
+_decode = msgspec.json.Decoder(_Line).decode
+
+
+def named(texts: Iterable[str], rules: urls.UrlRules = urls.DEFAULT_RULES) -> Iterator[Link | BadSeed]:
+    """Seeds as they stand on the command line."""
+    for number, text in enumerate(texts, start=1):
+        yield _seed(_Line(text), f"argument {number}", rules)
+
+
+class Lines(Protocol):
+    """A file, as far as lines are concerned."""
+
+    def readline(self, size: int, /) -> bytes:
+        """The next line, or so many bytes of it; empty at the end."""
+        ...
+
+
+def read(file: Lines, name: str, rules: urls.UrlRules = urls.DEFAULT_RULES) -> Iterator[Link | BadSeed]:
+    """Seeds of a file or a pipe, line by line."""
+    for _, seed in numbered(file, name, rules):
+        yield seed
+
+
+def numbered(
+    file: Lines, name: str, rules: urls.UrlRules = urls.DEFAULT_RULES, after: int = 0
+) -> Iterator[tuple[int, Link | BadSeed]]:
+    """Seeds of a file behind a line, each with the number of its own."""
+    number = 0
+    while line := line_of(file):
+        number += 1
+        seed = parsed(line, f"{name}:{number}", rules) if number > after else None
+        if seed is not None:
+            yield number, seed
+
+
+def line_of(file: Lines) -> bytes:
+    """The next line, empty at the end; of one that is too long only the beginning, which is longer than MAX_LINE."""
+    line = rest = file.readline(MAX_LINE + 1)
+    while rest and not rest.endswith(b"\n"):
+        rest = file.readline(MAX_LINE + 1)
+    return line
+
+
+def parsed(line: bytes, where: str, rules: urls.UrlRules = urls.DEFAULT_RULES) -> Link | BadSeed | None:
+    """The seed on a line; None if there is none on it."""
+    if len(line) > MAX_LINE:
+        return _bad(where, line[:100], f"the line is longer than {MAX_LINE} bytes")
+    bare = line.strip().removeprefix(b"\xef\xbb\xbf")
+    if not bare or bare.startswith(b"#"):
+        return None
+    return _json(bare, where, rules) if bare.startswith(b"{") else _plain(bare, where, rules)
+
+
+def _plain(line: bytes, where: str, rules: urls.UrlRules) -> Link | BadSeed:
+    try:
+        text = line.decode()
+    except UnicodeDecodeError:
+        return _bad(where, line, "the line is not UTF-8 text")
+    return _seed(_Line(text), where, rules)
+
+
+def _json(line: bytes, where: str, rules: urls.UrlRules) -> Link | BadSeed:
+    try:
+        parsed = _decode(line)
+        msgspec.msgpack.encode(parsed.meta)  # it is stored as such, and that has no numbers beyond 64 bits
+    except (msgspec.DecodeError, UnicodeDecodeError, OverflowError, RecursionError) as problem:
+        return _bad(where, line, f'{problem}; write for example {{"url": "https://example.org/"}}')
+    return _seed(parsed, where, rules)
+
+
+def _seed(line: _Line, where: str, rules: urls.UrlRules) -> Link | BadSeed:
+    level = _level(line.priority)
+    if level is None:
+        names = ", ".join(level.name.lower() for level in Level)
+        return _bad(
+            where, line.url, f"the priority {line.priority!r} is none of {names} (or 0 to {len(Level) - 1})"
+        )
+    url = urls.seed(line.url, rules)
+    key = None if url is None else urls.key(url, rules)
+    if url is None or key is None:
+        return _bad(where, line.url, "this is no http or https URL; write for example https://example.org/")
+    host = urls.host(url)
+    if urls.too_long(host):
+        return _bad(where, line.url, "its host name is longer than any can be (253 characters)")
+    return Link(
+        url=url,
+        key=key,
+        host=host,
+        depth=line.depth,
+        level=level,
+        score=line.score,
+        seed=True,
+        meta=line.meta,
+    )
+
+
+# User name and password before the host; RFC 3986 3.2.1 has them deprecated, and they are never sent.
+_CREDENTIALS = re.compile(r"(?<=//)[^/?#\\\s]*@|\A(?!mailto:)[^/?#\\\s:]+:[^/?#\\\s]+@")
+
+
+def without_credentials(text: str) -> str:
+    """The text of a URL with its user name and password taken out: what may be shown of it."""
+    return hidden(_CREDENTIALS.sub("", text.strip()))
+
+
+def has_credentials(line: bytes) -> bool:
+    """Whether the URL on a line has a user name or a password in front of its host."""
+    text = line.decode(errors="replace").strip()
+    if text.startswith("{"):
+        text = _decode(line).url
+    return without_credentials(text) != text.strip()
+
+
+def _level(priority: str | int | None) -> Level | None:
+    """A seed that says nothing is critical: somebody is waiting for it."""
+    if priority is None:
+        return Level.CRITICAL
+    if isinstance(priority, str):
+        return Level.__members__.get(priority.upper())
+    return Level(priority) if 0 <= priority < len(Level) else None
+
+
+def _bad(where: str, text: str | bytes, detail: str) -> BadSeed:
+    shown = text if isinstance(text, str) else text.decode(errors="backslashreplace")
+    return BadSeed(where, without_credentials(shown)[:200], Reason("seed.unusable", detail))

@@ -1,0 +1,310 @@
+"""Seeds on their way into a crawl: kept in its directory until each of them is stored.
+
+    seeds/NNNNNN         what was given: a line that says where it comes from, then line by line
+    seeds/NNNNNN.open    the same while it is being read; a crash leaves what was read until then
+    seeds/NNNNNN.at      how far it is stored
+
+Seeds are copied first, and the copy is on the disk before the first of them is taken in. They are taken in by batches, and
+the position moves when a batch would survive a loss of power in its shards. So whatever ends a run, the next one goes on
+with those that are not stored. Some are offered twice then, which is harmless.
+"""
+
+import asyncio
+import os
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterable
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from threading import Thread
+from typing import BinaryIO, Literal
+
+import msgspec
+from msgspec import Struct
+
+from skitter import seeds, urls
+from skitter.model import Link
+from skitter.reporting.format import counted, printable
+from skitter.runtime import durable
+from skitter.seeds import BadSeed
+
+_BATCH = 1000  # seeds
+_CHUNK = 1 << 20  # bytes
+_SYNC_EVERY = 0.5  # seconds, while a source is being read
+_MOVE_EVERY = 0.25  # seconds between two positions on the disk; the first of a run is written at once
+_LOOK_EVERY = 0.05  # seconds, for more of a source that is being read
+
+
+class Position(Struct, frozen=True, order=True):
+    """A place in a source: bytes and lines before it."""
+
+    offset: int = 0
+    line: int = 0
+
+
+class Batch(Struct, frozen=True):
+    """Seeds that are taken in together, and where their source goes on behind them."""
+
+    source: "Source"
+    seeds: list[Link | BadSeed]
+    end: Position
+    bare: int = 0  # of these, had a user name or a password in front of the host
+
+
+class _Head(Struct, frozen=True):
+    """The first line of a kept source: how it is called, and whether its lines are as given or records of ours."""
+
+    name: str
+    lines: Literal["given", "records"]
+
+
+class _Record(Struct, frozen=True, omit_defaults=True):
+    link: Link | None = None
+    bad: BadSeed | None = None
+
+
+_encode = msgspec.json.encode
+_head = msgspec.json.Decoder(_Head)
+_record = msgspec.json.Decoder(_Record)
+_position = msgspec.json.Decoder(Position)
+
+
+class Source:
+    """One file of seeds, or standard input, in the crawl directory."""
+
+    def __init__(self, path: Path, *, is_read: bool) -> None:
+        """`is_read`: somebody in this process writes to it at the moment."""
+        self.path = path  # without a suffix, as it is called when it is whole
+        self.at_file = path.with_suffix(".at")
+        self.open_file = path.with_suffix(".open")
+        self.is_read = is_read
+        self.problem: OSError | None = None  # why it could not be read on
+        with self._file.open("rb") as file:
+            self.head = _head.decode(file.readline())
+            self._first = file.tell()
+        self.position = self._stored()
+        self.readable = self._whole_lines()  # up to here, while it is not whole
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it was read to its end."""
+        return not self.open_file.exists()
+
+    @property
+    def _file(self) -> Path:
+        return self.open_file if self.open_file.exists() else self.path
+
+    def _stored(self) -> Position:
+        try:
+            return _position.decode(self.at_file.read_bytes())
+        except FileNotFoundError:
+            return Position(self._first)
+
+    def _whole_lines(self) -> int:
+        """Where the last whole line ends: half a URL is another one."""
+        with self._file.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            while size > self._first:
+                start = max(self._first, size - _CHUNK)
+                file.seek(start)
+                end = file.read(size - start).rfind(b"\n") + 1
+                if end:
+                    return start + end
+                size = start
+            return self._first
+
+    def read(self, after: Position, rules: urls.UrlRules) -> Batch:
+        """The next seeds behind a position; none if there are no more yet."""
+        found: list[Link | BadSeed] = []
+        line, bare = after.line, 0
+        is_whole = self.is_whole  # before it is opened: it does not grow any more then
+        with self._file.open("rb") as file:
+            end = os.fstat(file.fileno()).st_size if is_whole else self.readable
+            place = file.seek(after.offset)
+            while place < end and len(found) < _BATCH and (text := seeds.line_of(file)):
+                line += 1
+                place = file.tell()
+                seed = self._parsed(text, line, rules)
+                if seed is not None:
+                    found.append(seed)
+                    bare += b"@" in text and isinstance(seed, Link) and seeds.has_credentials(text)
+        return Batch(self, found, Position(place, line), bare)
+
+    def _parsed(self, text: bytes, line: int, rules: urls.UrlRules) -> Link | BadSeed | None:
+        if self.head.lines == "given":
+            return seeds.parsed(text, f"{self.head.name}:{line}", rules)
+        record = _record.decode(text)
+        return record.link or record.bad
+
+    def keep_position(self) -> None:
+        """Everything before the position is stored, and the next run need not know it."""
+        durable.write(self.at_file, _encode(self.position))
+
+    def remove(self) -> None:
+        """All of it is stored."""
+        for path in (self.path, self.open_file, self.at_file):
+            path.unlink(missing_ok=True)
+
+
+class Intake:
+    """The seeds of a crawl directory that are not all stored yet."""
+
+    def __init__(self, folder: Path, rules: urls.UrlRules = urls.DEFAULT_RULES) -> None:
+        self._folder = folder
+        self._rules = rules
+        self.sources = [Source(path, is_read=False) for path in _kept(folder)]
+        self._last = max((int(source.path.name) for source in self.sources), default=0)
+        self._moved: dict[Path, float] = {}
+        self._bare: Counter[str] = Counter()  # by source, seeds that had a user name or a password
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every seed is stored."""
+        return not self.sources
+
+    # -- keeping ---------------------------------------------------------------------------------------------
+
+    def keep(self, name: str, file: BinaryIO, begun: bytes = b"") -> None:
+        """Copy a file of seeds; `begun` was read from it already. It is on the disk when this returns."""
+        source = self.begin(name)
+        try:
+            self._copy(source, file.read, begun)
+        except BaseException:  # it is there to be given again, and half of it would pass for the whole
+            source.remove()
+            self.sources.remove(source)
+            raise
+
+    def keep_as_it_comes(self, name: str, handle: int, begun: bytes = b"") -> None:
+        """Copy a pipe in a thread of its own: it may be slow, or have no end. What is there is taken in meanwhile."""
+        source = self.begin(name)
+        read = partial(
+            os.read, handle
+        )  # not a file object: its lock would be held for as long as nothing comes
+        Thread(target=self._copy_or_say, args=(source, read, begun), daemon=True).start()
+
+    def _copy_or_say(self, source: Source, read: Callable[[int], bytes], begun: bytes) -> None:
+        try:
+            self._copy(source, read, begun)
+        except OSError as problem:
+            source.problem, source.is_read = problem, False
+
+    def keep_links(self, links: Iterable[Link | BadSeed]) -> None:
+        """Keep seeds that are no file. They are on the disk when this returns."""
+        waiting = iter(links)
+        for first in waiting:
+            self._write(self.begin("", "records"), map(_line, chain([first], waiting)))
+
+    def begin(self, name: str, lines: Literal["given", "records"] = "given") -> Source:
+        """A new source that is going to be copied."""
+        durable.make_folder(self._folder)
+        self._last += 1
+        path = self._folder / f"{self._last:06d}"
+        durable.write(path.with_suffix(".open"), _encode(_Head(name, lines)) + b"\n")
+        source = Source(path, is_read=True)
+        self.sources.append(source)
+        return source
+
+    def _copy(self, source: Source, read: Callable[[int], bytes], begun: bytes) -> None:
+        self._write(source, chain([begun], iter(lambda: read(_CHUNK), b"")))
+
+    def _write(self, source: Source, chunks: Iterable[bytes]) -> None:
+        synced = time.monotonic()
+        with source.open_file.open("ab") as file:
+            for chunk in chunks:
+                place = file.tell()
+                file.write(chunk)
+                end = chunk.rfind(b"\n") + 1
+                if time.monotonic() > synced + _SYNC_EVERY:
+                    _sync(file)
+                    synced = time.monotonic()
+                if end:
+                    file.flush()
+                    source.readable = place + end
+            _sync(file)
+        source.open_file.rename(source.path)
+        durable.sync_folder(self._folder)
+        source.is_read = False
+
+    # -- taking in -------------------------------------------------------------------------------------------
+
+    async def batches(self) -> AsyncGenerator[Batch, None]:
+        """What is to be taken in, in order, from where the last run stopped; for a source that is being read, as it comes."""
+        for source in list(self.sources):
+            place = source.position
+            while True:
+                was_read = source.is_read
+                batch = await asyncio.to_thread(source.read, place, self._rules)
+                if batch.end > place:
+                    place = batch.end
+                    self._bare[source.head.name] += batch.bare
+                    yield batch
+                elif was_read:
+                    await asyncio.sleep(_LOOK_EVERY)
+                elif source.problem is not None:
+                    raise source.problem
+                else:
+                    break
+
+    def stored(self, batch: Batch) -> None:
+        """A batch, and all before it, would survive a loss of power."""
+        source, now = batch.source, time.monotonic()
+        source.position = batch.end
+        if now >= self._moved.get(source.path, 0.0) + _MOVE_EVERY:
+            source.keep_position()
+            self._moved[source.path] = now
+
+    def finish(self) -> None:
+        """Every batch is stored: nothing need be kept any more."""
+        if self.is_empty:
+            return
+        for source in self.sources:
+            source.remove()
+        self.sources.clear()
+        durable.sync_folder(self._folder)
+
+    def close(self) -> None:
+        """Leave the positions for the next run."""
+        for source in self.sources:
+            source.keep_position()
+
+    def left_out(self) -> list[str]:
+        """In words, what of the seeds was taken without their user names and passwords."""
+        return [
+            f"{counted(number, 'seed')} of {'standard input' if name == '-' else printable(name)} "
+            f"{'is' if number == 1 else 'are'} crawled without the user name and password in the URL"
+            for name, number in self._bare.items()
+            if number
+        ]
+
+    def broken_off(self, *, now: bool) -> list[str]:
+        """In words, what was given and not read to its end: in this run (now), or in an earlier one."""
+        return [
+            _broken_off(source) for source in self.sources if not source.is_whole and source.is_read is now
+        ]
+
+
+def _kept(folder: Path) -> list[Path]:
+    """The sources of a folder, oldest first."""
+    if not folder.is_dir():
+        return []
+    return sorted({path.with_suffix("") for path in folder.iterdir() if path.suffix in ("", ".open")})
+
+
+def _line(seed: Link | BadSeed) -> bytes:
+    return _encode(_Record(link=seed) if isinstance(seed, Link) else _Record(bad=seed)) + b"\n"
+
+
+def _sync(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _broken_off(source: Source) -> str:
+    with source.open_file.open("rb") as file:
+        lines = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(_CHUNK), b"")) - 1
+    name, directory = source.head.name, source.path.parents[1]
+    return (
+        f"{'standard input' if name == '-' else name} was not read to its end: {counted(lines, 'line')} were taken and are kept, "
+        f"the rest was not; give the rest again with: skitter crawl --seeds {name} -o {printable(str(directory))}"
+    )

@@ -1,0 +1,208 @@
+"""A store without an engine: the reference for the others, and what the frontier of a cluster is tested on.
+
+`MemoryRows` is what survives, `MemoryRowStore` is one owner's hold on it. Rows are kept packed, so that nobody can change
+one in place, and every list is sorted when it is asked for.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.msgpack import Decoder, Encoder
+
+from skitter.frontier.rows import (
+    PARKED,
+    QUEUE,
+    Batch,
+    Found,
+    HostRow,
+    Meta,
+    Opening,
+    PageRow,
+    Span,
+    UrlRow,
+    Wanted,
+    standing,
+)
+from skitter.frontier.rules import Suspicion
+from skitter.model import Link, RobotsCopy, Visit
+from skitter.ports import Fenced
+
+_encode = Encoder().encode
+_meta = Decoder(Meta).decode
+_url = Decoder(UrlRow).decode
+_host = Decoder(HostRow).decode
+_page = Decoder(PageRow).decode
+_robots = Decoder(RobotsCopy).decode
+_lease = Decoder(Visit).decode
+_suspicion = Decoder(Suspicion).decode
+_link = Decoder(Link).decode
+
+
+@dataclass
+class MemoryRows:
+    """The rows of one shard, and its epoch."""
+
+    epoch: int = 1
+    written: tuple[int, int] = (0, 0)  # the last batch: its epoch and number
+    meta: bytes = field(default_factory=lambda: _encode(Meta()))
+    urls: dict[bytes, bytes] = field(default_factory=dict)
+    hosts: dict[str, bytes] = field(default_factory=dict)
+    pages: dict[bytes, bytes] = field(default_factory=dict)
+    robots: dict[str, bytes] = field(default_factory=dict)
+    leases: dict[bytes, bytes] = field(default_factory=dict)
+    suspects: dict[bytes, bytes] = field(default_factory=dict)
+    outbox: dict[int, bytes] = field(default_factory=dict)
+
+
+class MemoryRowStore:
+    """`Store` in dictionaries."""
+
+    def __init__(self, rows: MemoryRows, epoch: int = 1) -> None:
+        self.rows = rows
+        self._epoch = epoch
+        self._counts = dict.fromkeys(("reads", "writes", "rows_read", "rows_written"), 0)
+
+    async def open(self) -> Opening:
+        """Counts, leases and suspects."""
+        rows = self.rows
+        return Opening(
+            _meta(rows.meta),
+            {id16: _lease(packed) for id16, packed in rows.leases.items()},
+            {id16: _suspicion(packed) for id16, packed in rows.suspects.items()},
+        )
+
+    async def load(self, wanted: Wanted) -> Found:
+        """Rows by key, and heads of lists."""
+        rows = self.rows
+        found = Found(
+            urls={id16: _url(rows.urls[id16]) for id16 in wanted.urls if id16 in rows.urls},
+            hosts={name: _host(rows.hosts[name]) for name in wanted.hosts if name in rows.hosts},
+            robots={name: _robots(rows.robots[name]) for name in wanted.robots if name in rows.robots},
+            pages={id16: _page(rows.pages[id16]) for id16 in wanted.pages if id16 in rows.pages},
+            agenda=[self._agenda(ask) for ask in wanted.agenda],
+        )
+        if wanted.heads or wanted.times or wanted.parked:
+            self._find_lists(wanted, found)
+        if wanted.digests or wanted.simhashes or wanted.domains:
+            self._find_twins(wanted, found)
+        self._counts["reads"] += 1
+        self._counts["rows_read"] += sum(len(getattr(found, name)) for name in found.__struct_fields__)
+        return found
+
+    def _standing(self) -> dict[tuple[str, str, int], list[tuple[float, int, bytes, UrlRow]]]:
+        """Every list, in order, by what tells it apart."""
+        lists: dict[tuple[str, str, int], list[tuple[float, int, bytes, UrlRow]]] = {}
+        for row in map(_url, self.rows.urls.values()):
+            spot = standing(row)
+            if spot is not None:
+                lists.setdefault(spot[:3], []).append((spot.order, spot.seq, row.id, row))
+        for some in lists.values():
+            some.sort(key=lambda item: item[:3])
+        return lists
+
+    def _find_lists(self, wanted: Wanted, found: Found) -> None:
+        lists = self._standing()
+        for ask in wanted.heads:
+            queue = lists.get((QUEUE, ask.host, ask.level), [])
+            behind = [row for order, seq, _, row in queue if ask.after is None or (order, seq) > ask.after]
+            found.heads.append(behind[: ask.limit])
+        for times in wanted.times:
+            waiting = lists.get((times.kind, "", 0), [])
+            later = [row for due, _, id16, row in waiting if times.after is None or (due, id16) > times.after]
+            found.times.append(later[: times.limit])
+        for host in wanted.parked:
+            found.parked[host] = [row for _, _, _, row in lists.get((PARKED, host, 0), [])]
+
+    def _agenda(self, ask: Span) -> list[HostRow]:
+        hosts = [host for host in map(_host, self.rows.hosts.values()) if host.place]
+        inside = [host for host in hosts if ask.after < host.place < ask.before]
+        return sorted(inside, key=lambda host: host.place)[: ask.limit]
+
+    def _find_twins(self, wanted: Wanted, found: Found) -> None:
+        pages = [_page(packed) for packed in self.rows.pages.values()]
+        digests = {(row.page.domain, row.page.digest): row for row in pages if row.by_digest}
+        near = {
+            (row.page.domain, row.page.simhash): row
+            for row in pages
+            if row.by_simhash and row.page.simhash is not None
+        }
+        found.digests = {key: digests[key] for key in wanted.digests if key in digests}
+        found.simhashes = {key: near[key] for key in wanted.simhashes if key in near}
+        for domain, limit in wanted.domains:
+            found.domains[domain] = [simhash for name, simhash in near if name == domain][:limit]
+
+    async def write(self, batch: Batch) -> None:
+        """All at once, unless somebody else owns the shard."""
+        if self.rows.epoch != self._epoch:
+            raise Fenced(f"epoch {self._epoch} is over, now is {self.rows.epoch}")
+        if batch.number:
+            if (self._epoch, batch.number) < self.rows.written:
+                return
+            self.rows.written = self._epoch, batch.number
+        self._check_former_places(batch)
+        tables = ("urls", "hosts", "pages", "robots", "leases", "suspects", "outbox")
+        for name in tables:
+            self._put(getattr(self.rows, name), getattr(batch, name))
+        self.rows.meta = _encode(batch.meta)
+        self._counts["writes"] += 1
+        self._counts["rows_written"] += sum(len(getattr(batch, name)) for name in tables)
+
+    def _check_former_places(self, batch: Batch) -> None:
+        """A store that keeps its lists itself takes rows out where it is told that they stood: that must be the truth."""
+        for id16, row in batch.urls.items():
+            before = self.rows.urls.get(id16)
+            stood = None if before is None else standing(_url(before))
+            stands = None if row is None else standing(row)
+            if stood not in (None, stands, batch.stood.get(id16)):
+                raise AssertionError(f"{id16.hex()} stood at {stood}, not at {batch.stood.get(id16)}")
+        for name, host in batch.hosts.items():
+            place = _host(self.rows.hosts[name]).place if name in self.rows.hosts else b""
+            if place not in (b"", host.place, batch.placed.get(name)):
+                raise AssertionError(f"{name} stood at {place!r}, not at {batch.placed.get(name)!r}")
+        for id16, page in batch.pages.items():
+            former = self.rows.pages.get(id16)
+            if former is not None and _page(former) not in (page, batch.replaced.get(id16)):
+                raise AssertionError(f"{id16.hex()} replaces {_page(former)}, not {batch.replaced.get(id16)}")
+
+    def _put(self, table: dict[Any, bytes], changes: dict[Any, Any]) -> None:
+        for key, row in changes.items():
+            if row is None:
+                table.pop(key, None)
+            else:
+                table[key] = _encode(row)
+
+    async def meta(self) -> Meta:
+        """The last one written."""
+        return _meta(self.rows.meta)
+
+    async def outbox(self, limit: int, after: int) -> list[tuple[int, Link]]:
+        """The oldest links."""
+        numbers = sorted(number for number in self.rows.outbox if number > after)[:limit]
+        return [(number, _link(self.rows.outbox[number])) for number in numbers]
+
+    async def urls(self) -> AsyncIterator[UrlRow]:
+        """Every URL."""
+        for packed in _still(self.rows.urls.values()):
+            yield _url(packed)
+
+    async def pages(self) -> AsyncIterator[PageRow]:
+        """Every page."""
+        for packed in _still(self.rows.pages.values()):
+            yield _page(packed)
+
+    async def hosts(self) -> AsyncIterator[HostRow]:
+        """Every host."""
+        for packed in _still(self.rows.hosts.values()):
+            yield _host(packed)
+
+    def statistics(self) -> dict[str, float]:
+        """Round trips and rows, as if there were an engine."""
+        return dict(self._counts)
+
+    async def close(self) -> None:
+        """The rows stay."""
+
+
+def _still(values: Iterable[bytes]) -> list[bytes]:
+    return list(values)

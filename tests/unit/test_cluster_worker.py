@@ -1,0 +1,320 @@
+"""A worker among fakes: what it does with its shards, its mail and its room, in orders that are rare in life."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from msgspec.structs import replace
+
+from skitter.cluster.clock import EngineClock
+from skitter.cluster.ports import Claim, Delivery, Renewal
+from skitter.cluster.worker import Member
+from skitter.events import Events
+from skitter.model import Counts
+from skitter.ports import EngineAway, StateError
+from skitter.settings import Seconds, Settings
+
+SHARDS = 2
+LEASE, RENEW = 15.0, 0.01
+
+
+class Watch:
+    time = 100.0
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+
+class Office:
+    """`skitter.cluster.ports.Claims` of one worker, with another one that is moved by hand."""
+
+    def __init__(self, watch):
+        self.watch = watch
+        self.owners = ["", ""]
+        self.others = []
+        self.epoch = 0
+        self.away = False
+        self.opens = asyncio.Event()
+        self.opens.set()
+        self.renewals = 0
+        self.known = []  # roots of the scope
+
+    async def renew(self, epochs, about):
+        self.renewals += 1
+        if self.away:
+            closed = EngineAway("the office is closed")
+            closed.again = self.opens.wait
+            raise closed
+        held = frozenset(shard for shard in epochs if self.owners[shard] == "me")
+        return Renewal(self.watch.time, held, list(self.owners), ["me", *self.others], 0, len(self.known))
+
+    async def roots(self, after, limit):
+        self.watch.time += RENEW  # each look takes as long as there is between two signs of life
+        assert "me" not in self.owners, "a shard was taken before the scope was known"
+        found = self.known[after : after + limit]
+        return found, after + len(found)
+
+    async def take(self, shards, most, settings=None):
+        self.epoch += 1
+        for shard in shards:
+            self.owners[shard] = "me"
+        return [Claim(shard, self.epoch, self.watch.time) for shard in shards]
+
+    async def release(self, epochs):
+        for shard in epochs:
+            self.owners[shard] = ""
+
+    async def leave(self):
+        pass
+
+
+class Shard:
+    """`skitter.crawl.shard.Shard`, as far as a member sees it."""
+
+    def __init__(self, number):
+        self.number = number
+        self.in_flight = 0
+        self.taking = 0
+        self.counts = Counts()
+        self.woken = 0
+        self.closed = False
+        self._stopped = asyncio.Event()
+
+    async def run(self, company):
+        await self._stopped.wait()
+
+    def stop(self):
+        self._stopped.set()
+
+    def wake(self):
+        self.woken += 1
+
+
+class Outfit:
+    """Mail that comes when it is told to, and takes as long as it is told to."""
+
+    def __init__(self):
+        self.opened = {}
+        self.inbox = self
+        self.mail = asyncio.Queue()
+        self.taken = []
+        self.begun = []
+        self.owned = []
+        self.receiving = asyncio.Event()
+        self.slow = None
+        self.taking, self.go_on = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def shard(self, claim):
+        if self.slow is not None:
+            await self.slow.wait()
+        shard = self.opened[claim.shard] = Shard(claim.shard)
+        try:
+            yield shard
+        finally:
+            shard.closed = True
+
+    def mail_taken(self, shard):
+        return {}
+
+    async def take_in(self, shard, delivery):
+        self.begun.append(delivery)
+        self.taking.set()
+        await self.go_on.wait()
+        if shard.closed:
+            raise StateError("the frontier is not open")
+        self.taken.append(delivery)
+
+    async def own(self, shard, positions):
+        self.owned.append(shard)
+
+    async def disown(self, shard):
+        pass
+
+    async def receive(self, limit):
+        self.receiving.set()
+        received = [await self.mail.get()]
+        while not self.mail.empty():
+            received.append(self.mail.get_nowait())
+        return received
+
+    async def stored(self, shard, positions, now):
+        pass
+
+
+def played(scene, renew=RENEW, before=None):
+    """Run a scene with a member that works, and let it leave."""
+
+    async def run():
+        watch = Watch()
+        office, outfit = Office(watch), Outfit()
+        settings = Settings()
+        cluster = replace(settings.cluster, lease=Seconds(LEASE), renew=Seconds(renew))
+        member = Member("me", office, EngineClock(watch), replace(settings, cluster=cluster), Events())
+        if before is not None:
+            before(member, office)
+        working = asyncio.create_task(member.run(outfit))
+        await scene(member, office, outfit, watch)
+        member.leave()
+        await asyncio.wait_for(working, 60)
+
+    asyncio.run(run())
+
+
+async def until(happens):
+    for _ in range(6000):
+        if happens():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not happen")
+
+
+def test_mail_on_its_way_into_a_shard_arrives_before_it_is_closed():
+    async def scene(member, office, outfit, watch):
+        await until(lambda: len(member.crew.shards) == SHARDS)
+        outfit.mail.put_nowait(Delivery(0, [], {"topic": "7"}))
+        await outfit.taking.wait()
+        outfit.opened[0].stop()  # it is handed over now
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+        assert not outfit.opened[0].closed
+        outfit.go_on.set()
+        await until(lambda: outfit.taken)
+
+    played(scene)
+
+
+def test_a_worker_knows_every_root_before_it_takes_a_shard_and_gives_signs_of_life_meanwhile():
+    known = []
+
+    def before(member, office):
+        office.known = [f"https://h{number}.example/" for number in range(32_000)]
+        member.widen = known.extend
+
+    async def scene(member, office, outfit, watch):
+        await until(lambda: len(member.crew.shards) == SHARDS)
+        assert known == office.known
+        assert office.renewals >= 7  # one for each look
+
+    played(scene, before=before)
+
+
+def test_mail_for_several_shards_is_taken_in_together():
+    async def scene(member, office, outfit, watch):
+        await until(lambda: len(member.crew.shards) == SHARDS)
+        mail = [Delivery(shard, [], {"topic": "7"}) for shard in range(SHARDS)]
+        for delivery in mail:
+            outfit.mail.put_nowait(delivery)
+        await until(lambda: outfit.begun == mail)  # and none of it is done
+        assert outfit.taken == []
+        outfit.go_on.set()
+        await until(lambda: outfit.taken == mail)
+
+    played(scene)
+
+
+def test_mail_for_a_shard_that_was_taken_again_while_it_came_is_received_once_more():
+    async def scene(member, office, outfit, watch):
+        await until(lambda: len(member.crew.shards) == SHARDS)
+        await outfit.receiving.wait()  # with the shards of now
+        first = outfit.opened[0]
+        first.stop()
+        await until(lambda: outfit.opened[0] is not first and 0 in member.crew.shards)
+        begun = len(outfit.owned)
+        outfit.mail.put_nowait(Delivery(0, [], {"topic": "7"}))
+        await until(lambda: outfit.owned[begun:] == [0])
+        assert outfit.begun == []
+
+    played(scene)
+
+
+def test_a_shard_that_was_not_opened_is_not_given_back():
+    async def run():
+        watch = Watch()
+        office, outfit = Office(watch), Outfit()
+        outfit.slow = asyncio.Event()
+        member = Member("me", office, EngineClock(watch), Settings(), Events())
+        working = asyncio.create_task(member.run(outfit))
+        await until(lambda: office.owners == ["me", "me"])
+        working.cancel()
+        await asyncio.wait([working])
+        assert office.owners == ["me", "me"]  # until their leases end, as if we had died
+
+    asyncio.run(run())
+
+
+def test_shards_that_ask_at_once_get_no_more_than_there_is_and_nobody_is_forgotten():
+    async def scene(member, office, outfit, watch):
+        await until(lambda: len(member.crew.shards) == SHARDS)
+        first, second = outfit.opened[0], outfit.opened[1]
+        first.taking = member.crew.room(first)  # its engine has not answered yet
+        assert first.taking == member.crew._concurrency
+        assert member.crew.room(second) == 0
+        woken, first.taking = second.woken, 0
+        member.crew.took()  # and did not need any of it
+        assert second.woken == woken + 1
+        member.crew.took()
+        assert second.woken == woken + 1
+
+    played(scene)
+
+
+def test_what_a_lost_shard_had_in_flight_is_room_for_the_others():
+    async def scene(member, office, outfit, watch):
+        await until(lambda: len(member.crew.shards) == SHARDS)
+        outfit.opened[0].in_flight = member.crew._concurrency
+        assert member.crew.room(outfit.opened[1]) == 0  # the other one asks, and waits from now on
+        office.owners[0], office.others = "other", ["other"]
+        await until(lambda: 0 not in member.crew.shards)
+        assert member.crew.room(outfit.opened[1]) > 0
+        assert outfit.opened[1].woken
+
+    played(scene)
+
+
+def test_when_the_engine_was_away_for_all_nobody_takes_what_the_others_work_on():
+    async def scene(member, office, outfit, watch):
+        office.owners, office.others = ["", "other"], ["other"]
+        await until(lambda: 0 in member.crew.shards)
+        office.away = True
+        watch.time += LEASE + 1
+        await asyncio.sleep(0.05)
+        office.away, office.others, office.owners[1] = False, [], ""  # nobody has renewed yet but us
+        had = office.renewals
+        await until(lambda: office.renewals > had + 3)
+        assert office.owners[1] == ""
+        watch.time += LEASE  # and now it is clear that it is dead
+        await until(lambda: 1 in member.crew.shards)
+
+    played(scene)
+
+
+def test_the_next_sign_of_life_comes_as_soon_as_the_engine_may_be_asked_again():
+    """Not a whole interval later: a lease is running out."""
+
+    async def scene(member, office, outfit, watch):
+        office.away = True
+        office.opens.clear()
+        await until(lambda: office.renewals == 1)
+        for _ in range(10):
+            await asyncio.sleep(0.01)
+        assert office.renewals == 1, "it does not ask before it may"
+        office.away = False
+        office.opens.set()
+        await until(lambda: office.renewals == 2)
+        await until(lambda: len(member.crew.shards) == SHARDS)
+
+    played(scene, renew=3600.0)
+
+
+def test_an_engine_that_is_away_does_not_keep_a_worker_from_leaving():
+    async def scene(member, office, outfit, watch):
+        await until(lambda: len(member.crew.shards) == SHARDS)
+        office.away = True
+        office.opens.clear()
+        had = office.renewals
+        await until(lambda: office.renewals > had)
+
+    played(scene)
