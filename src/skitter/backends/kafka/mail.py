@@ -3,7 +3,7 @@
 Sending returns when the brokers have the links, so a settlement that follows loses none. Receiving starts behind the
 positions that are stored with the links in PostgreSQL; the group's own offsets only tell others how far we are. Partitions
 are assigned by hand, because the owner of a shard is whoever holds its lease there
-(docs/decisions/0013-mail-by-kafka.md).
+(docs/decisions/0013-links-through-kafka.md).
 
 What waits, waits in Kafka: three small consumers, one per urgency, fetch ahead a few megabytes at most. A consumer that says
 nothing for a while although there is mail has stalled, which librdkafka's do now and then after a broker was away, and for
