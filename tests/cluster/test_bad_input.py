@@ -227,7 +227,7 @@ def test_what_is_missing_or_taken_once_the_cluster_is_made(made, tmp_path, capsy
     assert main(["cluster", "init", "--config", str(made)]) == 0
     assert "migration 1 applied" in capsys.readouterr().out
     assert main(["cluster", "init", "--config", str(made)]) == 0
-    assert capsys.readouterr().out == "everything is there already\n"
+    assert capsys.readouterr().out == "everything already exists\n"
 
     said = complaint(capsys, "work", "--config", made, "--set", "kafka.documents=nowhere")
     assert 'kafka.documents is "nowhere" here and ' in said
@@ -321,7 +321,7 @@ def test_seeds_may_stand_behind_the_flags(made, capsys):
     assert (
         main(["cluster", "add", "--config", str(made), "https://example.org/", "https://example.net/"]) == 0
     )
-    assert capsys.readouterr().out.endswith("2 seeds are on their way to their shards\n")
+    assert capsys.readouterr().out.endswith("2 seeds were sent to their shards\n")
     assert main(["cluster", "wait", "--config", str(made), "--timeout", "100ms"]) == 1
 
 

@@ -139,7 +139,7 @@ def test_what_comes_through_a_pipe_is_kept_until_it_is_in(tmp_path):
                 break
         (copy,) = _leftovers(crew)
         assert f"a copy of the seeds is in {copy.name}" in said
-        assert f"go on with: skitter cluster add --config {crew.config} --seeds {copy.name}" in said
+        assert f"continue with: skitter cluster add --config {crew.config} --seeds {copy.name}" in said
         said = start(crew, "--seeds", "-", pipe=file).communicate()[0]  # the same again
         assert "going on behind them" in said
         assert not _leftovers(crew)

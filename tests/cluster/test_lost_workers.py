@@ -143,7 +143,7 @@ def test_pages_that_were_lost_with_a_disk_are_fetched_again(tmp_path, server, mo
         [name] = [worker["name"] for worker in crew.status()["workers"]]
         alive = crew.skitter("cluster", "abandon", name, "--config", crew.config)
         assert (alive.returncode, alive.stdout) == (1, "")
-        assert "gives signs of life" in alive.stderr
+        assert "is alive, or owns shards" in alive.stderr
         doomed.send_signal(signal.SIGKILL)
         doomed.wait()
         shutil.rmtree(tmp_path / "doomed")

@@ -176,7 +176,7 @@ def test_what_cannot_be_read_is_said_in_one_line(crawled, tmp_path):
     other.write_text(crawled.config.read_text().replace(crawled.settings.cluster.name, "another_crawl"))
     alone.write_text("")
     for words, said in (
-        (["status"], "which crawl?"),
+        (["status"], "no crawl named"),
         (["status", "--config", tmp_path / "none.toml"], "none.toml"),
         (["status", "--config", alone], "a crawl on one machine"),
         (["status", "--config", other], "there is no crawl another_crawl"),

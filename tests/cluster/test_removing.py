@@ -126,7 +126,7 @@ def test_a_crawl_is_gone_and_one_with_a_longer_name_is_not(server, tmp_path, siz
 
         done = remove(crew.config)
         assert done.returncode == 2
-        assert "would be gone for good, with every URL that it knows; say --yes to do it" in done.stderr
+        assert "for good, with every URL in it; confirm with --yes" in done.stderr
         assert is_there(crew.settings)
 
         done = remove(crew.config, "--yes")
@@ -150,7 +150,7 @@ def test_nothing_is_removed_while_a_worker_is_at_work(server, tmp_path):
         (worker,) = crew.workers
         done = remove(crew.config, "--yes")
         assert done.returncode == 1
-        assert done.stderr == f"skitter: 1 worker at work; stop them first: {worker.name}\n"
+        assert done.stderr == f"skitter: 1 worker running; stop them first: {worker.name}\n"
         assert is_there(crew.settings)
         assert len(of_kafka(crew.settings)) == 6
         crew.leave()

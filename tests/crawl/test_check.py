@@ -285,7 +285,7 @@ def test_bits_flipped_in_the_archive_are_found_and_the_page_is_fetched_again(ser
     code, said = check(capsys, damaged, "--repair")
     assert (code, said["repaired"]) == (0, [f"state/{page['file'][:2]}: 1 page pending again"])
     assert [finding["damage"] for finding in said["findings"]] == [False]
-    assert said["advice"] == [f"go on with: skitter resume {damaged}"]
+    assert said["advice"] == [f"continue with: skitter resume {damaged}"]
     crawl(damaged, [], settings_for(server, crawl__shards=2, archive__max_file="64KiB"))
     code, said = check(capsys, damaged)
     assert code == 0
@@ -342,7 +342,7 @@ def test_the_directory_of_a_clusters_worker_is_checked_as_far_as_it_goes(damaged
     code, said = check(capsys, damaged)
     assert (code, said["findings"][1]["file"]) == (1, f"archive/{page['file']}")
     assert said["advice"] == [
-        "archive: bring the damaged files back from a copy; other pages in them can be read as they are"
+        "archive: restore the damaged files from a copy; their other pages can still be read"
     ]
 
 

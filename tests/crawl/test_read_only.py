@@ -69,7 +69,7 @@ def all_answer(done: subprocess.CompletedProcess[str]) -> None:
     assert done.returncode == 0, done.stderr
     for name, code, has_answered, said in json.loads(done.stdout):
         assert (code, has_answered) == (0, True), said
-        assert ("is brought up to date in a temporary copy" in said) == (name == "search")
+        assert ("is updated in a temporary copy" in said) == (name == "search")
 
 
 def files(path: Path) -> dict[str, int]:

@@ -74,11 +74,11 @@ def test_without_a_command_the_help_goes_to_standard_error(capsys):
         (["https://example.org"], "did you mean: skitter crawl https://example.org?"),
         (["zzzzzz"], "commands are crawl, resume, status"),
         (["url"], "the following arguments are required: URL (see skitter url --help)"),
-        (["pages", "d", "--status", "9"], "'9' is no status; write for example 404 or 4xx"),
+        (["pages", "d", "--status", "9"], "'9' is not a status; write for example 404 or 4xx"),
         (["pages", "d", "--limit", "0"], "--limit: write 1 or more"),
         (["export", "d", "--format", "xml"], "invalid choice: 'xml'"),
-        (["search", "d"], "what should be found? write skitter search DIR WORD"),
-        (["search", "d", "!"], "there is no word in '!'; write what a page should contain"),
+        (["search", "d"], "no search words; write skitter search DIR WORD"),
+        (["search", "d", "!"], "no searchable word in '!'; write what a page should contain"),
         (["search", "d", "x", "--limit", "0"], "--limit: write 1 or more"),
         (["search", "d", "x", "--offset", "-1"], "--offset: write 0 or more"),
         (["search", "x", "--config", "none.toml"], "none.toml: cannot be read"),
@@ -93,8 +93,8 @@ def test_without_a_command_the_help_goes_to_standard_error(capsys):
         (["crawl", "a.example", "--config", "none.toml"], "none.toml: cannot be read"),
         (["crawl", "--seeds", "none.txt"], "--seeds: none.txt: No such file or directory; name an existing file"),
         (["robots", "f", "--agent", "(", "/"], "has no product token"),
-        (["robots", os.devnull, "private/x"], "'private/x' is no URL; write for example https://example.org/a, or the path /a"),
-        (["robots", os.devnull, "/", "notaurl"], "'notaurl' is no URL"),
+        (["robots", os.devnull, "private/x"], "'private/x' is not a URL; write for example https://example.org/a, or the path /a"),
+        (["robots", os.devnull, "/", "notaurl"], "'notaurl' is not a URL"),
         (["robots", "no-such-file", "/"], "skitter: no-such-file: No such file or directory; name an existing file, or -"),
         (["crawl", "--seeds", os.devnull], "there is nothing to crawl"),
         (["crawl", "--seeds", os.devnull, "-o", "d"], "there is nothing to crawl; the seeds are empty"),
@@ -448,7 +448,7 @@ def test_the_doctor_finds_everything_here(capsys):
         "disk",
     }
     assert main(["doctor"]) == 0
-    assert capsys.readouterr().out.endswith("everything needed is here\n")
+    assert capsys.readouterr().out.endswith("everything required is present\n")
 
 
 def test_the_doctor_asks_the_engines_of_a_cluster(capsys, tmp_path):
@@ -469,7 +469,7 @@ def test_the_doctor_says_what_is_missing_and_how_to_get_it(capsys, monkeypatch):
     shown = capsys.readouterr().out
     assert "MISSING  no-such-library" in shown
     assert "pip install no-such-library" in shown
-    assert shown.endswith("something needed is missing\n")
+    assert shown.endswith("something required is missing\n")
 
 
 def test_what_is_only_advice_does_not_make_the_answer_no(capsys, monkeypatch):

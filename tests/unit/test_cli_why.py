@@ -27,7 +27,7 @@ def test_a_seed_that_was_fetched(source):
     assert "is a seed" in text
     assert "with status 200" in text
     assert "title 'Home'" in text
-    assert "lies in 00-1.warc.gz at 0, 50 bytes" in text
+    assert "is in 00-1.warc.gz at 0, 50 bytes" in text
 
 
 def test_a_page_tells_where_it_was_found(source):
@@ -48,7 +48,7 @@ def test_without_a_scheme_https_is_looked_up_and_then_http(source):
     assert told(source, "example.org:8765/a").startswith(f"{plain}\n  is waiting")
     assert told(source, "//example.org:8765/a").startswith(f"{plain}\n  is waiting")
     assert told(source, "example.org/about").startswith(f"{ABOUT}\n  was fetched")
-    assert told(source, "example.org/unheard").startswith("https://example.org/unheard\n  was never offered")
+    assert told(source, "example.org/unheard").startswith("https://example.org/unheard\n  was never found")
     assert told(source, "https://example.org:8765/a").startswith("https://example.org:8765/a\n  was never")
 
 
@@ -58,11 +58,11 @@ def test_a_robots_file_that_was_read_is_no_stranger(source):
     assert "robots.txt of https://example.org: status 200, read 2023-11-14T22:13:20.000Z, used until" in text
     assert "never offered" not in text
     assert as_fields(asyncio.run(find("https://example.org/robots.txt", source)))["known"] is True
-    assert "was never offered" in told(source, "https://foreign.example/robots.txt")
+    assert "was never found" in told(source, "https://foreign.example/robots.txt")
 
 
 def test_an_exact_copy_names_its_twin(source):
-    assert f"is byte for byte {ABOUT}" in told(source, COPY)
+    assert f"is identical to {ABOUT}" in told(source, COPY)
 
 
 def test_what_robots_forbids_is_told_with_the_line(source):
@@ -84,9 +84,9 @@ def test_the_host_clock_is_told(source):
 
 def test_a_url_never_offered_is_told_with_what_would_happen_now(source):
     text = told(source, "https://example.org/unheard")
-    assert "was never offered to this crawl" in text
+    assert "was never found by this crawl" in text
     assert "the scope would accept it now" in text
-    assert "allows it: no line speaks against it" in text
+    assert "allows it: no line forbids it" in text
     text = told(source, "https://foreign.example/")
     assert "the scope would refuse it now (scope.host)" in text
     assert "robots.txt of its origin: not read yet" in text
@@ -124,8 +124,8 @@ def test_a_retry_is_told_with_its_reason_and_time():
 
 
 def test_crashes_are_told():
-    assert "was open in 2 crashes of" in "\n".join(story(waiting(crashes=2), NOW))
-    assert "was open in 1 crash of" in "\n".join(story(waiting(crashes=1), NOW))
+    assert "was in flight in 2 crashes of" in "\n".join(story(waiting(crashes=2), NOW))
+    assert "was in flight in 1 crash of" in "\n".join(story(waiting(crashes=1), NOW))
 
 
 def test_programs_get_everything_as_one_object(source):

@@ -1,15 +1,15 @@
-"""One walk over the elements of Lexbor's tree for links and the head, then the text in one go.
+"""Reads Lexbor's tree: one walk over the elements for links and the head, then the text at once.
 
-Text comes from Lexbor with a blank between any two text nodes. So that words do not break where nothing is to be seen,
-inline elements are taken out of the tree first and leave their content; what no reader sees goes with its content. This
-does in C what a walk over all text nodes does in Python four times slower.
+Lexbor puts a blank between any two text nodes. So that words are not split in the middle, inline elements are
+first replaced by their content, and invisible elements are removed with theirs. This does in C what a walk
+over all text nodes would do four times slower in Python.
 """
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from skitter.parse.findings import ELEMENTS, INLINE, UNSEEN, Findings, folded, read_links
 
-# Events would copy a selected <option> into <selectedcontent>, as often as the page likes.
+# With events, a selected <option> would be copied into <selectedcontent>, as often as the page likes.
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 
 _BLANK = LexborHTMLParser("<body><!-- -->")
@@ -28,7 +28,7 @@ _MARKUP_INSIDE = frozenset((_ID["noscript"], _ID["noframes"]))
 
 
 def read(source: bytes, findings: Findings) -> None:
-    """Read a document in UTF-8. Scripting is "on", so that <noscript> holds one text, which is not part of the page."""
+    """Read a UTF-8 document. Scripting is "on", so that <noscript> holds one text, which is not part of the page."""
     root = LexborHTMLParser(source, options=_OPTIONS, scripting=True).root
     if root is None:
         return
@@ -64,7 +64,7 @@ def read(source: bytes, findings: Findings) -> None:
 
 
 def _look_inside(node: LexborNode, tag: int, findings: Findings) -> None:
-    """What is not part of the text may still matter."""
+    """Elements that are not part of the text may still matter."""
     if tag == _TITLE:
         if findings.title is None and not _is_drawn(node):
             findings.title = folded(node.text())
@@ -73,7 +73,7 @@ def _look_inside(node: LexborNode, tag: int, findings: Findings) -> None:
 
 
 def _is_drawn(title: LexborNode) -> bool:
-    """Whether a <title> belongs to a picture (SVG), not to the document."""
+    """Whether a <title> belongs to an SVG image instead of the document."""
     parent = title.parent
     for _ in range(_PICTURE_DEPTH):
         if parent is None or parent.tag_id == _HEAD:
