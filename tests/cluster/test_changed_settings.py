@@ -45,7 +45,7 @@ def test_what_waits_and_is_not_wanted_any_more_is_not_asked_for(tmp_path, size, 
     ]
     assert dropped
     assert {(record.state, record.reason.code) for record in dropped} == {(State.REFUSED, code)}
-    said = re.search(r"(\d+) waiting URLs are not wanted any more", second.said)
+    said = re.search(r"(\d+) waiting URLs are no longer wanted", second.said)
     assert said, second.said
     # Whoever finds a link again that it does not want has a record of its own, which may be the one that was read.
     assert int(said[1]) >= len(dropped)

@@ -40,7 +40,7 @@ def assert_the_rest_is_found(server, path):
 def test_every_page_comes_once_with_its_text_and_the_report_at_the_end(server):
     async def main():
         run = skitter.crawl(server.seeds()[0], **overrides(server))
-        with pytest.raises(RuntimeError, match="not begun"):
+        with pytest.raises(RuntimeError, match="not started"):
             _ = run.report
         pages = [page async for page in run]
         return run, pages
@@ -151,7 +151,7 @@ def test_every_setting_is_a_keyword():
     )
     settings = run.settings
     assert (settings.fetch.deadline, settings.dedup.near, settings.scope.max_url_length) == (10.0, False, 99)
-    assert "not begun" in repr(run)
+    assert "not started" in repr(run)
 
 
 def test_nothing_to_crawl_is_an_error():

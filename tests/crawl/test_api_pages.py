@@ -145,7 +145,7 @@ def test_a_later_run_without_the_filter_follows_what_it_finds_from_then_on(base,
 
 @pytest.mark.parametrize("wrong", ["blog", 3])
 def test_a_filter_that_is_no_function_is_an_error(wrong):
-    with pytest.raises(TypeError, match="is no function"):
+    with pytest.raises(TypeError, match="is not a function"):
         skitter.crawl("https://example.org", links=wrong)
 
 

@@ -94,7 +94,7 @@ def test_what_waits_and_is_not_wanted_any_more_is_not_asked_for(server, half, pa
     }
     assert {urls.host(url) for url in asked} <= hosts_wanted  # not even a robots.txt of others
     assert (result.report.outcome, result.report.counts.queued) == ("done", 0)
-    said = [warning for warning in result.report.warnings if "not wanted any more" in warning]
+    said = [warning for warning in result.report.warnings if "no longer wanted" in warning]
     assert [int(re.sub(r"\D.*", "", warning)) for warning in said] == [len(refused)]
 
 
@@ -115,7 +115,7 @@ def test_a_crawl_toml_that_was_edited_by_hand_counts_as_well(path):
     file.write_text(re.sub(r"(?m)^exclude = .*", r"exclude = ['h0*[4-7]\\.']", file.read_text()))
     command = [sys.executable, "-m", "skitter", "resume", str(path), "--max-pages", "none"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert re.search(r"[1-9]\d* waiting URLs are not wanted any more", done.stdout), done.stdout
+    assert re.search(r"[1-9]\d* waiting URLs are no longer wanted", done.stdout), done.stdout
 
 
 def test_why_names_the_setting_that_does_not_want_it_any_more(server, half, path):

@@ -84,8 +84,8 @@ def test_without_a_command_the_help_goes_to_standard_error(capsys):
         (["search", "x", "--config", "none.toml"], "none.toml: cannot be read"),
         (["search", "x", "--config", os.devnull], "search.addresses names no server; write for example"),
         (["crawl"], "there is nothing to crawl; name a URL, or a file of URLs with --seeds"),
-        (["crawl", "ftp://example.org"], "there is nothing to crawl: argument 1: ftp://example.org: this is no http"),
-        (["crawl", "ftp://example.org", "-o", "x"], "ftp://example.org: this is no http or https URL"),
+        (["crawl", "ftp://example.org"], "there is nothing to crawl: argument 1: ftp://example.org: not an http"),
+        (["crawl", "ftp://example.org", "-o", "x"], "ftp://example.org: not an http or https URL"),
         (["crawl", "a.example", "--delay", "soon"], "--delay: politeness.delay: 'soon' is not a duration"),
         (["crawl", "a.example", "--set", "fetch.deadlin=1"], "--set: unknown key fetch.deadlin; did you mean fetch.deadline?"),
         (["crawl", "a.example", "--set", "fetch.deadline"], "--set: 'fetch.deadline' has no value"),
@@ -146,10 +146,7 @@ def test_a_file_is_no_place_for_a_crawl(capsys, tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("mine")
     assert main(["crawl", "a.example", "-o", str(file)]) == 2
-    assert (
-        capsys.readouterr().err
-        == f"skitter: {file} is a file; name another place for the crawl directory with -o\n"
-    )
+    assert capsys.readouterr().err == f"skitter: {file} is a file; choose another crawl directory with -o\n"
     assert file.read_text() == "mine"
 
 

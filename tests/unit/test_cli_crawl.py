@@ -133,10 +133,10 @@ def test_the_report_says_which_limit_it_was_and_the_command_that_goes_on(server,
     assert first.returncode == 3, first.stderr
     told = first.stdout.splitlines()[-1]
     assert told.startswith(
-        f"The limit is crawl.{limit[0][2:].replace('-', '_')}. Go on with: skitter resume "
+        f"The limit is crawl.{limit[0][2:].replace('-', '_')}. Continue with: skitter resume "
     )
     assert flag in told
-    advised = shlex.split(told.partition("Go on with: ")[2])
+    advised = shlex.split(told.partition("Continue with: ")[2])
     had = json.loads(skitter(tmp_path, [sys.executable, "-m", "skitter", "status", name, "--json"]).stdout)
     again = skitter(tmp_path, [sys.executable, "-m", *advised, "--json"])
     assert again.returncode in {0, 3}, again.stderr
@@ -205,7 +205,7 @@ def test_not_one_page_is_exit_code_1_and_why_knows_the_reason(server, tmp_path):
     quiet = skitter(tmp_path, [sys.executable, "-m", "skitter", "resume", "d", "-q"])
     assert (quiet.returncode, quiet.stdout) == (1, "")
     assert quiet.stderr.startswith(
-        "skitter: finished: not one page could be fetched. Find out why with: skitter why d URL"
+        "skitter: finished: no page could be fetched. Find out why with: skitter why d URL"
     )
 
 
@@ -269,7 +269,7 @@ def test_an_interrupt_is_exit_code_130_and_says_how_to_go_on(server, tmp_path):
     assert process.returncode == 130
     assert "requests in flight are finished and saved" in err
     assert "Crawl interrupted; the state is safe" in out
-    assert "Go on with: skitter resume d" in out
+    assert "Continue with: skitter resume d" in out
 
 
 def test_a_second_interrupt_stops_at_once_and_loses_nothing(tmp_path):
@@ -291,7 +291,7 @@ def test_a_second_interrupt_stops_at_once_and_loses_nothing(tmp_path):
             report = process.stdout.read()
             assert process.wait(PATIENCE) == 130
     assert report.startswith("Crawl interrupted; the state is safe")
-    assert report.endswith("Go on with: skitter resume d\n")
+    assert report.endswith("Continue with: skitter resume d\n")
     records = skitter(
         tmp_path, [sys.executable, "-m", "skitter", "export", "d", "--format", "urls"]
     ).stdout.splitlines()
@@ -424,7 +424,7 @@ def test_the_default_directory_is_named_by_the_first_usable_seed(tmp_path):
     with seeds.open("rb") as file:
         assert default_directory([], [("seeds.txt", file)]) == Path("skitter-c.example")
         assert file.read() == seeds.read_bytes(), "nothing of the file is used up"
-    with pytest.raises(UsageError, match="nothing to crawl: argument 1: ftp://x: this is no http"):
+    with pytest.raises(UsageError, match="nothing to crawl: argument 1: ftp://x: not an http"):
         default_directory(["ftp://x"], [])
     seeds.write_bytes(b"mailto:x\n")
     with (

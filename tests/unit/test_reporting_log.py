@@ -119,11 +119,11 @@ def test_a_disk_that_fills_up_inside_a_line_is_loud_and_the_next_start_mends_it(
 @pytest.mark.parametrize(
     ("event", "text"),
     [
-        (Opened(0, 3), "3 visits were open when the crawl stopped; they are tried again"),
+        (Opened(0, 3), "3 visits were in flight when the crawl stopped; they are repeated"),
         (Opened(0, 0, "the archive ends early"), "repaired: the archive ends early"),
         (SetAside("a.test", Reason("robots.unreachable", "no answer")), "set aside a.test: no answer"),
         (SetAside("a.test", Reason("crash")), "set aside a.test: crash"),
-        (ScopeWidened("http://a.test/", "http://b.test/"), "http://a.test/ redirects to http://b.test/; the scope goes along"),
+        (ScopeWidened("http://a.test/", "http://b.test/"), "http://a.test/ redirects to http://b.test/; the scope is extended"),
         (Warned("a word"), "a word"),
     ],
 )  # fmt: skip

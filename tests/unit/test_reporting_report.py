@@ -79,7 +79,7 @@ def test_people_get_every_number():
     assert "example.org 1,000 1,100 0 77 1.0 MiB 1.0s" in lines
     assert "slow.example 1 0 0 0 0 B 0.0s crawl-delay" in lines
     assert (
-        "The limit is crawl.max_pages. Go on with: skitter resume skitter-example.org --max-pages 2002"
+        "The limit is crawl.max_pages. Continue with: skitter resume skitter-example.org --max-pages 2002"
         in lines
     )
     assert "skitter export skitter-example.org --format jsonl -o pages.jsonl" in lines
@@ -103,7 +103,7 @@ def test_a_finished_crawl_is_not_told_to_be_resumed():
 def test_a_crawl_without_a_page_does_not_pass_for_a_success():
     nothing = Report(outcome="done", exit_code=1, started=0, ended=1, elapsed=1, pages_per_second=0, counts=Counts(), directory="d")  # fmt: skip
     text = render(nothing)
-    assert text.startswith("Crawl finished: not one page could be fetched (")
+    assert text.startswith("Crawl finished: no page could be fetched (")
     assert text.endswith("\nFind out why with: skitter why d URL (or: skitter status d)\n")
 
 

@@ -103,7 +103,7 @@ def test_a_pipe_is_taken_in_while_it_comes_and_half_a_line_of_it_never(tmp_path)
         assert not taking.done()
         (said,) = kept.broken_off(now=True)
         assert said.startswith(
-            "standard input was not read to its end: 2 lines were taken and are kept, the rest was not"
+            "standard input was not read to its end: 2 lines were read and kept, the rest was not"
         )
         left = Intake(tmp_path)  # a crash at this moment
         assert left.broken_off(now=True) == []

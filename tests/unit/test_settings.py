@@ -310,5 +310,5 @@ def test_values_are_written_the_way_people_write_them(kind, value, expected):
 
 @pytest.mark.parametrize("name", ["Mozilla/5.0 (X11; Linux)", "Googlebot/2.1", "mozilla"])
 def test_nobody_poses_as_a_browser_or_another_crawler(name):
-    with pytest.raises(SettingsError, match="says who it is"):
+    with pytest.raises(SettingsError, match="must say who it is"):
         load(None, {}, {"fetch.user_agent": name})

@@ -1,1 +1,1 @@
-"""Engines that others run: what to do while one is away."""
+"""Engines run by others: what to do while one is away."""

@@ -116,7 +116,7 @@ def _network(text: str) -> Network:
         return ipaddress.ip_network(text, strict=False)
     except ValueError:
         raise SettingsError(
-            f"fetch.allow_private: {text!r} is no network; write for example 10.0.0.0/8 or ::1/128"
+            f"fetch.allow_private: {text!r} is not a network; write for example 10.0.0.0/8 or ::1/128"
         ) from None
 
 
@@ -260,7 +260,7 @@ def _nameserver(text: str) -> str:
         address = ipaddress.ip_address(bracketed or with_port or bare)
     except ValueError:
         raise SettingsError(
-            f"fetch.nameservers: {text!r} is no ADDRESS or ADDRESS:PORT; write for example 9.9.9.9 or [2620:fe::fe]:53"
+            f"fetch.nameservers: {text!r} is not ADDRESS or ADDRESS:PORT; write for example 9.9.9.9 or [2620:fe::fe]:53"
         ) from None
     name = f"[{address}]" if address.version == 6 else str(address)
     return f"{name}:{port or its_port or 53}"
@@ -275,12 +275,12 @@ def overrides(pairs: Sequence[str]) -> dict[str, Answer]:
             address = str(ipaddress.ip_address(text.strip("[]")))
         except ValueError:
             raise SettingsError(
-                f"fetch.resolve: {pair!r} is no HOST:ADDRESS; write for example example.org:192.0.2.1"
+                f"fetch.resolve: {pair!r} is not HOST:ADDRESS; write for example example.org:192.0.2.1"
             ) from None
         name = urls.host(f"http://{host}/")  # as in every URL: "Bücher.example." is xn--bcher-kva.example
         if not name:
             raise SettingsError(
-                f"fetch.resolve: {host!r} is no host name; write for example example.org:192.0.2.1"
+                f"fetch.resolve: {host!r} is not a host name; write for example example.org:192.0.2.1"
             )
         known = fixed.get(name, Answer())
         fixed[name] = Answer((*known.addresses, address))

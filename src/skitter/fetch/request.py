@@ -111,7 +111,7 @@ def identity(settings: FetchSettings) -> tuple[str, ...]:
     if settings.accept_language:
         if not re.fullmatch(r"[A-Za-z0-9*,;=.\- ]+", settings.accept_language):
             raise SettingsError(
-                f"fetch.accept_language: {settings.accept_language!r} is no list such as 'en, de;q=0.5'"
+                f"fetch.accept_language: {settings.accept_language!r} is not a list such as 'en, de;q=0.5'"
             )
         lines.append(f"Accept-Language: {settings.accept_language}")
     lines.append(f"Accept-Encoding: {ACCEPT_ENCODING}")

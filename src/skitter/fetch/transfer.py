@@ -229,7 +229,7 @@ class Transfer:
         try:
             return _Socket(family, kind, protocol)
         except OSError as problem:
-            self.trouble = f"no socket to be had: {problem.strerror}"
+            self.trouble = f"no socket available: {problem.strerror}"
             return _NO_SOCKET
 
 

@@ -64,7 +64,7 @@ def checked(wanted: Wanted) -> Wanted:
     """The filter, if there is one."""
     if not callable(wanted):
         raise TypeError(
-            f"links={wanted!r} is no function; write for example links=lambda link: 'blog' in link.url"
+            f"links={wanted!r} is not a function; write for example links=lambda link: 'blog' in link.url"
         )
     if inspect.iscoroutinefunction(wanted):
         raise TypeError("links must be a plain function: what an `async def` returns is always true")

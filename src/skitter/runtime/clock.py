@@ -1,13 +1,13 @@
-"""The real time. Everything that asks for it is handed this, or a virtual one in tests."""
+"""The real clock, passed to everything that needs time; tests pass a virtual one."""
 
 import time
 
 
 class SystemClock:
-    """Wall-clock time that never goes back while the process lives, because it advances with the monotonic clock.
+    """Wall-clock time that never goes backwards while the process lives, because it advances with the monotonic clock.
 
-    A clock that is set back under a running crawl therefore never shortens a delay, and one that is set forward does not
-    make every host due at once.
+    So setting the system clock back never shortens a delay, and setting it forward does not make every host
+    due at once.
     """
 
     def __init__(self) -> None:
@@ -18,5 +18,5 @@ class SystemClock:
         return self._epoch + time.monotonic()
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
+        """Seconds that never go backwards."""
         return time.monotonic()

@@ -120,12 +120,14 @@ def _seed(line: _Line, where: str, rules: urls.UrlRules) -> Link | BadSeed:
     if level is None:
         names = ", ".join(level.name.lower() for level in Level)
         return _bad(
-            where, line.url, f"the priority {line.priority!r} is none of {names} (or 0 to {len(Level) - 1})"
+            where,
+            line.url,
+            f"the priority {line.priority!r} is not one of {names} (or 0 to {len(Level) - 1})",
         )
     url = urls.seed(line.url, rules)
     key = None if url is None else urls.key(url, rules)
     if url is None or key is None:
-        return _bad(where, line.url, "this is no http or https URL; write for example https://example.org/")
+        return _bad(where, line.url, "not an http or https URL; write for example https://example.org/")
     host = urls.host(url)
     if urls.too_long(host):
         return _bad(where, line.url, "its host name is longer than any can be (253 characters)")

@@ -305,6 +305,6 @@ def _broken_off(source: Source) -> str:
         lines = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(_CHUNK), b"")) - 1
     name, directory = source.head.name, source.path.parents[1]
     return (
-        f"{'standard input' if name == '-' else name} was not read to its end: {counted(lines, 'line')} were taken and are kept, "
+        f"{'standard input' if name == '-' else name} was not read to its end: {counted(lines, 'line')} were read and kept, "
         f"the rest was not; give the rest again with: skitter crawl --seeds {name} -o {printable(str(directory))}"
     )
