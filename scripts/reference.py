@@ -1,9 +1,9 @@
-"""Write what is made from the settings tree and the parsers: docs/reference, and the keywords of `skitter.crawl()`.
+"""Generates docs/reference and the keywords of `skitter.crawl()` from the settings and the parsers.
 
     python scripts/reference.py            write the files
-    python scripts/reference.py --check    exit 1 if one of them is not current
+    python scripts/reference.py --check    exit 1 if one of them is outdated
 
-Nothing in there is written by hand, so nothing in there can be out of date; tests/unit/test_docs.py sees to that.
+Nothing in there is written by hand, so nothing can be outdated; tests/unit/test_docs.py checks that.
 """
 
 import argparse
@@ -156,7 +156,7 @@ _ANNOTATIONS = {
 
 
 def _annotation(key: Key) -> str:
-    """The type of what may be passed, which is more than what is kept."""
+    """The type of an accepted argument, which is wider than what is stored."""
     if words := _WORDS.get(key.dotted):
         return "Literal[" + ", ".join(f'"{word}"' for word in words) + "]"
     kind, may_be_unset = optional(key.kind)
@@ -166,7 +166,7 @@ def _annotation(key: Key) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Every file that is made here, and what belongs in it."""
+    """Every generated file, with its content."""
     return {FOLDER / "settings.md": settings(), FOLDER / "commands.md": commands(), OPTIONS: options()}
 
 

@@ -93,7 +93,7 @@ def test_a_url_never_offered_is_told_with_what_would_happen_now(source):
 
 
 def test_what_is_no_url_is_a_usage_error(source):
-    with pytest.raises(UsageError, match="no http or https URL"):
+    with pytest.raises(UsageError, match="not an http or https URL"):
         told(source, "mailto:me@example.org")
 
 
