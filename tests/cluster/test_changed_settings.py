@@ -1,4 +1,4 @@
-"""Workers whose settings are narrower than those a link was accepted under do not ask for it."""
+"""Workers with narrower settings do not fetch links that were accepted under wider ones."""
 
 import re
 
@@ -18,7 +18,7 @@ NARROWER: dict[str, tuple[dict[str, object], str]] = {
 @pytest.mark.parametrize(
     ("size", "code"), [*((size, "scope.exclude") for size in SIZES), ("redis", "scope.host")]
 )
-def test_what_waits_and_is_not_wanted_any_more_is_not_asked_for(tmp_path, size, code):
+def test_waiting_urls_that_are_no_longer_wanted_are_not_requested(tmp_path, size, code):
     changes, unwanted = NARROWER[code]
     web = SyntheticWeb(
         seed=41, hosts=8, pages_per_host=10, features=Features(foreign_share=0.3), hosts_per_domain=1

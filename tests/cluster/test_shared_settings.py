@@ -1,4 +1,4 @@
-"""One crawl, one set of rules: who was told others does not join, and a change reaches everybody at work."""
+"""Shared settings: a worker with different ones is refused, and a change reaches every running worker."""
 
 import time
 from collections.abc import Iterator

@@ -108,7 +108,7 @@ def test_quiet_says_nothing(server, tmp_path):
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
-def test_a_limit_is_exit_code_3_and_resume_goes_on(server, tmp_path):
+def test_a_limit_is_exit_code_3_and_resume_continues(server, tmp_path):
     first = skitter(
         tmp_path,
         words(server, "crawl", server.seeds()[0], "--delay", "0", "-o", "d", "--max-pages", "3", "--json"),
@@ -126,7 +126,7 @@ def test_a_limit_is_exit_code_3_and_resume_goes_on(server, tmp_path):
     ("limit", "flag"),
     [(("--max-pages", "3"), "--max-pages 6"), (("--max-bytes", "1KiB"), "--max-bytes "), (("--max-time", "1s"), "--max-time 2s")],
 )  # fmt: skip
-def test_the_report_says_which_limit_it_was_and_the_command_that_goes_on(server, tmp_path, limit, flag):
+def test_the_report_names_the_limit_and_the_command_to_continue(server, tmp_path, limit, flag):
     name = "a crawl"  # the command has to be written as a shell reads it
     command = words(server, "crawl", server.seeds()[0], "--delay", "500ms", "-o", name, *limit)
     first = skitter(tmp_path, command)
@@ -209,7 +209,7 @@ def test_not_one_page_is_exit_code_1_and_why_knows_the_reason(server, tmp_path):
     )
 
 
-def test_credentials_in_a_url_are_left_out_and_that_is_said_without_the_password(server, tmp_path):
+def test_credentials_in_a_url_are_dropped_with_a_warning_without_the_password(server, tmp_path):
     url = server.seeds()[0].replace("//", "//me:s3cret@")
     flags = ("--scope", "page", "--delay", "0", "-o", "d")
     run = skitter(tmp_path, words(server, "crawl", url, "ftp://me:s3cret@x.example/", "me:s3cret@y", *flags))
@@ -222,7 +222,7 @@ def test_credentials_in_a_url_are_left_out_and_that_is_said_without_the_password
     ]
 
 
-def test_credentials_in_a_file_of_seeds_are_left_out_and_that_is_said(server, tmp_path):
+def test_credentials_in_a_seed_file_are_dropped_with_a_warning(server, tmp_path):
     url = server.seeds()[0].replace("//", "//me:s3cret@")
     (tmp_path / "seeds.txt").write_text(
         f'{url}\n{{"url": "{url}?x"}}\n{server.seeds()[0]}?email=me@x.example\n'
@@ -236,7 +236,7 @@ def test_credentials_in_a_file_of_seeds_are_left_out_and_that_is_said(server, tm
     assert not [path for path in kept if b"s3cret" in path.read_bytes()]
 
 
-def test_bad_lines_before_the_first_good_seed_are_still_told(server, tmp_path):
+def test_bad_lines_before_the_first_good_seed_are_reported(server, tmp_path):
     (tmp_path / "seeds.txt").write_text(f"ftp://bad.example/\n{server.seeds()[0]}\nftp://worse.example/\n")
     command = words(
         server, "crawl", "--seeds", "seeds.txt", "--scope", "page", "--delay", "0", "-o", "d", "--json"
@@ -397,7 +397,7 @@ BAD_SETTINGS = [
 
 
 @pytest.mark.parametrize(("assignment", "name"), BAD_SETTINGS)
-def test_settings_that_cannot_work_are_told_in_one_line_before_anything_is_made(
+def test_unusable_settings_are_reported_in_one_line_before_anything_is_created(
     tmp_path, monkeypatch, capsys, assignment, name
 ):
     monkeypatch.chdir(tmp_path)
@@ -464,7 +464,7 @@ def test_the_rate_is_that_of_the_last_seconds():
     assert rate.of(50, 40.0) == 0.0
 
 
-def test_a_terminal_shows_what_is_asked_for_and_why_a_host_pauses(tmp_path):
+def test_a_terminal_shows_requests_in_flight_and_why_a_host_pauses(tmp_path):
     web = SyntheticWeb(
         seed=3, hosts=1, pages_per_host=3, features=Features.plain(crawl_delay=30), robots=("crawl-delay",)
     )

@@ -47,7 +47,7 @@ def test_failures_name_the_page_that_links_to_them(finished, capsys):
     assert f"(linked from {gone['linked_from']})" in capsys.readouterr().out
 
 
-def test_failures_are_what_the_server_refused(finished, server, capsys):
+def test_failures_match_what_the_server_refused(finished, server, capsys):
     asked = {
         request.path for request in server.log() if request.status >= 400 and "robots" not in request.path
     }

@@ -1,4 +1,4 @@
-"""`skitter search` and `skitter index`, from the command line's end."""
+"""`skitter search` and `skitter index` on the command line."""
 
 import json
 import signal
@@ -97,7 +97,7 @@ def test_the_crawl_is_read_again_only_when_something_was_fetched(shelf, capsys):
     assert capsys.readouterr().err == "skitter: 0 pages indexed, 1 page removed\nskitter: 1 page found\n"
 
 
-def test_pages_that_cannot_be_read_are_told_and_looked_at_again(shelf, capsys):
+def test_unreadable_pages_are_reported_and_retried(shelf, capsys):
     for number in range(12):
         shelf.put(f"{ROOT}{number}", "Page", "word")
     kept = dict(shelf.answers)
@@ -110,7 +110,7 @@ def test_pages_that_cannot_be_read_are_told_and_looked_at_again(shelf, capsys):
     assert main(["search", "c", "word"]) == 0
 
 
-def test_an_interruption_is_heard_between_two_batches_and_the_next_search_goes_on(shelf, capsys):
+def test_an_interrupt_stops_between_batches_and_the_next_search_continues(shelf, capsys):
     for number in range(3 * BATCH):
         shelf.put(f"{ROOT}{number}", "Page", "word")
     pages = shelf.records.pages
@@ -129,7 +129,7 @@ def test_an_interruption_is_heard_between_two_batches_and_the_next_search_goes_o
     assert f"skitter: {2 * BATCH} pages indexed\n" in capsys.readouterr().err
 
 
-def test_a_damaged_index_is_exit_code_4_and_says_what_to_do(shelf, capsys):
+def test_a_damaged_index_is_exit_code_4_with_advice(shelf, capsys):
     shelf.directory.search_file.write_bytes(b"no database" * 500)
     assert main(["search", "c", "word"]) == 4
     said = capsys.readouterr().err
@@ -147,7 +147,7 @@ def test_a_query_that_is_too_long_says_so(shelf, capsys):
     assert "the query is too long; its end was cut off" in capsys.readouterr().err
 
 
-def test_a_terminal_is_told_nothing_by_a_page_and_sees_matches_in_bold():
+def test_a_page_cannot_control_the_terminal_and_matches_are_bold():
     hit = Hit(
         url=f"{ROOT}\x1b[2J",
         title="A\x1b]0;title\x07",

@@ -1,4 +1,4 @@
-"""`skitter status` begins with the answer: how the crawl is, how much it has, and what to do next."""
+"""`skitter status` starts with the answer: the state of the crawl, how much it has, and what to do next."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ LIMITED = replace(SETTINGS, crawl=replace(SETTINGS.crawl, max_pages=10))
         (Counts(pages=9, queued=2), LIMITED, False, "stopped", "with work left", "skitter resume 'my crawl'"),
     ],
 )  # fmt: skip
-def test_what_the_counts_and_the_limits_say(counts, settings, running, state, said, advice):
+def test_the_state_follows_from_the_counts_and_the_limits(counts, settings, running, state, said, advice):
     now = standing("my crawl", settings, counts, running=running)
     assert now.state == state
     assert said in now.said

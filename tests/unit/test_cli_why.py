@@ -1,4 +1,4 @@
-"""`skitter why`: the story of a URL."""
+"""`skitter why`: everything the crawl knows about a URL."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ def test_a_seed_that_was_fetched(source):
     assert "is in 00-1.warc.gz at 0, 50 bytes" in text
 
 
-def test_a_page_tells_where_it_was_found(source):
+def test_a_page_shows_where_it_was_found(source):
     text = told(source, ABOUT)
     assert "was found at depth 1" in text
     assert f"    {ROOT} (a seed)" in text
@@ -52,7 +52,7 @@ def test_without_a_scheme_https_is_looked_up_and_then_http(source):
     assert told(source, "https://example.org:8765/a").startswith("https://example.org:8765/a\n  was never")
 
 
-def test_a_robots_file_that_was_read_is_no_stranger(source):
+def test_a_robots_txt_that_was_read_is_known(source):
     text = told(source, "example.org/robots.txt")
     assert "was fetched as the robots.txt of its origin" in text
     assert "robots.txt of https://example.org: status 200, read 2023-11-14T22:13:20.000Z, used until" in text
@@ -65,24 +65,24 @@ def test_an_exact_copy_names_its_twin(source):
     assert f"is identical to {ABOUT}" in told(source, COPY)
 
 
-def test_what_robots_forbids_is_told_with_the_line(source):
+def test_a_robots_refusal_is_shown_with_the_line(source):
     text = told(source, "https://example.org/private/x")
     assert "was refused (robots): robots.txt line 2: Disallow: /private/" in text
     assert "forbids it, line 2: Disallow: /private/" in text
 
 
-def test_what_the_scope_refused_is_told_with_the_rule(source):
+def test_a_scope_refusal_is_shown_with_the_rule(source):
     assert "was refused (scope.host): other.example is not the host of a seed" in told(
         source, "https://other.example/"
     )
 
 
-def test_the_host_clock_is_told(source):
+def test_the_host_clock_is_shown(source):
     text = told(source, ABOUT)
     assert "its host example.org: free now, 1.0s between requests, 0 waiting" in text
 
 
-def test_a_url_never_offered_is_told_with_what_would_happen_now(source):
+def test_an_unknown_url_is_shown_with_what_would_happen_now(source):
     text = told(source, "https://example.org/unheard")
     assert "was never found by this crawl" in text
     assert "the scope would accept it now" in text
@@ -92,7 +92,7 @@ def test_a_url_never_offered_is_told_with_what_would_happen_now(source):
     assert "robots.txt of its origin: not read yet" in text
 
 
-def test_what_is_no_url_is_a_usage_error(source):
+def test_text_that_is_not_a_url_is_a_usage_error(source):
     with pytest.raises(UsageError, match="not an http or https URL"):
         told(source, "mailto:me@example.org")
 
@@ -109,7 +109,7 @@ def waiting(**fields: object) -> Findings:
     )  # fmt: skip
 
 
-def test_a_retry_is_told_with_its_reason_and_time():
+def test_a_retry_is_shown_with_its_reason_and_time():
     found = waiting(
         reason=Reason("http.503", "the server answered 503"),
         attempts=2,
@@ -123,7 +123,7 @@ def test_a_retry_is_told_with_its_reason_and_time():
     assert "waits at level high" in text
 
 
-def test_crashes_are_told():
+def test_crashes_are_shown():
     assert "was in flight in 2 crashes of" in "\n".join(story(waiting(crashes=2), NOW))
     assert "was in flight in 1 crash of" in "\n".join(story(waiting(crashes=1), NOW))
 

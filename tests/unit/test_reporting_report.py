@@ -95,7 +95,7 @@ def test_nothing_in_a_report_drives_the_terminal():
     assert "\x1b" not in render(REPORT)
 
 
-def test_a_finished_crawl_is_not_told_to_be_resumed():
+def test_a_finished_crawl_gets_no_advice_to_resume():
     done = Report(outcome="done", exit_code=0, started=0, ended=1, elapsed=1, pages_per_second=0, counts=Counts(), directory="d")  # fmt: skip
     assert "resume" not in render(done)
 

@@ -1,4 +1,4 @@
-"""Hosts that nobody could reach: when waiting is of no use, and what to type instead."""
+"""Unreachable hosts: when waiting is useless, and what to type instead."""
 
 import pytest
 
@@ -19,7 +19,7 @@ A, B = "http://a.example", "http://b.example"
         (0, 0, {A}, (), False),
     ],
 )
-def test_a_run_is_hopeless_when_all_has_failed_and_nobody_has_ever_answered(
+def test_a_run_is_hopeless_when_everything_failed_and_no_host_ever_answered(
     received, in_flight, waiting, failed, expected
 ):
     assert hopeless(received=received, in_flight=in_flight, waiting=waiting, failed=failed) is expected
@@ -43,7 +43,7 @@ def test_a_run_is_hopeless_when_all_has_failed_and_nobody_has_ever_answered(
         ("http://a.example:22", "port 22 does not serve the web", ["Check the address"]),
     ],
 )
-def test_every_trouble_comes_with_what_to_type_or_to_look_at(origin, problem, parts):
+def test_every_problem_comes_with_advice(origin, problem, parts):
     trouble = explained(origin, problem)
     assert trouble.problem == problem
     assert [part for part in parts if part not in trouble.remedy] == []

@@ -1,4 +1,4 @@
-"""Settings from a file, the environment and flags; and what the messages say when they do not fit."""
+"""Settings from a file, the environment and flags, and their error messages."""
 
 from pathlib import Path
 
@@ -77,7 +77,7 @@ def test_a_variable_is_read_as_its_setting_needs_it(variable, text, dotted, expe
     assert getattr(getattr(load(None, {variable: text}, {}), section), name) == expected
 
 
-def test_variables_that_kubernetes_sets_for_a_service_are_left_alone():
+def test_variables_set_by_kubernetes_are_ignored():
     environ = {
         "SKITTER_SERVICE_HOST": "10.0.0.1",
         "SKITTER_SERVICE_PORT_HTTP": "80",
@@ -89,7 +89,7 @@ def test_variables_that_kubernetes_sets_for_a_service_are_left_alone():
     assert load(None, environ, {}) == Settings()
 
 
-def test_typed_overrides_are_taken_as_they_are():
+def test_typed_overrides_are_used_unchanged():
     settings = load(None, {}, {"scope.include": ("a", "b"), "crawl.max_pages": 5, "crawl.max_time": None})
     assert (settings.scope.include, settings.crawl.max_pages, settings.crawl.max_time) == (
         ("a", "b"),
@@ -223,13 +223,13 @@ def test_sizes_carry_units(text, expected):
 
 
 @pytest.mark.parametrize("text", ["", "-1s", "1w", "1e3", "s", "1s 2s"])
-def test_what_is_no_duration_is_an_error(text):
+def test_an_invalid_duration_is_an_error(text):
     with pytest.raises(SettingsError, match="is not a duration"):
         seconds(text)
 
 
 @pytest.mark.parametrize("text", ["", "-1", "10MB/s", "1PiB", "MiB"])
-def test_what_is_no_size_is_an_error(text):
+def test_an_invalid_size_is_an_error(text):
     with pytest.raises(SettingsError, match="is not a size"):
         size(text)
 
