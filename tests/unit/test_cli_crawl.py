@@ -267,7 +267,7 @@ def test_an_interrupt_is_exit_code_130_and_says_how_to_go_on(server, tmp_path):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
-    assert "requests in flight are finished and saved" in err
+    assert "finishing and saving requests in flight" in err
     assert "Crawl interrupted; the state is safe" in out
     assert "Continue with: skitter resume d" in out
 

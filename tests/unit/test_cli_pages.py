@@ -101,7 +101,7 @@ def test_a_type_is_named_in_full_or_in_part(content_type, wanted, is_it):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--reverse"], "--reverse: say what to sort by"),
+        (["--reverse"], "--reverse needs --sort"),
         (["--failed", "--type", "pdf"], "--failed lists URLs"),
         (["--failed", "--sort", "title"], "--failed lists URLs"),
         (["--sort", "colour"], "invalid choice: 'colour'"),
