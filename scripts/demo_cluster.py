@@ -76,7 +76,7 @@ def crawl(name: str, engines: Mapping[str, str], server: Server) -> None:
             time.sleep(BETWEEN_LOOKS)
             skitter("cluster", "status", "--config", str(SETTINGS))
         skitter("cluster", "wait", "--config", str(SETTINGS), "--timeout", "5m")
-        say("\nNothing is left to do. The workers are told to leave: they hand their shards over and go.")
+        say("\nNothing is left to do. Stopping the workers: they hand their shards over and exit.")
     show_result(name, engines, server)
     if "SKITTER_TEST_OPENSEARCH" in engines:
         skitter("index", "--config", str(SETTINGS), "--once")

@@ -103,7 +103,7 @@ class Page(model.Page, frozen=True, dict=True):
         source = self.html[: self._answer.settings.parse.max_input]
         if not flat.is_bearable(source):
             raise ValueError(
-                f"{self.url} is nested so deeply that its tree could take all memory; its html, text and links can be had"
+                f"{self.url} is nested so deeply that its tree could take all memory; its html, text and links are available"
             )
         return LexborHTMLParser(source)
 

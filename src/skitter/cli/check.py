@@ -102,7 +102,7 @@ class _Shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-# ------------------------------------------------------------------------------------------------ telling
+# ------------------------------------------------------------------------------------------------ formatting
 
 
 def as_fields(directory: Path, done: "Checked", repaired: list[str]) -> dict[str, object]:

@@ -86,7 +86,7 @@ async def _tell(arguments: argparse.Namespace, source: Source) -> Exit:
     return Exit.DONE if found.known else Exit.NO
 
 
-# ------------------------------------------------------------------------------------------------ gathering
+# ------------------------------------------------------------------------------------------------ collecting
 
 
 async def find(text: str, source: Source) -> Findings:
@@ -159,7 +159,7 @@ async def _parents(record: UrlRecord, source: Source) -> list[UrlRecord]:
     return chain
 
 
-# ------------------------------------------------------------------------------------------------ telling
+# ------------------------------------------------------------------------------------------------ formatting
 
 
 def story(found: Findings, now: float) -> list[str]:

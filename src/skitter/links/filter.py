@@ -48,7 +48,7 @@ class LinkFilter:
     def _refusal(self, link: PageLink) -> Reason | None:
         try:
             return None if self._wanted(link) else REFUSED
-        except Exception as error:  # noqa: BLE001  the caller's code, not ours: it costs this link, and is told
+        except Exception as error:  # noqa: BLE001  the caller's code, not ours: this link is dropped and the error reported
             what = f"{type(error).__name__}: {error}"
             self._raised += 1
             if self._raised <= _SAID:

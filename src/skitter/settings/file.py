@@ -110,7 +110,7 @@ def _consistent(settings: Settings) -> None:
         )
     if settings.cluster.renew * 2 > settings.cluster.lease:
         raise SettingsError(
-            "cluster.renew is more than half of cluster.lease, so one lost sign of life would cost a shard; make it shorter"
+            "cluster.renew is more than half of cluster.lease, so one lost heartbeat would cost a shard; make it shorter"
         )
 
 
