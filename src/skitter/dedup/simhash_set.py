@@ -1,10 +1,10 @@
-"""SimHashes in memory, compared with one all at once."""
+"""The SimHashes of a domain in memory, compared with one all at once."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-class Held:
+class SimhashSet:
     """The SimHashes of a domain, with room for more."""
 
     __slots__ = ("size", "values")

@@ -210,10 +210,13 @@ class LinkJudge:
             return None
         url, key, host = forms
         depth = page.depth + 1
-        if reason := self._scope.refusal(url, depth, host):
-            return Link(url=url, key=key, host=host, depth=depth, parent=page.url), reason
-        score = self._strategy(url, depth, page.score, 0 if self._in_links is None else self._count(key))
-        return Link(url=url, key=key, host=host, depth=depth, parent=page.url, score=score)
+        reason = self._scope.refusal(url, depth, host)
+        seen = 0 if reason or self._in_links is None else self._count(key)
+        score = self._strategy(
+            url, depth, page.score, seen
+        )  # also of what is refused: other settings may want it
+        link = Link(url=url, key=key, host=host, depth=depth, parent=page.url, score=score)
+        return (link, reason) if reason else link
 
     def _count(self, key: str) -> int:
         counts = self._in_links

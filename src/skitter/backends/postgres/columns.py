@@ -12,7 +12,7 @@ from msgspec import NODEFAULT, json, structs
 from msgspec.msgpack import Decoder, Encoder
 
 from skitter.frontier.rows import HostRow, Meta, PageRow, Spot, UrlRow
-from skitter.frontier.rules import Suspicion
+from skitter.frontier.crashes import Suspicion
 from skitter.model import Counts, Link, Page, Place, Reason, RobotsCopy, Visit
 from skitter.ports import Mark
 

@@ -13,7 +13,7 @@ from skitter.backends.postgres.journeys import Journeys
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.statements import Texts
 from skitter.frontier.rows import Batch, Found, HostRow, Meta, Opening, PageRow, UrlRow, Wanted
-from skitter.frontier.rules import Suspicion
+from skitter.frontier.crashes import Suspicion
 from skitter.model import Link
 from skitter.ports import EngineError, Fenced
 

@@ -47,7 +47,7 @@ from skitter.frontier.rows import (
     Wanted,
     standing,
 )
-from skitter.frontier.rules import Suspicion
+from skitter.frontier.crashes import Suspicion
 from skitter.frontier.sortable import number8, score8, time8
 from skitter.model import Link, RobotsCopy, Visit
 from skitter.ports import Fenced, Unstorable
