@@ -31,7 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from skitter.backends.rocksdb import RocksFrontier
+from skitter.backends.rocksdb import rocks_frontier
+from skitter.frontier import ShardFrontier
 from skitter.model import Exchange, Link, Page, Purpose, RobotsCopy, Settlement, State, Verdict, Visit
 from skitter.ports import Mark
 
@@ -152,8 +153,8 @@ class Meter:
     the compactions that it has caused and no others.
     """
 
-    def __init__(self, frontier: RocksFrontier) -> None:
-        self._families = frontier._open_shard.store._families.values()  # noqa: SLF001  nobody else can ask
+    def __init__(self, frontier: ShardFrontier) -> None:
+        self._families = frontier._store.db._families.values()  # noqa: SLF001  nobody else can ask
         gc.collect()
         gc.freeze()  # what the benchmark itself holds is no work for the collector
         self._wait_for_background()
@@ -187,7 +188,7 @@ class Bench:
     """One frontier under load."""
 
     def __init__(self, directory: Path, shape: str) -> None:
-        self.frontier = RocksFrontier(directory)
+        self.frontier = rocks_frontier(directory)
         self.web = Web(shape)
         self.now = 1_000_000.0
         self.visits = VISITS
@@ -264,7 +265,7 @@ async def _fill_and_die(directory: Path, shape: str, urls: int) -> None:
 
 
 async def _open_again(directory: Path, now: float) -> None:
-    frontier = RocksFrontier(directory)
+    frontier = rocks_frontier(directory)
     began = time.perf_counter()
     opened = await frontier.open(now + 20)
     opened_in = time.perf_counter() - began

@@ -5,8 +5,6 @@ room for another visit, or visits that are taken out already. What is not due st
 be reached.
 """
 
-from functools import lru_cache
-
 from skitter import urls
 from skitter.frontier import levels
 from skitter.frontier.rows import HostRow, Span
@@ -31,12 +29,6 @@ def drawn(host: HostRow) -> tuple[int, int]:
     return levels.draw(mask, host.turn)
 
 
-@lru_cache(maxsize=20_000)
-def _name8(name: str) -> bytes:
-    """Makes the place of a host unique."""
-    return number8(urls.fingerprint(name, 0))
-
-
 def place_of(host: HostRow, now: float) -> bytes:
     """Where a host with room for a visit belongs; nowhere when it has nothing to give."""
     queue, _ = drawn(host)
@@ -44,11 +36,13 @@ def place_of(host: HostRow, now: float) -> bytes:
         return b""
     ready_at = host.ready_at()
     if ready_at > now:
-        return LATER + time8(ready_at) + _name8(host.name)
+        return LATER + time8(ready_at) + number8(urls.fingerprint(host.name, 0))  # two may have the same time
     head = host.heads[queue]
     if head is None:
         raise AssertionError(f"{host.name} counts links in queue {queue} and has no head there")
-    return bytes((queue % _LEVELS,)) + score8(-head[0]) + number8(head[1]) + _name8(host.name)
+    return (
+        bytes((queue % _LEVELS,)) + score8(-head[0]) + number8(head[1])
+    )  # no two links have the same number
 
 
 def is_ready(place: bytes) -> bool:

@@ -306,8 +306,10 @@ class Shard:
 
     # -- reading on --------------------------------------------------------------------------------------------
 
-    def _read_queue(self, host: str, queue: int, window: Window[Spot, UrlRow]) -> None:
-        ask = Heads(host, queue, window.horizon, window.size)
+    def _read_queue(self, name: str, queue: int, window: Window[Spot, UrlRow]) -> None:
+        """At hand no more is read than there is: many hosts have one link, and the end of a queue costs as much as a row."""
+        limit = window.size if self.ahead else min(window.size, max(1, self.host(name).levels[queue]))
+        ask = Heads(name, queue, window.horizon, limit)
         rows = self.source.heads(ask)
         self.fill_queue(ask, rows, window, [row for row in self.batch.urls.values() if row is not None])
 

@@ -8,9 +8,9 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec.msgpack import Decoder, Encoder
+from xxhash import xxh3_64_digest as digest8
 
 from skitter import urls
 from skitter.backends.rocksdb.database import Changes, Database, no_changes
@@ -65,22 +65,22 @@ _READ_AT_MOST = 2_000
 _DUE = {kinds.RETRY: RETRY, kinds.RECRAWL: RECRAWL}
 
 _encode = Encoder().encode
-_meta = Decoder(Meta).decode
-_url = Decoder(UrlRow).decode
-_host = Decoder(HostRow).decode
-_page = Decoder(PageRow).decode
-_robots = Decoder(RobotsCopy).decode
-_visit = Decoder(Visit).decode
-_suspicion = Decoder(Suspicion).decode
-_link = Decoder(Link).decode
 
 
-class _Name(NamedTuple):
-    """What a host's name stands for in keys."""
+class decode:  # noqa: N801  a set of functions
+    """What stands in each family."""
 
-    host8: bytes
-    dom8: bytes
-    domain: str
+    meta = Decoder(Meta).decode
+    url = Decoder(UrlRow).decode
+    host = Decoder(HostRow).decode
+    page = Decoder(PageRow).decode
+    robots = Decoder(RobotsCopy).decode
+    visit = Decoder(Visit).decode
+    suspicion = Decoder(Suspicion).decode
+    link = Decoder(Link).decode
+
+
+_decode_url, _decode_host = decode.url, decode.host
 
 
 def boot_id() -> bytes:
@@ -99,12 +99,14 @@ class RocksStore:
         self._block_cache = block_cache
         self._db: Database | None = None
         self._seen: Seen | None = None
-        self._names: Bounded[str, _Name] = Bounded(_HOSTS)
-        self._dom8: dict[str, bytes] = {}
+        self._secret = 0
+        self._hosts8: Bounded[str, bytes] = Bounded(_HOSTS)
+        self._domains8: Bounded[str, bytes] = Bounded(_HOSTS)
         self._first_out = b""  # nothing in the outbox stands before this key
         self._read_only = read_only
         if read_only:
             self._db = Database(path, block_cache, read_only=True)
+            self._secret = self._db.secret
 
     @property
     def db(self) -> Database:
@@ -124,27 +126,22 @@ class RocksStore:
 
     def id_of(self, key: str, domain: str) -> bytes:
         """URLs of a domain are neighbours."""
-        dom8 = self._dom8.get(domain) or self._domain8(domain)
-        return dom8 + urls.fingerprint(key, self._secret).to_bytes(8, "big")
-
-    @property
-    def _secret(self) -> int:
-        return self.db.secret
+        dom8 = self._domains8.get(domain) or self._domain8(domain)
+        return dom8 + digest8(key.encode("utf-8", "surrogatepass"), self._secret)
 
     def _domain8(self, domain: str) -> bytes:
-        if len(self._dom8) > _HOSTS:
-            self._dom8.clear()
-        dom8 = self._dom8[domain] = fp8(domain, self.db.secret)
+        dom8 = self._domains8.get(domain)
+        if dom8 is None:
+            self._domains8.trim()
+            dom8 = self._domains8[domain] = fp8(domain, self._secret)
         return dom8
 
-    def _name(self, host: str) -> _Name:
-        name = self._names.get(host)
-        if name is None:
-            self._names.trim()
-            domain = urls.registrable_domain(host)
-            name = _Name(fp8(host, self.db.secret), self._domain8(domain), domain)
-            self._names[host] = name
-        return name
+    def _host8(self, host: str) -> bytes:
+        host8 = self._hosts8.get(host)
+        if host8 is None:
+            self._hosts8.trim()
+            host8 = self._hosts8[host] = fp8(host, self._secret)
+        return host8
 
     # -- owning ------------------------------------------------------------------------------------------------
 
@@ -154,6 +151,7 @@ class RocksStore:
         if not self._read_only:
             if self._db is None:
                 self._db = Database(self.path, self._block_cache)
+                self._secret = self._db.secret
             try:
                 self._seen = Seen(self._db)
                 power_lost = self._note_boot()
@@ -161,8 +159,8 @@ class RocksStore:
                 await self.close()
                 raise
         db = self.db
-        leases = {id16: _visit(packed) for id16, packed in db.scan_all("leases")}
-        suspects = {id16: _suspicion(packed) for id16, packed in db.scan_all("suspects")}
+        leases = {id16: decode.visit(packed) for id16, packed in db.scan_all("leases")}
+        suspects = {id16: decode.suspicion(packed) for id16, packed in db.scan_all("suspects")}
         return Opening(await self.meta(), leases, suspects, power_lost)
 
     def _note_boot(self) -> bool:
@@ -207,7 +205,7 @@ class RocksStore:
         rows, queue, due = changes["urls"], changes["queue"], changes["due"]
         for id16, stood in batch.stood.items():
             if stood.kind == kinds.QUEUE:
-                host8 = self._name(stood.host).host8
+                host8 = self._host8(stood.host)
                 queue[queue_key(host8, stood.level, -stood.order, stood.seq, id16)] = None
             else:
                 due[self._due_key(stood, id16)] = None
@@ -217,7 +215,7 @@ class RocksStore:
                 rows[id16] = None
             elif row.state == QUEUED and row.due is None:
                 if row.host != name:  # most links of a page have one host
-                    name, host8 = row.host, self._name(row.host).host8
+                    name, host8 = row.host, self._host8(row.host)
                 key = queue_key(host8, row.level, row.score, row.seq, id16)
                 queue[key] = _packed(row)
                 rows[id16] = waits_at(key)
@@ -228,13 +226,13 @@ class RocksStore:
 
     def _due_key(self, stands: Standing, id16: bytes) -> bytes:
         if stands.kind == kinds.PARKED:
-            return PARKED + self._name(stands.host).host8 + time8(stands.order) + id16
+            return PARKED + self._host8(stands.host) + time8(stands.order) + id16
         return _DUE[stands.kind] + time8(stands.order) + id16
 
     def _put_hosts(self, batch: Batch, changes: Changes) -> None:
         hosts, agenda = changes["hosts"], changes["agenda"]
         for name, host in batch.hosts.items():
-            hosts[self._name(name).host8] = _encode(host)
+            hosts[self._host8(name)] = _encode(host)
         for before in batch.placed.values():
             if before:
                 agenda[before] = None
@@ -257,7 +255,7 @@ class RocksStore:
     def _stands_for(self, row: PageRow) -> list[bytes]:
         page, found = row.page, []
         if row.by_digest or row.by_simhash:
-            dom8 = self._dom8.get(page.domain) or self._domain8(page.domain)
+            dom8 = self._domain8(page.domain)
             if row.by_digest:
                 found.append(by_digest(dom8, page.digest))
             if row.by_simhash and page.simhash is not None:
@@ -276,21 +274,21 @@ class RocksStore:
         return None if packed is None else self._row(packed, id16)
 
     def _row(self, packed: bytes, id16: bytes) -> UrlRow:
-        row = _url(packed)
+        row = _decode_url(packed)
         if not row.id:
-            row.id, row.domain = id16, self._name(row.host).domain
+            row.id, row.domain = id16, urls.registrable_domain(row.host)
             row.key = row.key or row.url
         return row
 
     def host(self, name: str) -> HostRow | None:
         """The row of a host."""
-        packed = self.db.get("hosts", self._name(name).host8)
-        return None if packed is None else _host(packed)
+        packed = self.db.get("hosts", self._host8(name))
+        return None if packed is None else _decode_host(packed)
 
     def robots(self, origin: str) -> RobotsCopy | None:
         """The copy of an origin's robots.txt."""
         packed = self.db.get("robots", origin.encode())
-        return None if packed is None else _robots(packed)
+        return None if packed is None else decode.robots(packed)
 
     def page(self, id16: bytes) -> PageRow | None:
         """A stored page."""
@@ -299,12 +297,12 @@ class RocksStore:
 
     def digest(self, key: tuple[str, str]) -> PageRow | None:
         """The page that stands for a digest."""
-        dom8 = self._dom8.get(key[0]) or self._domain8(key[0])
+        dom8 = self._domain8(key[0])
         return self._standing(by_digest(dom8, key[1]))
 
     def simhash(self, key: tuple[str, int]) -> PageRow | None:
         """The page that stands for a SimHash."""
-        dom8 = self._dom8.get(key[0]) or self._domain8(key[0])
+        dom8 = self._domain8(key[0])
         whole = key[1].to_bytes(8, "big")
         return self._standing(by_block(dom8, 0, whole) + whole)
 
@@ -334,16 +332,16 @@ class RocksStore:
 
     def parked(self, host: str) -> list[UrlRow]:
         """URLs that were due while their host was set aside."""
-        prefix = PARKED + self._name(host).host8
+        prefix = PARKED + self._host8(host)
         rows = (self.url(key[-16:]) for key, _ in self.db.scan("due", prefix, after(prefix)))
         return [row for row in rows if row is not None]
 
     def heads(self, ask: Heads) -> list[UrlRow]:
         """The first links of a host's queue."""
-        name = self._name(ask.host)
-        start = queue_start(name.host8, ask.level, ask.after)
-        found = self.db.scan("queue", start, queue_end(name.host8, ask.level))
-        return [self._row(packed, name.dom8 + key[-8:]) for key, packed in islice(found, ask.limit)]
+        host8, dom8 = self._host8(ask.host), self._domain8(urls.registrable_domain(ask.host))
+        start = queue_start(host8, ask.level, ask.after)
+        found = self.db.scan("queue", start, queue_end(host8, ask.level))
+        return [self._row(packed, dom8 + key[-8:]) for key, packed in islice(found, ask.limit)]
 
     def agenda(self, ask: Span) -> list[tuple[bytes, str]]:
         """The first hosts of a part of the agenda."""
@@ -385,8 +383,12 @@ class RocksStore:
 
     async def meta(self) -> Meta:
         """Counts, mark and positions as of the last write."""
+        return self.meta_now()
+
+    def meta_now(self) -> Meta:
+        """The same, for whoever is at hand."""
         packed = self.db.get("default", _META)
-        return _meta(packed) if packed else Meta()
+        return decode.meta(packed) if packed else Meta()
 
     async def outbox(self, limit: int, after: int) -> list[tuple[int, Link]]:
         """The oldest links that wait to be forwarded."""
@@ -394,7 +396,7 @@ class RocksStore:
         rows = list(islice(self.db.scan("outbox", start, b"\xff" * 9), limit))
         if rows and not after:
             self._first_out = rows[0][0]
-        return [(number_of(key), _link(packed)) for key, packed in rows]
+        return [(number_of(key), decode.link(packed)) for key, packed in rows]
 
     def all_urls(self) -> Iterator[UrlRow]:
         """Every URL. Both families are read as they are at the beginning, so none is met twice or missed."""
@@ -403,10 +405,14 @@ class RocksStore:
             if packed[:1] != WAITS:
                 yield self._row(packed, id16)
         for key, packed in waiting:
-            row = self._row(packed, key[-8:])
-            if len(row.id) < _ID:
-                row.id = self._name(row.host).dom8 + row.id
-            yield row
+            yield self.waiting(key, packed)
+
+    def waiting(self, key: bytes, packed: bytes) -> UrlRow:
+        """A row of the queue."""
+        row = self._row(packed, key[-8:])
+        if len(row.id) < _ID:
+            row.id = self._domain8(row.domain) + row.id
+        return row
 
     async def urls(self) -> AsyncIterator[UrlRow]:
         """Every URL."""
@@ -421,7 +427,7 @@ class RocksStore:
     async def hosts(self) -> AsyncIterator[HostRow]:
         """Every host."""
         for _, packed in self.db.scan_all("hosts"):
-            yield _host(packed)
+            yield _decode_host(packed)
 
     def statistics(self) -> dict[str, dict[str, float]]:
         """A store at hand counts no round trips."""
@@ -468,6 +474,6 @@ def _packed(row: UrlRow) -> bytes:
 
 
 def _page_row(id16: bytes, packed: bytes) -> PageRow:
-    row = _page(packed)
+    row = decode.page(packed)
     row.id = id16
     return row
