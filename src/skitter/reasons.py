@@ -115,7 +115,7 @@ BUDGET_HOST: Final = _scope(
 
 # ------------------------------------------------------------------------------------------------ traps
 
-_trap = _group("Looks as if it were generated without end")
+_trap = _group("Traps: URLs that look as if they were generated without end")
 
 TRAP_LENGTH: Final = _trap(
     "trap.length",
@@ -175,7 +175,7 @@ FILTER_ERROR: Final = _link(
 
 # ------------------------------------------------------------------------------------------------ robots.txt
 
-_rule = _group("robots.txt and the wishes of a host")
+_rule = _group("robots.txt and waiting times")
 
 ROBOTS: Final = _rule(
     "robots",
@@ -185,7 +185,7 @@ ROBOTS: Final = _rule(
 ROBOTS_UNREACHABLE: Final = _rule(
     "robots.unreachable",
     "The robots.txt of the site could not be had, so nothing of it is allowed.",
-    f"Check that the site is up and can be reached from here, then {_AGAIN}",
+    f"The detail says what went wrong; once the site can be reached from here, {_AGAIN}",
 )
 ROBOTS_WAIT: Final = _rule(
     "robots.wait",
@@ -260,7 +260,7 @@ REDIRECT_TARGET: Final = _redirect(
 
 # ------------------------------------------------------------------------------------------------ no usable answer
 
-_status = _group("Answers that are errors of the server, or ask for patience")
+_status = _group("Answers with an error")
 
 _status(
     "http.429",
@@ -278,7 +278,7 @@ _fault = _group("No usable answer")
 _fault(
     Fault.DNS.value,
     "DNS gave no answer about the host.",
-    f"Check the network of this machine, or name a server in fetch.nameservers, then {_AGAIN}",
+    f"Check the network of this machine, or set fetch.nameservers, then {_AGAIN}",
 )
 _fault(
     Fault.NXDOMAIN.value,
@@ -293,7 +293,7 @@ _fault(
 _fault(
     Fault.TLS.value,
     "A secure connection could not be made; most often the certificate is not valid.",
-    f"Nothing, if the site is not yours; if you trust its authority, name that in fetch.ca_file and {_AGAIN}",
+    f"Nothing, if the site is not yours; if you trust its authority, set fetch.ca_file and {_AGAIN}",
 )
 _fault(
     Fault.TIMEOUT.value,
