@@ -58,8 +58,8 @@ def parser() -> Parser:
     """The flags of `skitter why`."""
     made = Parser(
         "why",
-        "Tell every decision taken about a URL: whether it was offered, wanted, allowed and fetched, and why not. Exit code "
-        "1 if the crawl has never seen it. Works while the crawl runs.",
+        "Tell every decision taken about a URL: whether it was offered, wanted, allowed and fetched, and why not; what "
+        "each reason means and what to do about it. Exit code 1 if the crawl has never seen it. Works while the crawl runs.",
         [
             "skitter why skitter-example.org https://example.org/about",
             "skitter why skitter-example.org https://example.org/about --json",
