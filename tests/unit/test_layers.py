@@ -45,6 +45,7 @@ BACKENDS_SEE = (
     "skitter.frontier",
     "skitter.model",
     "skitter.ports",
+    "skitter.reasons",
     "skitter.runtime",
     "skitter.search.text",
     "skitter.settings",
