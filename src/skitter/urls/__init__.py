@@ -123,7 +123,10 @@ def too_long(host: str) -> bool:
 
 
 def link(href: str, base: str, rules: UrlRules = DEFAULT_RULES) -> tuple[str, str, str] | None:
-    """The fetched form, the key and the host of a link on the page base: `resolve` and the rest in one pass."""
+    """The fetched form, the key and the host of a link on the page base: `resolve` and the rest in one pass.
+
+    None if it leads nowhere: to no page of the web, or to a host that cannot be.
+    """
     plain = _PLAIN.fullmatch(href)
     page = _page(base)
     if plain is None or page is None:
@@ -137,6 +140,8 @@ def link(href: str, base: str, rules: UrlRules = DEFAULT_RULES) -> tuple[str, st
             path = page.folder + path
     else:
         name = host(site)
+        if too_long(name):
+            return None
         path = path or "/"
     if "/." in path and "%" not in path:  # "%2e" may be a dot
         path = _without_dots(path)
@@ -145,9 +150,7 @@ def link(href: str, base: str, rules: UrlRules = DEFAULT_RULES) -> tuple[str, st
             return _parsed_link(href, base, rules)
         return *_forms(site, path, query, rules), name
     stem = site + path
-    if query is None:
-        return stem, stem, name
-    kept, known = keys.queries(query, rules)
+    kept, known = ("", "") if query is None else keys.queries(query, rules)
     return stem + kept, stem + known, name
 
 
@@ -167,7 +170,9 @@ def _without_dots(path: str) -> str:
 
 def _parsed_link(href: str, base: str, rules: UrlRules) -> tuple[str, str, str] | None:
     url = resolve(href, base)
-    return None if url is None else (*_forms(*_cut(url), rules), host(url))
+    if url is None or too_long(name := host(url)):
+        return None
+    return *_forms(*_cut(url), rules), name
 
 
 def seed(text: str, rules: UrlRules = DEFAULT_RULES) -> str | None:
@@ -271,13 +276,13 @@ def _is_plain(site: str, path: str) -> bool:
 
 @lru_cache(maxsize=16)  # the links of a page are resolved one after the other
 def _page(base: str) -> _Page | None:
-    pieces = _pieces(base)
-    if pieces is None:
+    pieces, name = _pieces(base), host(base)
+    if pieces is None or too_long(name):
         return None
     site, path, query = pieces
     folder = path[: path.rindex("/") + 1]
     tidy = keys.CLEAN_PATH.fullmatch(folder) is not None and keys.known_site(site, DEFAULT_RULES) == site
-    return _Page(site, host(base), path, query, folder, tidy)
+    return _Page(site, name, path, query, folder, tidy)
 
 
 def _forms(site: str, path: str, query: str | None, rules: UrlRules) -> tuple[str, str]:
