@@ -129,7 +129,7 @@ def link(href: str, base: str, rules: UrlRules = DEFAULT_RULES) -> tuple[str, st
     """
     plain = _PLAIN.fullmatch(href)
     page = _page(base)
-    if plain is None or page is None:
+    if plain is None or page is None or plain.end(1) > _LONGEST_HOST:
         return None if _FOREIGN_SCHEME.match(href) else _parsed_link(href, base, rules)
     site, path, query = plain.groups()
     if site is None:
@@ -140,8 +140,6 @@ def link(href: str, base: str, rules: UrlRules = DEFAULT_RULES) -> tuple[str, st
             path = page.folder + path
     else:
         name = host(site)
-        if too_long(name):
-            return None
         path = path or "/"
     if "/." in path and "%" not in path:  # "%2e" may be a dot
         path = _without_dots(path)
@@ -150,7 +148,9 @@ def link(href: str, base: str, rules: UrlRules = DEFAULT_RULES) -> tuple[str, st
             return _parsed_link(href, base, rules)
         return *_forms(site, path, query, rules), name
     stem = site + path
-    kept, known = ("", "") if query is None else keys.queries(query, rules)
+    if query is None:
+        return stem, stem, name
+    kept, known = keys.queries(query, rules)
     return stem + kept, stem + known, name
 
 
