@@ -197,11 +197,11 @@ async def crawl(recorder: Recorder) -> list[str]:
 
 
 def paths(recorder: Recorder, pages: Sequence[str]) -> list[list[Step]]:
-    """The path of each page: from its lease up to the next."""
+    """The path of each page: from the step into its lease up to the one into the next."""
     steps = positions(recorder.events)
     borders = {began: url for url, began in sorted(recorder.leases.items(), key=lambda lease: lease[1])}
     return [
-        [step for step in steps[began:end] if step is not None]
+        [step for step in steps[began - 1 : end] if step is not None]
         for began, end in pairwise(borders)
         if borders[began] in pages
     ]
@@ -243,27 +243,26 @@ class Passed(NamedTuple):
 
     station: str
     module: str
+    caller: str  # who came to it first
     depth: int
     entries: int  # changes of module that led into it by a call
-    functions: list[str]
+    functions: list[str]  # that were called from outside
 
 
 def passed(path: Sequence[Step]) -> list[Passed]:
     """The modules of each station, in the order in which they are first come to."""
-    first: dict[tuple[str, str], int] = {}
-    functions: dict[tuple[str, str], list[str]] = {}
-    for step in path:
-        if step.back:
-            continue
+    first: dict[tuple[str, str], tuple[str, int]] = {}
+    entries: Counter[tuple[str, str]] = Counter()
+    functions: dict[tuple[str, str], dict[str, None]] = {}
+    for before, step in changes_of(path):
         place = step.station, step.module
-        first.setdefault(place, step.depth)
-        named = functions.setdefault(place, [])
-        if step.function not in named and not step.function.startswith("<"):
-            named.append(step.function)
-    entries = Counter((to.station, to.module) for _, to in changes_of(path) if not to.back)
-    stations = list(dict.fromkeys(station for station, _ in first))
-    ordered = sorted(first, key=lambda place: stations.index(place[0]))
-    return [Passed(*place, first[place], entries[place], functions[place]) for place in ordered]
+        if not step.back:
+            entries[place] += 1
+            first.setdefault(place, (before.module, step.depth))
+            functions.setdefault(place, {})[step.function] = None
+    stations = [*dict.fromkeys(station for station, _ in entries if station != AROUND), AROUND]
+    ordered = sorted(entries, key=lambda place: stations.index(place[0]))
+    return [Passed(*place, *first[place], entries[place], list(functions[place])) for place in ordered]
 
 
 class Pair(NamedTuple):
@@ -299,8 +298,11 @@ def figures(path: Sequence[Step]) -> str:
 
 
 def as_list(path: Sequence[Step]) -> list[str]:
-    """The path: each station with its changes of module; its modules, indented by who calls whom, with how often each is
-    entered and for which functions. Neighbours share a line."""
+    """The path, station by station: its modules in order, how often each is entered (if more than once), by which functions.
+
+    Behind a `>` stands a module that the one before it calls, behind a dot one that is called by the same; where neither
+    holds, or the line is full, a new line is indented by how many modules are waiting.
+    """
     changes = Counter(to.station for _, to in changes_of(path))
     modules = passed(path)
     lines: list[str] = []
@@ -311,9 +313,13 @@ def as_list(path: Sequence[Step]) -> list[str]:
             lines.append(f"{module.station} ({changes[module.station]})")
             outermost = min(other.depth for other in modules if other.station == module.station)
             before = None
-        text = f"{module.module} {module.entries or ''}".rstrip() + f": {_few(module.functions)}"
-        if before is not None and module.depth == before.depth and len(lines[-1]) + len(text) + 3 <= WIDTH:
-            lines[-1] += f" · {text}"
+        times = f" {module.entries}" if module.entries > 1 else ""
+        text = f"{module.module}{times}: {_few(module.functions)}"
+        mark = ""
+        if before is not None and module.caller in {before.module, before.caller}:
+            mark = " > " if module.caller == before.module else " · "
+        if mark and len(lines[-1]) + len(mark) + len(text) <= WIDTH:
+            lines[-1] += mark + text
         else:
             lines.append("  " * (module.depth - outermost + 1) + text)
         before = module
@@ -358,7 +364,12 @@ def trace() -> list[Step]:
     """Crawl, and give the path of one URL."""
     recorder = Recorder()
     pages = asyncio.run(crawl(recorder))
-    return min(paths(recorder, pages), key=lambda path: len(changes_of(path)))
+    alike = paths(recorder, pages)
+    if not alike:
+        raise SystemExit(
+            "the path is cut where `Frontier.lease` hands out a page, and nothing of that name did"
+        )
+    return min(alike, key=lambda path: len(changes_of(path)))
 
 
 def main() -> None:
