@@ -15,7 +15,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from skitter import politeness, reasons, robots, schedule, urls
-from skitter.dedup.twins import Duplicates, payload_digest
+from skitter.dedup.digest import payload_digest
+from skitter.dedup.twins import Duplicates
 from skitter.links import LinkJudge
 from skitter.links.filter import LinkFilter
 from skitter.model import (
@@ -98,7 +99,7 @@ async def make(visit: Visit, at: Stations) -> Finished:
     origin = urls.origin(visit.link.url)
     renewals = at.permissions.renewals
     robots_txt = await at.permissions.in_force(origin)
-    if robots_txt.held > at.clock.now():
+    if robots_txt.held and robots_txt.held > at.clock.now():
         return _postponed(visit, robots_txt.held)
     refusal = robots_txt.refusal(visit.link.url) or at.scope.budget_refusal(visit.host_pages)
     outcome: Outcome = Refused(refusal) if refusal else await at.fetcher.fetch(visit)

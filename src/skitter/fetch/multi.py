@@ -9,11 +9,10 @@ than announced, an answer nobody asked for) would have that taken for the next a
 
 import asyncio
 import select
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import pycurl
-
-from skitter.fetch.sockets import sockets
 
 _NEVER = float("inf")
 _TIME = ((pycurl.SOCKET_TIMEOUT, 0),)  # what is ready when nothing but time has passed
@@ -25,7 +24,7 @@ class Multi:
     def __init__(self, loop: asyncio.AbstractEventLoop, keep: int) -> None:
         self._loop = loop
         self._waiting: dict[pycurl.Curl, tuple[asyncio.Future[tuple[int, str]], str]] = {}
-        self._sockets = sockets(loop, self._serve)
+        self._sockets = _sockets(loop, self._serve)
         self._soon: asyncio.Handle | None = None  # the next ring, and the one at a later time
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = self._due = _NEVER
@@ -197,3 +196,116 @@ class _Kept:
         if len(self._loud) > self._capacity:
             self._loud = {name: until for name, until in self._loud.items() if until > now}
         return False
+
+
+# ------------------------------------------------------------------------------------------------ watching sockets
+#
+# A connection that serves one visit after the other is watched anew for each. That costs the loop a handle, its end and two
+# system calls; an epoll of our own, itself watched by the loop, needs one system call. It takes 20 µs off a visit of 150.
+# Where there is no epoll (macOS), the loop watches every socket itself.
+
+_Serve = Callable[[Iterable[tuple[int, int]]], None]
+"""Takes sockets, and what each is ready for in the words of libcurl."""
+
+_BATCH = 64  # sockets that are served before others on the loop have their turn
+# By what libcurl asks for (POLL_IN is 1, POLL_OUT 2): what epoll is asked for, whose bits are those of poll.
+_ASKED = (0, select.POLLIN, select.POLLOUT, select.POLLIN | select.POLLOUT)
+_READY = {select.POLLIN: pycurl.CSELECT_IN, select.POLLOUT: pycurl.CSELECT_OUT}
+# Several at once, an error or a hang-up: libcurl finds out by trying both.
+_ANY = pycurl.CSELECT_IN | pycurl.CSELECT_OUT
+
+
+class _Sockets(Protocol):
+    """Watches sockets, and has the ready ones served."""
+
+    watched: dict[int, int]  # socket → what it is watched for
+
+    def watch(self, fd: int, what: int) -> None:
+        """Watch for this from now on."""
+        ...
+
+    def release(self, fd: int) -> None:
+        """Watch it no longer; it may be closed."""
+        ...
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        ...
+
+
+class _EpollSockets:
+    """An epoll between libcurl and the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, serve: _Serve) -> None:
+        self.watched: dict[int, int] = {}
+        self._loop = loop
+        self._serve = serve
+        self._epoll = select.epoll()
+        loop.add_reader(self._epoll.fileno(), self._look)
+
+    def watch(self, fd: int, what: int) -> None:
+        """One system call for a socket that was watched before.
+
+        The kernel takes out what is closed, and the number may come back as another socket: only the kernel knows.
+        """
+        self.watched[fd] = what
+        try:
+            self._epoll.modify(fd, _ASKED[what])
+        except FileNotFoundError:
+            self._epoll.register(fd, _ASKED[what])
+
+    def release(self, fd: int) -> None:
+        """Leave it where it is: an idle connection is silent until it is used again. `_look` takes out one that is not."""
+        self.watched.pop(fd, None)
+
+    def close(self) -> None:
+        """Let go of the epoll."""
+        self._loop.remove_reader(self._epoll.fileno())
+        self._epoll.close()
+
+    def _look(self) -> None:
+        ready: list[tuple[int, int]] = []
+        for fd, events in self._epoll.poll(0, _BATCH):
+            if fd in self.watched:
+                ready.append((fd, _READY.get(events, _ANY)))
+            else:
+                self._epoll.unregister(fd)
+        if ready:
+            self._serve(ready)
+
+
+class _LoopSockets:
+    """The loop itself."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, serve: _Serve) -> None:
+        self.watched: dict[int, int] = {}
+        self._loop = loop
+        self._serve = serve
+
+    def watch(self, fd: int, what: int) -> None:
+        """Tell the loop what is new."""
+        before, self.watched[fd] = self.watched.get(fd, pycurl.POLL_NONE), what
+        if what & pycurl.POLL_IN and not before & pycurl.POLL_IN:
+            self._loop.add_reader(fd, self._serve, ((fd, pycurl.CSELECT_IN),))
+        elif before & pycurl.POLL_IN and not what & pycurl.POLL_IN:
+            self._loop.remove_reader(fd)
+        if what & pycurl.POLL_OUT and not before & pycurl.POLL_OUT:
+            self._loop.add_writer(fd, self._serve, ((fd, pycurl.CSELECT_OUT),))
+        elif before & pycurl.POLL_OUT and not what & pycurl.POLL_OUT:
+            self._loop.remove_writer(fd)
+
+    def release(self, fd: int) -> None:
+        """Watch for nothing."""
+        if fd in self.watched:
+            self.watch(fd, pycurl.POLL_NONE)
+            del self.watched[fd]
+
+    def close(self) -> None:
+        """Release what is left."""
+        for fd in list(self.watched):
+            self.release(fd)
+
+
+def _sockets(loop: asyncio.AbstractEventLoop, serve: _Serve) -> _Sockets:
+    """The better of the two that there is."""
+    return _EpollSockets(loop, serve) if hasattr(select, "epoll") else _LoopSockets(loop, serve)

@@ -67,7 +67,7 @@ class LinkJudge:
     def redirected(self, link: Link, target: str) -> Judged | None:
         """Where a redirect leads: a link with one hop less to go. None when the target is no URL we could visit."""
         forms = urls.link(target, link.url, self._settings.urls)
-        if forms is None or urls.too_long(forms[2]):
+        if forms is None:
             return None
         url, key, host = forms
         hop = Link(
@@ -206,7 +206,7 @@ class LinkJudge:
 
     def _judge_anew(self, href: str, base: str, page: Link) -> Link | Refused | None:
         forms = urls.link(href, base, self._settings.urls) if len(href) <= _LONGEST_HREF else None
-        if forms is None or urls.too_long(forms[2]):
+        if forms is None:
             return None
         url, key, host = forms
         depth = page.depth + 1

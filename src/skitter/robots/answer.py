@@ -19,7 +19,8 @@ from skitter.model import (
     Refused,
     RobotsCopy,
 )
-from skitter.robots.reading import LONGEST_DELAY, MAX_SIZE, RobotsRules, clipped, robots_rules
+from skitter.robots.matching import RobotsRules
+from skitter.robots.reading import LONGEST_DELAY, MAX_SIZE, clipped, robots_rules
 from skitter.settings import RobotsSettings
 
 # Seconds after a kept connection was closed on the request: the next one has a connection of its own. The host's delay
