@@ -7,6 +7,7 @@ import pytest
 
 from skitter import urls
 from skitter.backends.memory import MemoryFrontier
+from skitter.crawl import forwarding
 from skitter.crawl.forwarding import Post, owner_of
 from skitter.model import Link
 
@@ -114,7 +115,7 @@ def test_what_was_not_acknowledged_is_sent_again_by_the_next_run():
 
 
 def test_in_a_hurry_links_wait_for_no_company_and_their_arrival_is_told(monkeypatch):
-    monkeypatch.setattr("skitter.crawl.forwarding._COLLECT", 1e6)
+    monkeypatch.setattr(forwarding, "_COLLECT", 1e6)
 
     async def main():
         frontier, owners, post, task = await posted(foreign(5), arrived := [])
@@ -132,8 +133,8 @@ def test_in_a_hurry_links_wait_for_no_company_and_their_arrival_is_told(monkeypa
 
 
 def test_a_slow_owner_does_not_fill_the_memory(monkeypatch):
-    monkeypatch.setattr("skitter.crawl.forwarding._BATCH", 2)
-    monkeypatch.setattr("skitter.crawl.forwarding._UNDERWAY", 3)
+    monkeypatch.setattr(forwarding, "_BATCH", 2)
+    monkeypatch.setattr(forwarding, "_UNDERWAY", 3)
 
     async def main():
         _, owners, _, task = await posted(foreign(100))
