@@ -5,9 +5,7 @@ import asyncio
 import pytest
 
 from skitter.cluster.clock import EngineClock
-from skitter.cluster.done import Look, finished
 from skitter.cluster.lease import Tenure
-from skitter.model import Counts
 from skitter.ports import Fenced
 
 
@@ -106,16 +104,6 @@ def test_clocks_that_go_apart_by_a_hair_do_not_put_ours_forward_by_a_slow_answer
     )  # frozen for 20 s, and its clock is faster than ours
     watch.time = 120.0
     assert 9020.0 <= clock.now() <= 9020.01
-
-
-def test_a_crawl_is_done_when_it_was_quiet_twice_and_nothing_moved():
-    quiet = Look({0: Counts(seen=5, pages=3), 1: Counts()}, unread=0)
-    assert finished(quiet, Look({0: Counts(seen=5, pages=3), 1: Counts()}, unread=0))
-    assert not finished(None, quiet)
-    assert not finished(quiet, Look({0: Counts(seen=6, pages=3), 1: Counts()}, unread=0))
-    assert not finished(quiet, Look({0: Counts(seen=5, pages=3, queued=1), 1: Counts()}, unread=0))
-    assert not finished(quiet, Look({0: Counts(seen=5, pages=3), 1: Counts(leased=1)}, unread=0))
-    assert not finished(Look({0: Counts()}, unread=7), Look({0: Counts()}, unread=7))
 
 
 def test_what_is_under_way_ends_with_the_trust_in_the_lease_and_goes_on_with_a_renewal():

@@ -54,7 +54,9 @@ def test_the_list_of_optional_packages_is_there_and_blocks():
 
 
 def test_crawl_is_the_function_also_for_those_who_have_imported_parts_of_the_package_of_that_name():
-    done = python("import skitter.crawl.directory, skitter.cli\nimport skitter\nprint(skitter.crawl.__module__)")
+    done = python(
+        "import skitter.crawl.directory, skitter.cli\nimport skitter\nprint(skitter.crawl.__module__)"
+    )
     assert (done.stderr, done.stdout) == ("", "skitter.api\n")
 
 

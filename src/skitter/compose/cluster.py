@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from skitter.cluster.agreement import agreed, values
 from skitter.cluster.clock import EngineClock
-from skitter.cluster.done import Look
-from skitter.cluster.limits import Limits
+from skitter.cluster.limit_watch import LimitWatch
 from skitter.cluster.ports import Claim, Delivery, Inbox
+from skitter.cluster.status import snapshot
 from skitter.cluster.worker import Member, worker_name
 from skitter.compose import archive_of, fitted_to_machine, shared, stations
 from skitter.compose.engines import Engines, opened
@@ -25,6 +25,7 @@ from skitter.compose.storing import Storage, storing
 from skitter.compose.watching import EngineWatch, working
 from skitter.crawl.batching import Gathering
 from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.done import Activity, Snapshot, why_it_ended
 from skitter.crawl.shard import Shard
 from skitter.engines.breaker import until_again
 from skitter.engines.parts import in_parts
@@ -250,7 +251,7 @@ async def joined(
                 )
                 outfit = ClusterOutfit(engines, directory, events, at, member, storage, gathering)
                 try:
-                    limits = Limits(member, engines.claims, clock, settings)
+                    limits = LimitWatch(member, engines.claims, clock, settings)
                     yield Worker(member, outfit, limits, events)
                 finally:
                     await at.fetcher.close()
@@ -259,7 +260,7 @@ async def joined(
 class Worker:
     """A member at work, and what can be told of it."""
 
-    def __init__(self, member: Member, outfit: ClusterOutfit, limits: Limits, events: Events) -> None:
+    def __init__(self, member: Member, outfit: ClusterOutfit, limits: LimitWatch, events: Events) -> None:
         self.member = member
         self._outfit = outfit
         self._limits = limits
@@ -297,9 +298,8 @@ class Worker:
             await unwrapped(self._run())
         if text := dropped({"links": self._outfit.at.links.statistics()}):
             self._events.emit(Warned(text))
-        if self._stop is Stop.LIMIT and (await self._look()).quiet():
-            return Stop.DONE
-        return self._stop or Stop.DONE
+        work_left = self._stop is Stop.LIMIT and not (await self._look()).quiet
+        return why_it_ended(self._stop, work_left=work_left)
 
     async def _run(self) -> None:
         roots = _Roots(self._outfit.engines, self._events)
@@ -324,7 +324,7 @@ class Worker:
         why = await self._limits.watch()
         self.member.crew.closed = True
         for _ in range(_LAST_LOOKS):
-            if not (await self._look()).only_mail():
+            if not (await self._look()).only_links_left:
                 break
             await asyncio.sleep(self._outfit.at.settings.cluster.renew)
         self._leave_because(why, Stop.LIMIT)
@@ -345,14 +345,12 @@ class Worker:
             self._events.emit(Warned(f"stopping: {why}"))
         self.member.leave()
 
-    async def _look(self) -> Look:
+    async def _look(self) -> Snapshot:
         """What is left to do. While an engine is away nobody can say, and something may be."""
-        engines = self._outfit.engines
         try:
-            unread = sum((await engines.unread()).values())
-            return Look({shard.shard: shard.counts for shard in await engines.claims.standing()}, unread)
+            return await snapshot(self._outfit.engines)
         except EngineAway:
-            return Look({0: Counts(queued=1)}, 0)
+            return Snapshot({0: Activity(Counts(), idle=False)})
 
     async def _mind_the_lost(self) -> None:
         """A shard with pages in lost segments is closed: whoever opens it next, we perhaps, makes them pending first.

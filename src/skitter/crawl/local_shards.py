@@ -12,18 +12,18 @@ from heapq import heappush, heappushpop
 
 from skitter import urls
 from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.done import Activity, Snapshot, hopeless, why_it_ended, why_over
 from skitter.crawl.forwarding import Deliver, Post, owner_of
+from skitter.crawl.limits import grace_is_over, limit_reached, pages_left
 from skitter.crawl.shard import Shard
 from skitter.events import Events, Stopped, Warned
 from skitter.links import Judged
 from skitter.model import Counts, HostRecord, Link, Reason, State, Stop
-from skitter.reporting import trouble
 from skitter.reporting.report import TOP_HOSTS, Statistics, added_up, dropped, total
 from skitter.reporting.waiting import Waiting, together
 from skitter.runtime.process import unwrapped
 from skitter.seeds import BadSeed
 from skitter.seeds.intake import Intake
-from skitter.settings import TIME_FOR_THE_LAST
 from skitter.visit import Shared
 
 _SOON = 0.01  # seconds
@@ -124,7 +124,7 @@ class Team:
         self._write_statistics()
         if self.when_idle is None and (text := dropped(self.statistics())):  # else the parent says it of all
             self._events.emit(Warned(text))
-        why = await self._why_it_ends()
+        why = why_it_ended(self._stop, work_left=bool(self.in_flight) or not await self.nothing_due())
         self._events.emit(Stopped(why.value, self.counts))
         return why
 
@@ -166,12 +166,6 @@ class Team:
         for root in roots:
             self._at.links.widen(root)
 
-    async def _why_it_ends(self) -> Stop:
-        """A limit that was reached with the very last page has kept nothing back."""
-        if self._stop is Stop.LIMIT and not self.in_flight and await self.nothing_due():
-            return Stop.DONE
-        return self._stop or Stop.DONE
-
     # -- the whole, in numbers -------------------------------------------------------------------------------
 
     @property
@@ -199,8 +193,13 @@ class Team:
         """Origins whose robots.txt could not be had in this run, and why."""
         return {origin: why for shard in self.shards.values() for origin, why in shard.failed.items()}
 
-    async def hopeless(self) -> bool:
-        """Whether nothing waits here but hosts that have failed, and none has ever answered (see `trouble`)."""
+    async def activity(self) -> Activity:
+        """What there is to do here, for whoever decides whether the crawl is over."""
+        counts, idle = await self.fresh_counts(), await self.nothing_due()
+        hope_is_gone = not idle and await self._hopeless()
+        return Activity(counts, idle, self.in_flight, hope_is_gone)
+
+    async def _hopeless(self) -> bool:
         received, failed = self._bytes(), self.failed
         if received or not failed or self.in_flight:
             return False
@@ -210,7 +209,7 @@ class Team:
             async for record in shard.frontier.urls()
             if record.state is State.QUEUED
         }
-        return trouble.hopeless(received=received, in_flight=self.in_flight, waiting=waiting, failed=failed)
+        return hopeless(received=received, in_flight=self.in_flight, waiting=waiting, failed=failed)
 
     def waiting(self) -> Waiting:
         """What is waited for at the moment."""
@@ -241,16 +240,24 @@ class Team:
         in_flight, limits = self.in_flight, self._limits
         under_way = sum(shard.under_way for shard in self.shards.values())
         room = limits.concurrency - max(under_way, in_flight - limits.commit_visits)
-        if self.max_pages is not None:
-            missing = self.max_pages - self._pages()
-            if missing <= 0 and self.when_idle is None:
-                self.stop(Stop.LIMIT)
-            room = min(room, missing - in_flight)
-        if limits.max_bytes is not None and self._bytes() >= limits.max_bytes:
-            self.stop(Stop.LIMIT)
-            return 0
+        if self.max_pages is not None or limits.max_bytes is not None:
+            self._stop_at_a_limit()
+            room = min(room, pages_left(self.max_pages, self._pages(), in_flight))
         self._starved = self._starved or room <= 0
-        return room
+        return 0 if self._stop else room
+
+    def _stop_at_a_limit(self) -> None:
+        """In a fleet that is for the parent to decide, which sees every worker."""
+        if self.when_idle is None and limit_reached(
+            self._limits,
+            pages=self._pages(),
+            received=self._bytes(),
+            elapsed=self._at.clock.monotonic() - self._began,
+        ):
+            self.stop(Stop.LIMIT)
+
+    def _pages(self) -> int:
+        return sum(shard.counts.pages for shard in self.shards.values())
 
     def allow_pages(self, number: int) -> None:
         """So many pages may be stored in all, by order of the parent."""
@@ -284,34 +291,32 @@ class Team:
         if shard.failed and not shard.counts.bytes:
             self._look.set()
 
-    def _pages(self) -> int:
-        return sum(shard.counts.pages for shard in self.shards.values())
-
     def _bytes(self) -> int:
         return sum(shard.counts.bytes for shard in self.shards.values())
 
     # -- looking after it ------------------------------------------------------------------------------------
 
     async def _look_after(self) -> None:
-        """All is done when no shard has anything to do and no link is under way between them."""
+        """Whenever the crawl may be over: see whether it is."""
         while True:
             await self._look.wait()
             self._look.clear()
             if self.when_idle is not None:
                 self.when_idle()
-            elif not self.in_flight and await self.nothing_due():
-                if not (await self.fresh_counts()).outbox:
-                    self.stop(Stop.DONE)
-                else:  # links are under way between two shards; the owner says when they are safe, in a moment
+            elif not self.in_flight:
+                now = Snapshot({0: await self.activity()}, one_moment=True)
+                if why := why_over(None, now):
+                    self.stop(why)
+                elif (
+                    now.only_links_left
+                ):  # between two shards; the owner says when they are safe, in a moment
                     await asyncio.sleep(_SOON)
                     self._look.set()
-            elif await self.hopeless():
-                self.stop(Stop.UNREACHABLE)
 
     async def _take_care(self) -> None:
         while True:
             await asyncio.sleep(self._limits.sync_interval)
-            self._look_at_limits(self._at.clock.monotonic() - self._began)
+            self._look_at_limits()
             self._write_statistics()
 
     def _write_statistics(self) -> None:
@@ -319,15 +324,14 @@ class Team:
             with suppress(OSError):  # a full disk is no reason to fail for the sake of numbers
                 self._directory.write_statistics(self.statistics())
 
-    def _look_at_limits(self, elapsed: float) -> None:
-        limits = self._limits
-        if limits.max_time is not None and elapsed >= limits.max_time:
-            self.stop(Stop.LIMIT)
-            if elapsed >= limits.max_time + TIME_FOR_THE_LAST:  # what is in flight is pending again
-                working, self._working = self._working, ()  # once: they save what has finished
-                for work in working:
-                    work.cancel()
-        short = self._directory.shortage(limits.min_free_disk)
+    def _look_at_limits(self) -> None:
+        self._stop_at_a_limit()
+        elapsed = self._at.clock.monotonic() - self._began
+        if grace_is_over(self._limits, elapsed):  # what is in flight is pending again
+            working, self._working = self._working, ()  # once: they save what has finished
+            for work in working:
+                work.cancel()
+        short = self._directory.shortage(self._limits.min_free_disk)
         if short and self._stop is None:
             self._events.emit(Warned(f"{short}; stopping, all is safe"))
             self.stop(Stop.DISK)

@@ -1,7 +1,6 @@
 """N workers on this machine: started, watched, told when to stop, and started again when they die.
 
     messages   what parent and workers say to each other, over one socket each
-    rounds     the decisions, as functions of what the workers report: finished? who may store how many pages?
     workers    a worker as its parent sees it, and the links under way between two of them
     parent     the process that a person starts: it starts workers, carries links between them, and shows one crawl
 

@@ -1,7 +1,7 @@
 """The process that a person starts: one crawl to look at, however many workers there are.
 
 Each worker is a process with a socket. The parent listens to all of them, carries links between them, asks everybody how
-things are several times a second, and decides from the answers (see `rounds`). A worker that dies, or does not answer any
+things are several times a second, and decides from the answers (see `crawl.done` and `crawl.limits`). A worker that dies, or does not answer any
 more, is started again: what it was doing is recovered by the store, and a page that kills again and again is set aside
 there. When the parent dies, its workers save what they have and go.
 """
@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.done import Activity, SeedsAre, Snapshot, why_it_ended, why_over
+from skitter.crawl.limits import Share, grace_is_over, limit_reached, share_out
 from skitter.events import Event, Events, Warned
 from skitter.fetch.check import check
 from skitter.fleet.messages import (
@@ -35,7 +37,6 @@ from skitter.fleet.messages import (
     Start,
 )
 from skitter.fleet.processes import COMMAND, can_fork, cores
-from skitter.fleet.rounds import Round, at_limit, finished, hopeless, overdue, shares
 from skitter.fleet.sowing import Sowing
 from skitter.fleet.workers import Carrier, Worker
 from skitter.model import Counts, Link, Stop
@@ -294,7 +295,7 @@ class Fleet:
     # -- rounds ----------------------------------------------------------------------------------------------
 
     async def _ask_round_after_round(self, began: float) -> None:
-        before: Round | None = None
+        before: Snapshot | None = None
         told = 0.0
         allowed: Mapping[int, int] = {}
         while True:
@@ -305,22 +306,25 @@ class Fleet:
                 self._decide(before, now, time.monotonic() - began)
                 before = now
                 if self.settings.crawl.max_pages is not None:
-                    allowed = shares(self.settings.crawl.max_pages, now.accounts)
-            is_overdue = self._stop is Stop.LIMIT and overdue(self.settings.crawl, time.monotonic() - began)
-            if is_overdue and not self._at_once:
+                    allowed = _allowed(self.settings.crawl.max_pages, self._running())
+            over = self._stop is Stop.LIMIT and grace_is_over(self.settings.crawl, time.monotonic() - began)
+            if over and not self._at_once:
                 self.stop_at_once()
             if time.monotonic() >= told + _STATISTICS_EVERY:
                 told = time.monotonic()
                 self._write_statistics()
-            quiet = before is not None and before.quiet() and self._sowing.done
+            quiet = before is not None and before.quiet and self._sowing.state is SeedsAre.STORED
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SOON if quiet else _ROUND_EVERY):
                     await self._look.wait()
             self._look.clear()
 
-    async def _ask(self, allowed: Mapping[int, int]) -> Round | None:
+    def _running(self) -> list[Worker]:
+        return [worker for worker in self.workers if worker.ended is None]
+
+    async def _ask(self, allowed: Mapping[int, int]) -> Snapshot | None:
         """One question to everybody. None when somebody is not there to answer; who is, and does not, is ended."""
-        workers = [worker for worker in self.workers if worker.ended is None]
+        workers = self._running()
         if not workers or not all(worker.ready for worker in workers):
             return None
         self._round += 1
@@ -337,8 +341,13 @@ class Fleet:
                 self._end(worker)
         if not all(worker.ready and self._has_answered(worker) for worker in workers):
             return None
-        accounts = {worker.number: worker.account for worker in workers if worker.account is not None}
-        return Round(accounts, self._carrier.sent, self._carrier.accepted)
+        parts = {
+            worker.number: Activity(account.counts, account.idle, account.in_flight, account.hopeless)
+            for worker in workers
+            if (account := worker.account) is not None
+        }
+        carrier = self._carrier
+        return Snapshot(parts, carrier.sent - carrier.accepted, carrier.accepted, self._sowing.state)
 
     def _has_answered(self, worker: Worker) -> bool:
         return worker.account is not None and worker.account.round == self._round
@@ -351,14 +360,16 @@ class Fleet:
         )
         worker.kill()
 
-    def _decide(self, before: Round | None, now: Round, elapsed: float) -> None:
-        if at_limit(self.settings.crawl, now.counts, elapsed):
-            if not self._sowing.ends_soon:  # else it would not be known whether the limit keeps anything back
-                self.stop(Stop.LIMIT)
-        elif self._sowing.done and finished(before, now):
-            self.stop(Stop.DONE)
-        elif self._sowing.done and hopeless(before, now):
-            self.stop(Stop.UNREACHABLE)
+    def _decide(self, before: Snapshot | None, now: Snapshot, elapsed: float) -> None:
+        counts = [part.counts for part in now.parts.values()]
+        limit = limit_reached(
+            self.settings.crawl,
+            pages=sum(each.pages for each in counts),
+            received=sum(each.bytes for each in counts),
+            elapsed=elapsed,
+        )
+        if why := why_over(before, now, at_limit=bool(limit)):
+            self.stop(why)
 
     # -- the end ---------------------------------------------------------------------------------------------
 
@@ -370,9 +381,8 @@ class Fleet:
         ends = [worker.ended for worker in self.workers if worker.ended is not None]
         hosts = [host for end in ends for host in end.hosts]
         hosts.sort(key=lambda host: (host.pages, host.requests, host.host), reverse=True)
-        why = self._stop or Stop.DONE
-        if why is Stop.LIMIT and self._sowing.done and not any(end.work_left for end in ends):
-            why = Stop.DONE  # a limit that was reached with the very last page has kept nothing back
+        work_left = self._sowing.state is not SeedsAre.STORED or any(end.work_left for end in ends)
+        why = why_it_ended(self._stop, work_left=work_left)
         caches = added_up([end.statistics for end in ends])
         if text := dropped(caches):
             self._events.emit(Warned(text))
@@ -395,3 +405,14 @@ class Fleet:
     def _remember(self, event: Event) -> None:
         if isinstance(event, Warned) and len(self._warnings) < WARNINGS:
             self._warnings.append(event.text)
+
+
+def _allowed(limit: int, workers: Iterable[Worker]) -> dict[int, int]:
+    """How many pages each worker may store in all. Who has no use for its share is asked to give it back."""
+    shares = {}
+    for worker in workers:
+        if (account := worker.account) is not None:
+            used = account.counts.pages + account.in_flight
+            wanted = limit if account.wants_pages else used
+            shares[worker.number] = Share(used, account.max_pages or 0, wanted)
+    return share_out(limit, shares)

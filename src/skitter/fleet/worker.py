@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.limits import pages_left
 from skitter.crawl.local_shards import Team
 from skitter.events import (
     Deferred,
@@ -145,23 +146,22 @@ class Worker:
         self._line.say(Seeded(message.number))
 
     async def _answer(self, team: Team, question: Ask) -> None:
-        counts, in_flight, idle = await team.fresh_counts(), team.in_flight, await team.nothing_due()
+        now = await team.activity()
         wants = False
         if question.max_pages is not None:
-            used = counts.pages + in_flight
-            team.allow_pages(max(question.max_pages, used))
-            wants = not idle and team.max_pages is not None and used >= team.max_pages
+            team.allow_pages(max(question.max_pages, now.counts.pages + now.in_flight))
+            wants = not now.idle and pages_left(team.max_pages, now.counts.pages, now.in_flight) <= 0
         self._line.say(
             Account(
                 question.round,
-                counts,
-                in_flight,
-                idle,
+                now.counts,
+                now.in_flight,
+                now.idle,
                 team.max_pages,
                 wants,
                 team.statistics(),
                 team.waiting(),
-                await team.hopeless(),
+                now.hopeless,
             )
         )
 

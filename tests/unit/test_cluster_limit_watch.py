@@ -3,15 +3,15 @@
 import asyncio
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from skitter.cluster.held_shards import Crew
-from skitter.cluster.limits import Limits, began, reached
+from skitter.cluster.limit_watch import LimitWatch
 from skitter.cluster.ports import Standing
+from skitter.cluster.quota import began
 from skitter.model import Counts
 from skitter.ports import EngineAway
-from skitter.settings import Bytes, CrawlSettings, Seconds, Settings
+from skitter.settings import CrawlSettings, Seconds, Settings
 
 RENEW = 3.0
 NOW = 1000.0
@@ -79,7 +79,7 @@ class Worker:
         self.epoch, self.watch = epoch, Watch()
         settings = Settings(crawl=CrawlSettings(**limits))
         settings = replace(settings, cluster=replace(settings.cluster, renew=Seconds(RENEW)))
-        self.limits = Limits(self, office, self.watch, settings)
+        self.limits = LimitWatch(self, office, self.watch, settings)
 
     def held(self):
         return [(shard, self.epoch) for shard in self.shards]
@@ -94,32 +94,6 @@ def played(scene):
             await scene()
 
     asyncio.run(run())
-
-
-@pytest.mark.parametrize(
-    ("limits", "counts", "elapsed", "said"),
-    [
-        (CrawlSettings(), Counts(pages=10**9, bytes=10**15), 1e9, ""),
-        (CrawlSettings(max_pages=10), Counts(pages=9), 0.0, ""),
-        (CrawlSettings(max_pages=10), Counts(pages=10), 0.0, "10 pages of 10 are stored (crawl.max_pages)"),
-        (CrawlSettings(max_bytes=Bytes(2048)), Counts(bytes=2047), 0.0, ""),
-        (
-            CrawlSettings(max_bytes=Bytes(2048)),
-            Counts(bytes=3072),
-            0.0,
-            "3.0 KiB of 2.0 KiB are received (crawl.max_bytes)",
-        ),
-        (CrawlSettings(max_time=Seconds(60)), Counts(), 59.9, ""),
-        (
-            CrawlSettings(max_time=Seconds(60)),
-            Counts(),
-            60.0,
-            "1m 00s of 1m 00s have passed (crawl.max_time)",
-        ),
-    ],
-)
-def test_which_limit_is_reached(limits, counts, elapsed, said):
-    assert reached(limits, counts, elapsed) == said
 
 
 def test_without_a_limit_nothing_is_asked_for_but_when_it_began():
@@ -190,7 +164,7 @@ def test_two_who_ask_at_once_do_not_get_the_same_pages():
     async def scene():
         office, first, second = Office(), Shard(0), Shard(1)
         one, two = Worker(office, first, max_pages=11), Worker(office, second, max_pages=11)
-        await one.limits.reached()  # so that there is a ledger, and 3 pages are left
+        await one.limits.reached()  # so that there is a quota, and 3 pages are left
         office.between = [one.limits.reached, two.limits.reached]
         first.stores(office, 8)
         await two.limits.reached()
