@@ -6,7 +6,8 @@ import json
 import pytest
 
 from skitter.cluster.ports import Colleague, Standing
-from skitter.cluster.status import Health, Status, as_fields, as_lines, engine_lines, seen
+from skitter.cluster.status import Status, as_fields, as_lines, engine_lines, seen
+from skitter.engines.health import Health
 from skitter.model import Counts
 from skitter.ports import EngineAway
 from skitter.settings import Settings

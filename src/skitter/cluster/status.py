@@ -12,6 +12,7 @@ from skitter.cluster.ports import Claims, Colleague, Disk, Disks, Standing
 from skitter.cluster.quota import began
 from skitter.crawl.done import Activity, Snapshot, why_over
 from skitter.crawl.limits import has_limit, limit_reached
+from skitter.engines.health import Health
 from skitter.model import Counts, Stop
 from skitter.ports import EngineAway
 from skitter.reporting.format import amount, count, counted, duration, moment, table
@@ -39,14 +40,6 @@ class Watched(Protocol):
     async def unread(self) -> dict[int, int]:
         """Messages in the mail that are not taken in, by shard."""
         ...
-
-
-class Health(Struct, frozen=True):
-    """An engine as whoever looks on finds it."""
-
-    engine: str
-    up: bool
-    said: str  # what it says of itself, if anything, or what is wrong
 
 
 class Status(Struct, frozen=True):

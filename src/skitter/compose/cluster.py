@@ -22,13 +22,13 @@ from skitter.cluster.worker import Member, worker_name
 from skitter.compose import archive_of, fitted_to_machine, shared, stations
 from skitter.compose.engines import Engines, opened
 from skitter.compose.storing import Storage, storing
-from skitter.compose.watching import EngineWatch, working
 from skitter.crawl.batching import Gathering
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.done import Activity, Snapshot, why_it_ended
 from skitter.crawl.shard import Shard
 from skitter.engines.breaker import until_again
 from skitter.engines.parts import in_parts
+from skitter.engines.watch import EngineWatch, working
 from skitter.events import Event, Events, Requested, RootsAdded, Warned
 from skitter.fetch.address import Answer
 from skitter.fetch.check import check
