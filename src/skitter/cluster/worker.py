@@ -13,6 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from functools import partial
 from math import inf
 from typing import Any, Protocol
 
@@ -24,6 +25,7 @@ from skitter.cluster.ports import Claim, Claims, Delivery, Inbox, Renewal
 from skitter.crawl.shard import Shard
 from skitter.engines.breaker import until_again
 from skitter.events import Events, Warned
+from skitter.frontier.patience import patiently
 from skitter.ports import EngineAway, Fenced
 from skitter.runtime.process import unwrapped
 from skitter.settings import Settings
@@ -237,7 +239,7 @@ class Member:
         number = shard.number
         self.crew.shards[number] = shard
         try:
-            await outfit.inbox.own(number, outfit.mail_taken(shard))
+            await patiently(lambda: outfit.inbox.own(number, outfit.mail_taken(shard)))
             if self._leaving.is_set():
                 shard.stop()
             yield
@@ -246,7 +248,7 @@ class Member:
             self.crew.committed(shard)  # what was in flight in it leaves room for others
             async with self._delivering[number]:  # mail on its way into it arrives before it is closed
                 pass
-            await outfit.inbox.disown(number)
+            await patiently(lambda: outfit.inbox.disown(number))
 
     # -- mail --------------------------------------------------------------------------------------------------
 
@@ -264,7 +266,7 @@ class Member:
                     if before.get(delivery.shard, shard) is shard:
                         together.create_task(self._deliver(shard, delivery, inbox, outfit))
                     else:  # given back and taken again meanwhile: who knows of which tenure this is
-                        await inbox.own(delivery.shard, outfit.mail_taken(shard))
+                        await patiently(partial(inbox.own, delivery.shard, outfit.mail_taken(shard)))
             if sum(len(delivery.links) for delivery in received) < _MAIL:
                 await asyncio.sleep(_MAIL_EVERY)
 

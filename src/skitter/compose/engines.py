@@ -8,10 +8,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol
 
 from skitter.backends.s3.segments import Segment, Segments
-from skitter.cluster.ports import Claims, Delivery, Disks, Inbox
+from skitter.cluster.ports import Claims, Disks, Inbox
 from skitter.engines.breaker import Guard
 from skitter.frontier.mail import Mail
-from skitter.frontier.patience import patiently
 from skitter.frontier.store import Store
 from skitter.model import Settlement
 from skitter.ports import Cache, Clock
@@ -59,29 +58,6 @@ class Engines(Protocol):
     def cache(self, name: str, kind: Any, capacity: int, clock: Clock) -> Cache:  # noqa: ANN401  any type of value
         """Answers that all workers share; those in it are of one kind."""
         ...
-
-
-class PatientInbox:
-    """An inbox whose engine may be away when a shard comes or goes; receiving is tried again by whoever receives."""
-
-    def __init__(self, inbox: Inbox) -> None:
-        self._inbox = inbox
-
-    async def own(self, shard: int, positions: dict[str, str]) -> None:
-        """Receive a shard's links from these positions on."""
-        await patiently(lambda: self._inbox.own(shard, positions))
-
-    async def disown(self, shard: int) -> None:
-        """The shard is somebody else's."""
-        await patiently(lambda: self._inbox.disown(shard))
-
-    async def receive(self, limit: int) -> list[Delivery]:
-        """The next links of any shard."""
-        return await self._inbox.receive(limit)
-
-    async def stored(self, shard: int, positions: dict[str, str], now: float) -> None:
-        """Everything before these positions is never asked for again."""
-        await self._inbox.stored(shard, positions, now)
 
 
 @asynccontextmanager
