@@ -8,7 +8,7 @@ import pytest
 from skitter.backends.s3 import LocalSegments
 from skitter.backends.warc import WarcArchive
 from skitter.cluster import status
-from skitter.cluster.held_shards import Crew
+from skitter.cluster.held_shards import HeldShards
 from skitter.compose import storing
 from skitter.compose.uploading import InBucket
 from skitter.ports import EngineAway, EngineError, Mark
@@ -52,24 +52,24 @@ class Awoken:
         self.times += 1
 
 
-def test_a_crew_takes_nothing_out_while_the_disk_is_full_and_wakes_when_it_is_not():
+def test_a_worker_takes_nothing_out_while_the_disk_is_full_and_wakes_when_it_is_not():
     async def use() -> None:
         shard: Any = Awoken()
-        crew, room = Crew(10), asyncio.Event()
-        crew.shards = {0: shard}
-        crew.full = lambda: not room.is_set()
+        held, room = HeldShards(10), asyncio.Event()
+        held.shards = {0: shard}
+        held.full = lambda: not room.is_set()
 
         async def ready() -> None:
             await room.wait()
 
-        waking = asyncio.create_task(crew.wake_when(ready))
-        assert crew.room(shard) == 0
+        waking = asyncio.create_task(held.wake_when(ready))
+        assert held.room(shard) == 0
         await asyncio.sleep(0)
         assert shard.times == 0
         room.set()
         while not shard.times:
             await asyncio.sleep(0)
-        assert crew.room(shard) == 10
+        assert held.room(shard) == 10
         waking.cancel()
 
     asyncio.run(use())

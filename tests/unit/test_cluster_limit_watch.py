@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from skitter.cluster.held_shards import Crew
+from skitter.cluster.held_shards import HeldShards
 from skitter.cluster.limit_watch import LimitWatch
 from skitter.cluster.ports import Standing
 from skitter.cluster.quota import began
@@ -44,7 +44,7 @@ class Office:
 
 
 class Shard:
-    """`skitter.crawl.shard.Shard`, as far as a crew sees it."""
+    """`skitter.crawl.shard.Shard`, as far as the limits see it."""
 
     def __init__(self, number, due=NOW):
         self.number, self.due = number, due
@@ -70,22 +70,22 @@ class Watch:
 
 
 class Worker:
-    """A member with its crew and its limits; all of its shards are under one epoch."""
+    """A worker with its shards and its limits; all of its shards are under one epoch."""
 
     def __init__(self, office, *shards, epoch=1, **limits):
-        self.crew = Crew(100)
+        self.held = HeldShards(100)
         self.shards = shards
-        self.crew.shards = {shard.number: shard for shard in shards}
+        self.held.shards = {shard.number: shard for shard in shards}
         self.epoch, self.watch = epoch, Watch()
         settings = Settings(crawl=CrawlSettings(**limits))
         settings = replace(settings, cluster=replace(settings.cluster, renew=Seconds(RENEW)))
         self.limits = LimitWatch(self, office, self.watch, settings)
 
-    def held(self):
+    def held_under(self):
         return [(shard, self.epoch) for shard in self.shards]
 
     def rooms(self):
-        return [self.crew.room(shard) for shard in self.shards]
+        return [self.held.room(shard) for shard in self.shards]
 
 
 def played(scene):
@@ -120,7 +120,7 @@ def test_nothing_is_taken_out_before_it_is_allowed():
         office, shard = Office(), Shard(0)
         worker = Worker(office, shard, max_pages=5)
         assert worker.rooms() == [0]
-        assert worker.crew.short.is_set()
+        assert worker.held.short.is_set()
         await worker.limits.reached()
         assert worker.rooms() == [5]
         assert shard.woken
@@ -201,7 +201,7 @@ def test_the_faster_a_shard_is_the_more_it_asks_for():
         swaps = 0
         for _ in range(12):
             await worker.limits.reached()
-            shard.stores(office, worker.crew.allowed[shard] - shard.counts.pages)
+            shard.stores(office, worker.held.allowed[shard] - shard.counts.pages)
         swaps = office.swaps
         assert shard.counts.pages > 8 * 2**10
         assert swaps <= 12

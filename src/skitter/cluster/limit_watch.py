@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from skitter.cluster.ports import Claims, Standing
 from skitter.cluster.quota import Quota, Wish, allowances, read, written
-from skitter.cluster.worker import Member
+from skitter.cluster.worker import ClusterWorker
 from skitter.crawl.limits import has_limit, limit_reached
 from skitter.crawl.shard import Shard
 from skitter.model import Counts
@@ -25,9 +25,9 @@ _FEW = 8  # pages that a shard asks for while nobody knows how fast it is
 class LimitWatch:
     """Keeps one worker within the limits of the whole crawl."""
 
-    def __init__(self, member: Member, claims: Claims, clock: Clock, settings: Settings) -> None:
-        self._member = member
-        self._crew = member.crew
+    def __init__(self, worker: ClusterWorker, claims: Claims, clock: Clock, settings: Settings) -> None:
+        self._worker = worker
+        self._held = worker.held
         self._claims = claims
         self._clock = clock
         self._limits = settings.crawl
@@ -37,7 +37,7 @@ class LimitWatch:
         self._paces: dict[Shard, _Pace] = {}
         self._refused = False  # there was nothing for a shard that needed some
         if self._limits.max_pages is not None:
-            self._crew.allowed = {}
+            self._held.allowed = {}
 
     async def reached(self) -> str:
         """Look once; says which limit is reached. While the engine is away, what was seen last is what is known."""
@@ -66,8 +66,8 @@ class LimitWatch:
         else:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
-                    await self._crew.short.wait()
-        self._crew.short.clear()
+                    await self._held.short.wait()
+        self._held.short.clear()
 
     async def _look(self) -> None:
         asked = self._clock.monotonic()
@@ -81,7 +81,7 @@ class LimitWatch:
 
     async def _settle_accounts(self, standing: Sequence[Standing], now: float) -> Quota:
         """Give back what we do not need, and take what we do. Nothing is used before the engine has said yes."""
-        asking = self._wishes() if self._crew.allowed is not None else {}
+        asking = self._wishes() if self._held.allowed is not None else {}
         wishes = {shard.number: wish for shard, wish in asking.items()}
         stored = {shard.shard: shard.counts.pages for shard in standing}
         words = await self._claims.swap("", "")
@@ -96,7 +96,7 @@ class LimitWatch:
             words = await self._claims.swap(words, wanted)
             if words == wanted:
                 break
-        if self._crew.allowed is not None:
+        if self._held.allowed is not None:
             self._apply(asking, quota)
         return quota
 
@@ -104,7 +104,7 @@ class LimitWatch:
         """What every shard of ours wants. What it will give back is not used from here on."""
         wishes, allowed = {}, {}
         soon = self._clock.now() + self._every
-        for shard, epoch in self._member.held():
+        for shard, epoch in self._worker.held_under():
             used = shard.counts.pages + shard.in_flight + shard.taking
             left = self._allowed(shard) - used
             pace = self._paces.setdefault(shard, _Pace(used))
@@ -113,7 +113,7 @@ class LimitWatch:
                 pages += max(1 if left > 0 else _FEW, 2 * pace.of(used))
             wishes[shard] = Wish(epoch, used, pages)
             allowed[shard] = min(used + max(left, 0), pages)
-        self._crew.allowed = allowed
+        self._held.allowed = allowed
         self._paces = {shard: self._paces[shard] for shard in wishes}
         return wishes
 
@@ -122,15 +122,15 @@ class LimitWatch:
         self._refused = False
         for shard, wish in asking.items():
             granted = quota.allowed[shard.number]
-            if granted.epoch != wish.epoch or self._crew.allowed is None:
+            if granted.epoch != wish.epoch or self._held.allowed is None:
                 continue  # it has another owner, and will be told
             self._refused = self._refused or granted.pages == wish.used < wish.pages
             if granted.pages > self._allowed(shard):
-                self._crew.allowed[shard] = granted.pages
+                self._held.allowed[shard] = granted.pages
                 shard.wake()
 
     def _allowed(self, shard: Shard) -> int:
-        return (self._crew.allowed or {}).get(shard, 0)
+        return (self._held.allowed or {}).get(shard, 0)
 
 
 class _Pace:

@@ -91,6 +91,20 @@ class Disk(Struct, frozen=True):
     age: float  # seconds since the oldest was begun
 
 
+class LostSegment(Protocol):
+    """A segment of the archive whose only copy is lost."""
+
+    @property
+    def name(self) -> str:
+        """The file that it was."""
+        ...
+
+    @property
+    def shard(self) -> int:
+        """Whose answers it held."""
+        ...
+
+
 class Disks(Protocol):
     """Segments of the archive that a single worker has, as an operator sees them."""
 
@@ -102,8 +116,12 @@ class Disks(Protocol):
         """A disk is lost with all that was only there. None: a worker with it gives signs of life, and nothing changed."""
         ...
 
-    async def lost(self) -> Sequence[object]:
+    async def lost(self) -> Sequence[LostSegment]:
         """Segments that are given up, and whose pages are not pending again yet."""
+        ...
+
+    async def reopened(self, names: Sequence[str]) -> None:
+        """The pages of these lost segments are pending again."""
         ...
 
 
@@ -177,7 +195,7 @@ class Claims(Ends, Protocol):
         ...
 
     async def swap(self, seen: str, new: str) -> str:
-        """Replace the crawl's ledger if it is still the one that was seen; says which one is there afterwards.
+        """Replace the crawl's quota if it is still the one that was seen; says which one is there afterwards.
 
         There is one for all workers, at first an empty one: swap("", "") only looks.
         """

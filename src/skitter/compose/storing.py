@@ -11,6 +11,7 @@ from skitter.backends.s3.names import first_number
 from skitter.backends.s3.segments import WHOLE
 from skitter.backends.warc import WarcArchive, trim
 from skitter.cluster.ports import End, Ends
+from skitter.cluster.run import Storage
 from skitter.crawl.directory import CrawlDirectory
 from skitter.events import Events, Warned
 from skitter.frontier.patience import patiently
@@ -28,30 +29,11 @@ _LAST_LOOKS = 3  # at what has become of files of lost shards, before a worker g
 _LAST_UPLOADS = 30.0  # seconds that a worker that leaves waits for S3; its shards are others' already
 
 
-class Storage(Protocol):
+class ShardStorage(Storage, Protocol):
     """What makes an archive of a shard's local files."""
-
-    @property
-    def disk(self) -> str:
-        """What this directory is called in the register of segments; empty where there is none."""
-        ...
-
-    @property
-    def full(self) -> bool:
-        """Whether nothing new should be begun, because too much waits on this disk."""
-        ...
-
-    async def ready(self) -> None:
-        """Return when there is room."""
-        ...
 
     def archive(self, local: WarcArchive, shard: int, epoch: int) -> Archive:
         """The archive of a shard under an epoch."""
-        ...
-
-    @property
-    def guards(self) -> "Sequence[Guard]":
-        """The breaker of its engine, if it has one."""
         ...
 
 
@@ -166,7 +148,7 @@ async def storing(
     events: Events,
     ends: Ends,
     segments: "Segments | None" = None,
-) -> AsyncIterator[Storage]:
+) -> AsyncIterator[ShardStorage]:
     """The storage that the settings name, for as long as the worker lives. `segments` is the register of all workers."""
 
     def warn(text: str) -> None:
