@@ -11,7 +11,8 @@ from typing import Self
 from skitter import page as pages
 from skitter import seeds
 from skitter.api.thread import LoopThread
-from skitter.compose import Crawl, opened
+from skitter.compose import opened
+from skitter.crawl.local_crawl import Crawl
 from skitter.events import Event, Events, Settled, Warned
 from skitter.links.filter import Wanted
 from skitter.model import Purpose, State

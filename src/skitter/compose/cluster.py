@@ -18,11 +18,12 @@ from skitter.cluster.opening import ShardOpener, WiredShard
 from skitter.cluster.ports import Claim
 from skitter.cluster.run import WorkerRun
 from skitter.cluster.worker import ClusterWorker, worker_name
-from skitter.compose import archive_of, fitted_to_machine, shared, stations
+from skitter.compose import archive_of, shared, stations
 from skitter.compose.engines import Engines, opened
 from skitter.compose.storing import ShardStorage, storing
 from skitter.crawl.batching import Gathering
 from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.machine import fitted_to_machine
 from skitter.crawl.shard import Shard
 from skitter.events import Events, Warned
 from skitter.fetch.address import Answer

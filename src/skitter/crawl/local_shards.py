@@ -19,6 +19,7 @@ from skitter.crawl.shard import Shard
 from skitter.events import Events, Stopped, Warned
 from skitter.links import Judged
 from skitter.model import Counts, HostRecord, Link, Reason, State, Stop
+from skitter.ports import StateError
 from skitter.reporting.report import TOP_HOSTS, Statistics, added_up, dropped, total
 from skitter.reporting.waiting import Waiting, together
 from skitter.runtime.process import unwrapped
@@ -63,6 +64,11 @@ class Team:
         """Take every shard."""
         for shard in self.shards.values():
             await shard.open()
+        if self.counts.added and not self._directory.roots():
+            raise StateError(
+                f"{self._directory.roots_file} is empty or gone, and without it every further link would be out of scope; "
+                "bring it back (one URL a line: the seeds), or start another crawl with -o"
+            )
 
     async def take_in(self, intake: Intake) -> int:
         """Offer the seeds that are kept in the crawl directory; what `stop` leaves is there for the next run.
