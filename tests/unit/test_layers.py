@@ -46,6 +46,7 @@ BACKENDS_SEE = (
     "skitter.frontier",
     "skitter.model",
     "skitter.ports",
+    "skitter.reporting.format",
     "skitter.runtime",
     "skitter.search.text",
     "skitter.settings",

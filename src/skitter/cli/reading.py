@@ -100,9 +100,9 @@ def _cluster(file: Path) -> dict[str, object]:
 async def _in_force(said: Mapping[str, object]) -> Settings:
     """The settings that the crawl keeps for its workers, with what was said of the engines."""
     from skitter.cluster.ports import UnknownSettings  # noqa: PLC0415  see `ask_crawl`
-    from skitter.compose.agreeing import in_force  # noqa: PLC0415  the same
+    from skitter.compose.engines import settings_in_force  # noqa: PLC0415  the same
 
     settings = build(said)
     with suppress(UnknownSettings):  # of a crawl that was made before they were kept
-        settings, _ = await in_force(settings, said, strict=False)
+        settings, _ = await settings_in_force(settings, said, strict=False)
     return settings

@@ -65,8 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
     directory = CrawlDirectory(arguments.output or Path(f"skitter-{settings.cluster.name}"))
 
     from skitter.cli.running import log_to  # noqa: PLC0415  the engine is large; complaints come without it
-    from skitter.compose.agreeing import in_force  # noqa: PLC0415  the same
     from skitter.compose.cluster import joined  # noqa: PLC0415  the same
+    from skitter.compose.engines import settings_in_force  # noqa: PLC0415  the same
     from skitter.reporting.log import SAID, say  # noqa: PLC0415  the same
     from skitter.runtime.process import run as run_loop  # noqa: PLC0415  the same
 
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     told = threading.Event()  # by a signal
 
     async def work() -> tuple[Stop, str]:
-        now, version = await in_force(settings, given)
+        now, version = await settings_in_force(settings, given)
         while True:
             stop, worker = await run_with(now, version)
             if not worker.again:
@@ -125,11 +125,11 @@ async def _read_again(settings: Settings, given: Mapping[str, object]) -> tuple[
 
     The engine answered a moment ago; if it is away now, it is waited for.
     """
-    from skitter.compose.agreeing import in_force  # noqa: PLC0415  see `run`
+    from skitter.compose.engines import settings_in_force  # noqa: PLC0415  see `run`
 
     while True:
         try:
-            return await in_force(settings, given, strict=False)
+            return await settings_in_force(settings, given, strict=False)
         except EngineError:
             await asyncio.sleep(1.0)
 

@@ -18,6 +18,7 @@ from skitter.engines.watch import EngineWatch, working
 from skitter.events import Event, Requested, Warned
 from skitter.model import Counts, Stop
 from skitter.ports import EngineAway
+from skitter.reporting.format import amount, counted
 from skitter.reporting.report import TROUBLES, dropped
 from skitter.runtime.process import unwrapped
 from skitter.visit import Shared
@@ -59,6 +60,14 @@ class Storage(Protocol):
     def guards(self) -> Sequence[Guard]:
         """The breaker of its engine, if it has one."""
         ...
+
+
+def left_behind(directory: CrawlDirectory, sizes: Sequence[int]) -> str:
+    """What a worker says that leaves before all of its segments are in the bucket."""
+    return (
+        f"not in the bucket yet: {counted(len(sizes), 'segment')} ({amount(sum(sizes))}) in {directory.archive}; keep this "
+        f"directory, and start a worker in it again (skitter work -o {directory.path})"
+    )
 
 
 class WorkerRun:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from skitter.backends.s3.segments import Segment, Segments
 from skitter.cluster.ports import Claims, Disks, Inbox
+from skitter.cluster.shared_settings import in_force, keep
 from skitter.engines.breaker import Guard
 from skitter.frontier.mail import Mail
 from skitter.frontier.store import Store
@@ -76,15 +77,39 @@ async def opened(settings: Settings, worker: str, *, looking: bool = False) -> A
             raise no_such_size(settings)
 
 
+@asynccontextmanager
+async def truth(settings: Settings) -> AsyncIterator[Claims]:
+    """The engine that knows of shards and workers, alone; EngineError when it cannot be used, or has another crawl."""
+    if settings.cluster.size == "full":
+        from skitter.compose.full import open_truth  # noqa: PLC0415  its libraries are an extra
+
+        async with open_truth(settings) as claims:
+            yield claims
+    elif settings.cluster.size == "redis":
+        from skitter.compose.small import open_only_truth  # noqa: PLC0415  its library is an extra
+
+        async with open_only_truth(settings) as claims:
+            yield claims
+    else:
+        raise no_such_size(settings)
+
+
+async def settings_in_force(
+    settings: Settings, given: Mapping[str, object], *, strict: bool = True
+) -> tuple[Settings, int]:
+    """`cluster.shared_settings.in_force` of the crawl that the settings name."""
+    async with truth(settings) as claims:
+        return await in_force(claims, given, strict=strict)
+
+
 async def make(settings: Settings, given: Mapping[str, object] | None = None) -> list[str]:
     """`cluster init`: schema, topics, the settings that all share; what was made, in words. Safe to repeat.
 
     Where the crawl keeps settings already, those that are `given` must not contradict them.
     """
-    from skitter.compose.agreeing import keep  # noqa: PLC0415  it looks up to here
-
     made = await _make(settings)
-    return made + await keep(settings, given)
+    async with truth(settings) as claims:
+        return made + await keep(claims, settings, given)
 
 
 async def _make(settings: Settings) -> list[str]:
