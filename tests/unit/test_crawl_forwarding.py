@@ -8,7 +8,7 @@ import pytest
 from skitter import urls
 from skitter.backends.memory import MemoryFrontier
 from skitter.crawl import forwarding
-from skitter.crawl.forwarding import Post, owner_of
+from skitter.crawl.forwarding import Forwarding, owner_of
 from skitter.model import Link
 
 SHARDS = 4
@@ -52,7 +52,7 @@ async def posted(links, arrived=None):
     await frontier.add(links, (), 0.0)
     owners = Owners()
     told = [] if arrived is None else arrived
-    post = Post(frontier, SHARDS, owners.deliver, lambda: told.append(True))
+    post = Forwarding(frontier, SHARDS, owners.deliver, lambda: told.append(True))
     return frontier, owners, post, asyncio.ensure_future(post.run())
 
 
@@ -106,7 +106,7 @@ def test_what_was_not_acknowledged_is_sent_again_by_the_next_run():
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         again = Owners()
-        second = asyncio.ensure_future(Post(frontier, SHARDS, again.deliver).run())
+        second = asyncio.ensure_future(Forwarding(frontier, SHARDS, again.deliver).run())
         await until(lambda: sum(len(batch) for _, batch in again.came) == 5)
         second.cancel()
         return {link.url for _, batch in again.came for link in batch}

@@ -129,7 +129,7 @@ class Run:
         self._waiting -= page.size
         if self._crawl is not None and self._paused and not self._is_too_far_ahead(of=2):
             self._paused = False
-            self._crawl.team.go_on()
+            self._crawl.local_shards.go_on()
         return page
 
     # -- ending ----------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class Run:
         self._left = True
         if self._crawl is not None:
             self._crawl.stop()
-            self._crawl.team.go_on()
+            self._crawl.local_shards.go_on()
 
     async def _drained(self) -> None:
         """End in good order. What broke the crawl was raised in the loop already."""
@@ -212,7 +212,7 @@ class Run:
         self._waiting += page.size
         if self._crawl is not None and self._is_too_far_ahead():
             self._paused = True
-            self._crawl.team.pause()
+            self._crawl.local_shards.pause()
 
     def _is_too_far_ahead(self, *, of: int = 1) -> bool:
         """Whether more waits for the caller than may, or than half of that, so that a pause is worth its while."""

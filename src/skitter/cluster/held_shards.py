@@ -5,16 +5,14 @@ from collections.abc import Awaitable, Callable
 
 from skitter.crawl.limits import pages_left
 from skitter.crawl.shard import Shard
-from skitter.model import Counts
-from skitter.reporting.report import total
-from skitter.reporting.waiting import Waiting, together
+from skitter.crawl.shard_set import ShardSet
 
 
-class HeldShards:
+class HeldShards(ShardSet):
     """`skitter.crawl.shard.ShardGroup` whose shards come and go."""
 
     def __init__(self, concurrency: int) -> None:
-        self.shards: dict[int, Shard] = {}
+        super().__init__()
         self._concurrency = concurrency
         self._starved: set[Shard] = set()  # those that had no room when they asked
         self.closed = False  # nothing new is begun
@@ -70,22 +68,3 @@ class HeldShards:
             await ready()
             for shard in self.shards.values():
                 shard.wake()
-
-    @property
-    def in_flight(self) -> int:
-        """Visits that are leased and not settled."""
-        return sum(shard.in_flight for shard in self.shards.values())
-
-    @property
-    def counts(self) -> Counts:
-        """The counts of all shards held, together."""
-        return total([shard.counts for shard in self.shards.values()])
-
-    @property
-    def failed(self) -> dict[str, str]:
-        """Origins whose robots.txt could not be had since their shards were taken, and why."""
-        return {origin: why for shard in self.shards.values() for origin, why in shard.failed.items()}
-
-    def waiting(self) -> Waiting:
-        """What is waited for at the moment."""
-        return together([shard.waiting() for shard in self.shards.values()])

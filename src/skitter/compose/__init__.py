@@ -16,7 +16,7 @@ from skitter.backends.warc import Reader as ArchiveReader
 from skitter.backends.warc import WarcArchive
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.local_crawl import Crawl, Warnings
-from skitter.crawl.local_shards import Team
+from skitter.crawl.local_shards import LocalShards
 from skitter.crawl.machine import fitted_to_machine
 from skitter.crawl.records import ShardedRecords
 from skitter.crawl.shard import Shard
@@ -72,18 +72,18 @@ async def opened(
         shards = range(settings.crawl.shards)
         warned = Warnings(events)  # before the shards are made: each of them tells those who listen by then
         link_filter = None if links is None else LinkFilter(links, settings, events)
-        async with manned(directory, shards, settings, events, link_filter) as team:
-            yield Crawl(team, settings, events, directory, intake, warned)
+        async with open_shards(directory, shards, settings, events, link_filter) as local_shards:
+            yield Crawl(local_shards, settings, events, directory, intake, warned)
 
 
 @asynccontextmanager
-async def manned(
+async def open_shards(
     directory: CrawlDirectory,
     shards: Sequence[int],
     settings: Settings,
     events: Events,
     link_filter: LinkFilter | None = None,
-) -> AsyncIterator[Team]:
+) -> AsyncIterator[LocalShards]:
     """Some shards of a crawl, open and ready to run in this process."""
     settings = fitted_to_machine(settings, events)
     clock = SystemClock()
@@ -94,7 +94,7 @@ async def manned(
         judge_again=directory.scope_changed,
     )
     async with AsyncExitStack() as stack:
-        members, archives = [], {}
+        wired, archives = [], {}
         for number in shards:
             request_log = RequestLog(directory.request_log(number))
             stack.callback(request_log.close)
@@ -107,14 +107,14 @@ async def manned(
             )
             archives[number] = archive_of(directory, number, at)
             own = stations(at, frontier, archives[number], at.fetcher)
-            members.append(Shard(own, own_events, directory, number))
-        team = Team(members, at, events, directory)
-        stack.push_async_callback(team.close)
-        await team.open()
+            wired.append(Shard(own, own_events, directory, number))
+        local_shards = LocalShards(wired, at, events, directory)
+        stack.push_async_callback(local_shards.close)
+        await local_shards.open()
         for number, archive in archives.items():
             if gaps := archive.gaps():
                 events.emit(Warned(directory.files_gone(number, gaps)))
-        yield team
+        yield local_shards
 
 
 def shared(directory: CrawlDirectory, settings: Settings, clock: Clock, names: Cache) -> Shared:

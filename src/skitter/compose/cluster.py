@@ -21,7 +21,7 @@ from skitter.cluster.worker import ClusterWorker, worker_name
 from skitter.compose import archive_of, shared, stations
 from skitter.compose.engines import Engines, opened
 from skitter.compose.storing import ShardStorage, storing
-from skitter.crawl.batching import Gathering
+from skitter.crawl.batching import Batching
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.machine import fitted_to_machine
 from skitter.crawl.shard import Shard
@@ -49,7 +49,7 @@ class _Wiring:
     at: Shared
     worker: ClusterWorker
     storage: ShardStorage
-    gathering: Gathering
+    batching: Batching
 
     def shard(self, claim: Claim) -> WiredShard:
         """A shard under its epoch, not open yet."""
@@ -72,7 +72,7 @@ class _Wiring:
         archive = self.storage.archive(archive_of(self.directory, number, self.at), number, claim.epoch)
         fetcher = LeasedFetcher(self.at.fetcher, self.worker.leases, number, self.at.clock)
         own = stations(self.at, frontier, archive, fetcher)
-        return WiredShard(Shard(own, events, self.directory, number, gathering=self.gathering), frontier, log)
+        return WiredShard(Shard(own, events, self.directory, number, batching=self.batching), frontier, log)
 
 
 @asynccontextmanager
@@ -104,10 +104,8 @@ async def joined(
             async with storing(
                 directory, settings, clock, events, engines.claims, engines.segments
             ) as storage:
-                gathering = Gathering(
-                    settings.cluster.commit_interval, _GROUPS * settings.crawl.commit_visits
-                )
-                wiring = _Wiring(engines, directory, events, at, worker, storage, gathering)
+                batching = Batching(settings.cluster.commit_interval, _GROUPS * settings.crawl.commit_visits)
+                wiring = _Wiring(engines, directory, events, at, worker, storage, batching)
                 opener = ShardOpener(engines.inbox, wiring.shard, events, clock)
                 try:
                     yield WorkerRun(worker, opener, engines, storage, at, directory)

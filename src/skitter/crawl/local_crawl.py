@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable
 
 from skitter.crawl.directory import CrawlDirectory
-from skitter.crawl.local_shards import Team
+from skitter.crawl.local_shards import LocalShards
 from skitter.events import Event, Events
 from skitter.model import Link, Stop
 from skitter.reporting.log import WARNING, warnings
@@ -31,14 +31,14 @@ class Crawl:
 
     def __init__(
         self,
-        team: Team,
+        local_shards: LocalShards,
         settings: Settings,
         events: Events,
         directory: CrawlDirectory,
         intake: Intake,
         warned: Warnings,
     ) -> None:
-        self.team = team
+        self.local_shards = local_shards
         self.settings = settings
         self.directory = directory
         self.events = events
@@ -48,26 +48,26 @@ class Crawl:
     async def seed(self, seeds: Iterable[Link | BadSeed] = ()) -> int:
         """Offer seeds, and those that an earlier run has left; says how many were new."""
         await asyncio.to_thread(self._intake.keep_links, seeds)
-        return await self.team.take_in(self._intake)
+        return await self.local_shards.take_in(self._intake)
 
     async def run(self) -> Report:
         """Crawl until it is done or told to stop."""
-        run = Run(time.time(), time.monotonic(), self.team.counts.pages)
+        run = Run(time.time(), time.monotonic(), self.local_shards.counts.pages)
         if not self._intake.is_empty:
-            await self.team.take_in(self._intake)
-        stop = await self.team.run()
+            await self.local_shards.take_in(self._intake)
+        stop = await self.local_shards.run()
         return run.report(
             stop,
-            self.team.counts,
+            self.local_shards.counts,
             (time.time(), time.monotonic()),
             directory=str(self.directory.path),
-            hosts=await self.team.top_hosts(),
+            hosts=await self.local_shards.top_hosts(),
             warnings=self._warned.texts,
-            caches=self.team.statistics(),
+            caches=self.local_shards.statistics(),
             limits=self.settings.crawl,
-            failed=self.team.failed,
+            failed=self.local_shards.failed,
         )
 
     def stop(self, why: Stop = Stop.INTERRUPTED) -> None:
         """Finish what is in flight, save, and let `run` return."""
-        self.team.stop(why)
+        self.local_shards.stop(why)

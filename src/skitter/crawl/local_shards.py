@@ -1,7 +1,7 @@
 """The shards of one process: they share its connections, its limits, and the decision that nothing is left.
 
-Alone, a team is a whole crawl. In a fleet it is what one worker does: then links for shards of other workers are handed
-to `elsewhere`, and whether all is done is decided by the parent, who sees every worker (see `fleet`).
+Alone, they are a whole crawl. In a fleet they are what one worker has: then links for shards of other workers are handed to
+`elsewhere`, and whether all is done is decided by the parent, which sees every worker (see `fleet`).
 """
 
 import asyncio
@@ -13,15 +13,15 @@ from heapq import heappush, heappushpop
 from skitter import urls
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.done import Activity, Snapshot, hopeless, why_it_ended, why_over
-from skitter.crawl.forwarding import Deliver, Post, owner_of
+from skitter.crawl.forwarding import Deliver, Forwarding, owner_of
 from skitter.crawl.limits import grace_is_over, limit_reached, pages_left
 from skitter.crawl.shard import Shard
+from skitter.crawl.shard_set import ShardSet
 from skitter.events import Events, Stopped, Warned
 from skitter.links import Judged
 from skitter.model import Counts, HostRecord, Link, Reason, State, Stop
 from skitter.ports import StateError
-from skitter.reporting.report import TOP_HOSTS, Statistics, added_up, dropped, total
-from skitter.reporting.waiting import Waiting, together
+from skitter.reporting.report import TOP_HOSTS, Statistics, added_up, dropped
 from skitter.runtime.process import unwrapped
 from skitter.seeds import BadSeed
 from skitter.seeds.intake import Intake
@@ -30,13 +30,14 @@ from skitter.visit import Shared
 _SOON = 0.01  # seconds
 
 
-class Team:
-    """Runs the shards of one process from opening to the last commit."""
+class LocalShards(ShardSet):
+    """`skitter.crawl.shard.ShardGroup`: runs the shards of one process from opening to the last commit."""
 
     def __init__(
         self, shards: Sequence[Shard], at: Shared, events: Events, directory: CrawlDirectory
     ) -> None:
         """`at` holds the stations that the shards share: fetcher, scope, links, clock."""
+        super().__init__()
         self.shards = {shard.number: shard for shard in shards}
         self.max_pages = at.settings.crawl.max_pages
         # Set by a worker: its parent decides when all is done, and brings links to the shards of others.
@@ -52,13 +53,13 @@ class Team:
         self._starved = False  # a shard would have taken more visits than there was room for
         self._look = asyncio.Event()
         self._working: Sequence[asyncio.Task[None]] = ()
-        self._posts = {
-            number: Post(shard.frontier, self._total, self.deliver, self._arrived)
+        self._forwarding = {
+            number: Forwarding(shard.frontier, self._total, self.deliver, self._arrived)
             for number, shard in self.shards.items()
             if self._total > 1
         }
 
-    # -- the life of a team ----------------------------------------------------------------------------------
+    # -- from opening to closing ----------------------------------------------------------------------------------
 
     async def open(self) -> None:
         """Take every shard."""
@@ -136,8 +137,11 @@ class Team:
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            helpers = [tasks.create_task(post.run()) for post in self._posts.values()]
-            helpers += [tasks.create_task(self._take_care()), tasks.create_task(self._look_after())]
+            helpers = [tasks.create_task(each.run()) for each in self._forwarding.values()]
+            helpers += [
+                tasks.create_task(self._take_care()),
+                tasks.create_task(self._look_whether_it_is_over()),
+            ]
             self._working = [tasks.create_task(shard.run(self)) for shard in self.shards.values()]
             await asyncio.wait(self._working)
             for helper in helpers:
@@ -174,30 +178,15 @@ class Team:
 
     # -- the whole, in numbers -------------------------------------------------------------------------------
 
-    @property
-    def counts(self) -> Counts:
-        """The counts of all shards together."""
-        return total([shard.counts for shard in self.shards.values()])
-
     async def fresh_counts(self) -> Counts:
         """The same, read again: what other shards have acknowledged is no longer in the outbox."""
         for shard in self.shards.values():
             shard.counts = await shard.frontier.counts()
         return self.counts
 
-    @property
-    def in_flight(self) -> int:
-        """Visits that are leased and not settled."""
-        return sum(shard.in_flight for shard in self.shards.values())
-
     async def nothing_due(self) -> bool:
         """Whether nothing waits, in flight aside."""
         return not any([await shard.next_due() is not None for shard in self.shards.values()])
-
-    @property
-    def failed(self) -> dict[str, str]:
-        """Origins whose robots.txt could not be had in this run, and why."""
-        return {origin: why for shard in self.shards.values() for origin, why in shard.failed.items()}
 
     async def activity(self) -> Activity:
         """What there is to do here, for whoever decides whether the crawl is over."""
@@ -216,10 +205,6 @@ class Team:
             if record.state is State.QUEUED
         }
         return hopeless(received=received, in_flight=self.in_flight, waiting=waiting, failed=failed)
-
-    def waiting(self) -> Waiting:
-        """What is waited for at the moment."""
-        return together([shard.waiting() for shard in self.shards.values()])
 
     def statistics(self) -> Statistics:
         """Caches, filters and connections in numbers, by name."""
@@ -275,8 +260,8 @@ class Team:
         """A shard has nothing to do: perhaps all of them."""
         self._look.set()
         if not self.in_flight:
-            for post in self._posts.values():
-                post.hurry()
+            for forwarding in self._forwarding.values():
+                forwarding.hurry()
 
     def _arrived(self) -> None:
         """Links are with their owners, which may have been all that was left to do."""
@@ -287,22 +272,22 @@ class Team:
         """A frontier on this machine answers at once: nobody has asked for room meanwhile."""
 
     def committed(self, shard: Shard) -> None:
-        """Wake those that had no room, and the post."""
+        """Wake those that had no room, and what forwards links."""
         if self._starved and len(self.shards) > 1:
             self._starved = False
             for other in self.shards.values():
                 other.wake()
-        if shard.counts.outbox and shard.number in self._posts:
-            self._posts[shard.number].wake()
+        if shard.counts.outbox and shard.number in self._forwarding:
+            self._forwarding[shard.number].wake()
         if shard.failed and not shard.counts.bytes:
             self._look.set()
 
     def _bytes(self) -> int:
         return sum(shard.counts.bytes for shard in self.shards.values())
 
-    # -- looking after it ------------------------------------------------------------------------------------
+    # -- is it over? ------------------------------------------------------------------------------------
 
-    async def _look_after(self) -> None:
+    async def _look_whether_it_is_over(self) -> None:
         """Whenever the crawl may be over: see whether it is."""
         while True:
             await self._look.wait()

@@ -17,8 +17,8 @@ from skitter.seeds.intake import Batch, Intake
 _UNDER_WAY = 16  # batches
 
 
-class Sowing:
-    """Takes in the seeds of a crawl directory."""
+class Seeding:
+    """Hands the seeds of a crawl directory to the first worker, batch by batch, until all are stored."""
 
     def __init__(self, intake: Intake, say: Callable[[Seeds], None]) -> None:
         """`say` tells the first worker, if it is there to listen."""
