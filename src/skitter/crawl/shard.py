@@ -304,11 +304,11 @@ class Shard:
             if settlement.visit.link.seed:  # only where a seed's redirect leads is a seed, too
                 found = settlement.links if settlement.again is None else [settlement.again]
                 self.take_into_scope([link for link in found if link.seed], settlement.visit.link)
-        accepted = await at.frontier.settle(settlements, at.archive.mark(), at.clock.now())
+        now = at.clock.now()
+        accepted = await at.frontier.settle(settlements, at.archive.mark(), now)
         at.archive.settled()
         at.duplicates.committed([s.page for s in settlements if s.page is not None])
         self.counts = await at.frontier.counts()
-        now = at.clock.now()
         for settlement, open_until_now in zip(settlements, accepted, strict=True):
             del self._open[id(settlement.visit)]
             self.in_flight -= 1
