@@ -39,6 +39,7 @@ LAYERS = (
 BACKENDS_SEE = (
     "skitter.backends",
     "skitter.cluster.ports",
+    "skitter.crawl.check_values",
     "skitter.dedup.digest",
     "skitter.dedup.simhash_set",
     "skitter.engines",
