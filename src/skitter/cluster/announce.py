@@ -50,5 +50,5 @@ class AnnouncingFrontier(RemoteFrontier):
         return await patiently(lambda: RemoteFrontier.reopen(self, mark, now))
 
     async def announce(self, settlements: Sequence[Settlement]) -> None:
-        """Pages and errors, to whoever reads them."""
+        """Announce pages and errors."""
         await self.engines.announce(settlements)

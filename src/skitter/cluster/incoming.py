@@ -74,7 +74,7 @@ class IncomingLinks:
                 for delivery in received:
                     shard = self._held.shards.get(delivery.shard)
                     if shard is None:
-                        continue  # whoever has it next receives this
+                        continue  # its next owner receives this
                     if before.get(delivery.shard, shard) is shard:
                         together.create_task(self._deliver(shard, delivery, parts))
                     else:  # given back and taken again meanwhile: nobody knows under which epoch this came
@@ -87,7 +87,7 @@ class IncomingLinks:
             await self._leases.held(shard.number)
             async with self._delivering[shard.number]:
                 if self._held.shards.get(shard.number) is not shard:
-                    return  # it is being handed over: whoever has it next receives this
+                    return  # it is being handed over: its next owner receives this
                 await parts.take_in(shard, delivery)
         except Fenced:
             self._lose(shard.number)

@@ -58,7 +58,7 @@ class ShardLeases:
     async def trusted(self, shard: int) -> AsyncIterator[None]:
         """Begin something when the shard is ours for certain, and break it off with TimeoutError when it is not any more.
 
-        Whoever takes the shard when its lease has ended relies on that (`ports.Claim.connected`).
+        The next owner of the shard relies on that when it takes it (`ports.Claim.connected`).
         """
         await self.held(shard)
         async with asyncio.timeout_at(self._end(shard)) as limit:

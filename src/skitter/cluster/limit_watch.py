@@ -1,7 +1,7 @@
 """A worker of a cluster keeps the limits of the whole crawl: `crawl.max_pages`, `max_bytes` and `max_time`.
 
 Every worker looks for itself, as often as it renews its leases: at the counts of all shards, and at the quota, which says when
-the crawl began and how many pages each shard may store (see `quota`). Who sees that a limit is reached leaves. Pages are exact.
+the crawl began and how many pages each shard may store (see `quota`). A worker that sees a limit reached leaves. Pages are exact.
 Bytes are those of visits that are settled, so what is in flight at the last look comes on top.
 """
 

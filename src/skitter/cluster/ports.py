@@ -61,7 +61,7 @@ class Renewal(Struct, frozen=True):
 
 
 class Standing(Struct, frozen=True):
-    """A shard as it stands, for whoever asks how the cluster does."""
+    """The status of one shard."""
 
     shard: int
     owner: str  # empty: nobody's
@@ -128,8 +128,8 @@ class Disks(Protocol):
 class Ends(Protocol):
     """Where the archive files of former owners end, for workers that keep their files on their own disks.
 
-    A worker that was cut off cannot know whether its last write has arrived. Whoever takes the shard finds the mark, and
-    writes it down before it settles anything itself.
+    A worker that was cut off cannot know whether its last write has arrived. The next owner of the shard finds the mark,
+    and writes it down before it settles anything itself.
     """
 
     async def add_end(self, end: End) -> None:
@@ -174,7 +174,7 @@ class Claims(Ends, Protocol):
     async def roots(self, after: int, limit: int) -> tuple[Sequence[str], int]:
         """Roots of the scope behind a position, at most so many, in order; and the position of the last of them.
 
-        Whoever goes on from there misses none: a root that is added later has a later position.
+        Reading on from there misses none: a root that is added later has a later position.
         """
         ...
 

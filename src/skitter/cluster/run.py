@@ -177,7 +177,7 @@ class WorkerRun:
             return Snapshot({0: Activity(Counts(), idle=False)})
 
     async def _mind_the_lost(self) -> None:
-        """A shard with pages in lost segments is closed: whoever opens it next, we perhaps, makes them pending first.
+        """A shard with pages in lost segments is closed: its next owner, this worker perhaps, makes them pending first.
 
         While it runs, a page on its way could be found to repeat a lost one a moment before that one is dropped.
         """

@@ -1,4 +1,4 @@
-"""How a cluster does: engines, shards, owners, mail, workers; and when it is done."""
+"""Cluster status: engines, shards, owners, mail, workers; and when the crawl is done."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -138,7 +138,7 @@ async def until_finished(engines: Watched, settings: Settings) -> End:
 
 
 async def snapshot(engines: Watched) -> Snapshot:
-    """All shards and all mail, one after the other, for whoever asks whether the crawl is over."""
+    """All shards and all mail, read one after the other; `crawl.done` decides from it whether the crawl is over."""
     # The mail first: what is sent after this look is sent by a visit that the counts still show, or will show.
     unread = sum((await engines.unread()).values())
     lost = len(await engines.segments.lost()) if engines.segments else 0  # their pages will be pending

@@ -150,8 +150,8 @@ class ClusterWorker:
         self._clock.heard(seen.now, asked, answered)
         away = self._away is not None or answered - asked > self._lease
         if away and answered - self._renewed_at > self._lease:
-            # All leases have run out together, and their owners are about to renew them: whoever is first shall not take
-            # what the others are working on.
+            # All leases have run out together, and their owners are about to renew them: the first that renews
+            # must not take what the others are working on.
             self._blind_until = answered + self._lease
         self._renewed_at = answered
         self.leases.renewed(seen.held & self._epochs.keys(), asked)

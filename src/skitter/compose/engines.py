@@ -1,6 +1,6 @@
-"""The engines of a cluster, opened and checked, each behind the same few words: claims, stores, mail, announcements.
+"""Opens the engines of a cluster, checked, all behind one interface: claims, stores, mail, announcements.
 
-Whatever is wrong with an engine is told here, before any crawling: EngineError is one line with the setting and the fix.
+What is wrong with an engine shows here, before any crawling: EngineError is one line with the setting and the fix.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -31,7 +31,7 @@ class Register(Segments, Disks, Protocol):
 
 
 class Engines(Protocol):
-    """What a worker, or somebody who looks on, has of a cluster's engines."""
+    """The engines of a cluster, for a worker or for a command that only reads."""
 
     shards: int
     claims: Claims
@@ -63,7 +63,7 @@ class Engines(Protocol):
 
 @asynccontextmanager
 async def opened(settings: Settings, worker: str, *, looking: bool = False) -> AsyncIterator[Engines]:
-    """The engines that the settings name. For whoever is only `looking`, those that are not the truth may be away."""
+    """The engines that the settings name. `looking`: only reads, so engines other than the truth may be away."""
     async with AsyncExitStack() as stack:
         if settings.cluster.size == "full":
             from skitter.compose.full import open_full  # noqa: PLC0415  its libraries are an extra

@@ -60,7 +60,7 @@ class FullEngines:
         return BloomStore(store, self._redis, shard, epoch) if epoch else store
 
     async def announce(self, settlements: Sequence[Settlement]) -> None:
-        """Pages go to the index by Kafka, errors to whoever cares."""
+        """Pages and errors, by Kafka."""
         await patiently(lambda: self._documents.announce(settlements))
 
     async def unread(self) -> dict[int, int]:
@@ -81,7 +81,7 @@ class FullEngines:
         return RedisCache(self._redis, name, kind, capacity, clock)
 
     async def close(self) -> None:
-        """Receive no more links. Who has opened the engines closes them."""
+        """Receive no more links. The engines are closed where they were opened."""
         await self._inbox.close()
 
 

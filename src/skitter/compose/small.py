@@ -87,7 +87,7 @@ async def _checked_shards(client: Client, settings: Settings) -> int:
 
 
 def _check_archive(settings: Settings) -> None:
-    """Who has which segment is written down in PostgreSQL, and there is none: a segment could stay on a disk for ever."""
+    """The register of segments is in PostgreSQL. Without one, a segment could stay on a disk for ever."""
     if settings.s3.bucket:
         raise SettingsError(
             "s3.bucket: a cluster around one Redis keeps its archive on the disks of its workers; leave the bucket out, or "

@@ -104,7 +104,7 @@ class LocalShards(ShardSet):
             else:
                 refused.append((link, reason))
                 self._events.emit(Warned(f"seed {link.url} is not crawled: {reason.detail or reason.code}"))
-        if refused:  # recorded by whoever refuses
+        if refused:  # recorded by the shard that refuses
             await next(iter(self.shards.values())).add((), refused)
         await asyncio.gather(*(self._add_seeds_of(owner, links) for owner, links in owners.items()))
 
@@ -189,7 +189,7 @@ class LocalShards(ShardSet):
         return not any([await shard.next_due() is not None for shard in self.shards.values()])
 
     async def activity(self) -> Activity:
-        """What there is to do here, for whoever decides whether the crawl is over."""
+        """What there is to do here; `crawl.done` decides from it whether the crawl is over."""
         counts, idle = await self.fresh_counts(), await self.nothing_due()
         hope_is_gone = not idle and await self._hopeless()
         return Activity(counts, idle, self.in_flight, hope_is_gone)

@@ -17,7 +17,7 @@ Question = Callable[[], Awaitable[str]]
 
 
 class Health(Struct, frozen=True):
-    """An engine as somebody who looks on finds it."""
+    """How one engine is."""
 
     engine: str
     up: bool
