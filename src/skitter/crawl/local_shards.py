@@ -232,16 +232,17 @@ class LocalShards(ShardSet):
         under_way = sum(shard.under_way for shard in self.shards.values())
         room = limits.concurrency - max(under_way, in_flight - limits.commit_visits)
         if self.max_pages is not None or limits.max_bytes is not None:
-            self._stop_at_a_limit()
-            room = min(room, pages_left(self.max_pages, self._pages(), in_flight))
+            pages = self._pages()
+            self._stop_at_a_limit(pages)
+            room = min(room, pages_left(self.max_pages, pages, in_flight))
         self._starved = self._starved or room <= 0
         return 0 if self._stop else room
 
-    def _stop_at_a_limit(self) -> None:
+    def _stop_at_a_limit(self, pages: int) -> None:
         """In a fleet that is for the parent to decide, which sees every worker."""
         if self.when_idle is None and limit_reached(
             self._limits,
-            pages=self._pages(),
+            pages=pages,
             received=self._bytes(),
             elapsed=self._at.clock.monotonic() - self._began,
         ):
@@ -316,7 +317,7 @@ class LocalShards(ShardSet):
                 self._directory.write_statistics(self.statistics())
 
     def _look_at_limits(self) -> None:
-        self._stop_at_a_limit()
+        self._stop_at_a_limit(self._pages())
         elapsed = self._at.clock.monotonic() - self._began
         if grace_is_over(self._limits, elapsed):  # what is in flight is pending again
             working, self._working = self._working, ()  # once: they save what has finished
