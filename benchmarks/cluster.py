@@ -129,9 +129,9 @@ async def links_through(links: int) -> dict[str, float]:
             await push(settings, links)
             pushed = time.perf_counter() - began
             async with joined(CrawlDirectory(Path(folder) / "worker"), settings, Events()) as worker:
-                worker.member.crew.closed = True  # it only takes in
+                worker.worker.held.closed = True  # it only takes in
                 working = asyncio.create_task(worker.run())
-                figures = await taken_in(settings, worker.member.crew.counts.added, links)
+                figures = await taken_in(settings, worker.worker.held.counts.added, links)
                 worker.leave()
                 await working
             async with opened(settings, "") as engines:

@@ -86,7 +86,7 @@ async def per_waiting_url(size: str, links: int) -> dict[str, float]:
         async with bench.cluster(**{"cluster.size": size, "crawl.shards": _SHARDS}) as settings:
             before = await _occupied(settings)
             async with joined(CrawlDirectory(Path(folder) / "worker"), settings, Events()) as worker:
-                worker.member.crew.closed = True
+                worker.worker.held.closed = True
                 working = asyncio.create_task(worker.run())
                 await bench.push(settings, links, links // 10)
                 await bench.taken_in(settings, 0, links)

@@ -223,7 +223,7 @@ def burst(path: Path, rate: float, seconds: float, warm_up: float) -> None:
     async def scenario() -> None:
         await make(settings)
         async with joined(CrawlDirectory(path / "worker"), settings, Events()) as worker:
-            worker.member.crew.closed = True
+            worker.worker.held.closed = True
             working = asyncio.create_task(worker.run())
             warm, _ = await send_burst(config, 0, 100_000, warm_up)
             while await stored_in(settings) < warm:

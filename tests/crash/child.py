@@ -23,9 +23,9 @@ from pathlib import Path
 from skitter import compose, seeds, visit
 from skitter.backends.rocksdb import RocksFrontier, recovery
 from skitter.backends.warc import WarcArchive
+from skitter.compose import fleet_worker
 from skitter.crawl.directory import CrawlDirectory
 from skitter.events import Events
-from skitter.compose import fleet_worker
 from skitter.fleet.parent import assembled
 from skitter.reporting.log import say
 from skitter.runtime.process import run

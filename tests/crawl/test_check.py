@@ -159,7 +159,7 @@ def test_a_crawl_that_runs_can_be_checked(server, tmp_path, capsys):
 
     def meanwhile(running):
         def look(_event):
-            if not codes and running.team.counts.pages > 20:
+            if not codes and running.local_shards.counts.pages > 20:
                 asked = [sys.executable, "-m", "skitter", "check", str(path), "--json"]
                 done = subprocess.run(asked, capture_output=True, timeout=60, check=False)
                 codes.append((done.returncode, json.loads(done.stdout)))

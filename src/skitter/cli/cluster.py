@@ -108,36 +108,40 @@ async def _init(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _add(arguments: argparse.Namespace, settings: Settings) -> int:
-    from skitter.compose.agreeing import in_force  # noqa: PLC0415  engines' libraries are large
+    from skitter.compose.engines import settings_in_force  # noqa: PLC0415  engines' libraries are large
 
     with interruptible() as interrupted:
-        settings, _ = await in_force(settings, arguments.given)
+        settings, _ = await settings_in_force(settings, arguments.given)
         return await add(arguments, arguments.seeds, settings, interrupted)
 
 
 async def _followed(arguments: argparse.Namespace, settings: Settings) -> Settings:
     """The settings in force, whatever else was given: whoever only looks changes nothing."""
-    from skitter.compose.agreeing import in_force  # noqa: PLC0415  engines' libraries are large
+    from skitter.compose.engines import settings_in_force  # noqa: PLC0415  engines' libraries are large
 
-    return (await in_force(settings, arguments.given, strict=False))[0]
+    return (await settings_in_force(settings, arguments.given, strict=False))[0]
 
 
 # ------------------------------------------------------------------------------------------------ settings
 
 
 async def _set(arguments: argparse.Namespace, settings: Settings) -> int:
-    from skitter.compose.agreeing import change, followed_by_all  # noqa: PLC0415  engines' libraries are large
+    from skitter.cluster.shared_settings import change, followed_by_all  # noqa: PLC0415  engines' libraries are large
+    from skitter.compose.engines import truth  # noqa: PLC0415  the same
 
     pairs = [assignment.partition("=") for assignment in arguments.url]
     if not pairs or not all(equals for _, equals, _ in pairs):
         raise UsageError("name settings and their values, as in: skitter cluster set crawl.max_pages=1000")
-    version, said = await change(settings, {key.strip(): value for key, _, value in pairs})
-    print("\n".join(said) or "everything is so already")
-    if said:
-        lacking = await followed_by_all(settings, version)
-        print(
-            f"not heard of by {', '.join(lacking)} yet" if lacking else "all workers that are here work by it"
-        )
+    async with truth(settings) as claims:
+        version, said = await change(claims, {key.strip(): value for key, _, value in pairs})
+        print("\n".join(said) or "everything is so already")
+        if said:
+            lacking = await followed_by_all(claims, version, settings.cluster.lease)
+            print(
+                f"not heard of by {', '.join(lacking)} yet"
+                if lacking
+                else "all workers that are here work by it"
+            )
     return Exit.DONE
 
 
@@ -207,7 +211,7 @@ async def _abandon(arguments: argparse.Namespace, settings: Settings) -> int:
             raise UsageError("there is no register of segments in a cluster of this size; nothing to abandon")
         disk = _disk_of(name, await register.disks())
         if settings.s3.bucket:
-            from skitter.compose.uploading import arrived  # noqa: PLC0415  the same
+            from skitter.compose.storing import arrived  # noqa: PLC0415  the same
 
             await arrived(settings, register, disk)
         lost = await register.give_up(disk)

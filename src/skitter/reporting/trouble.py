@@ -1,11 +1,11 @@
 """Hosts that nobody could reach: what is wrong with them, and what to type instead. Pure.
 
-A crawl begins with the robots.txt of each origin, so a seed that cannot work shows there. `hopeless` decides that waiting
-for it is of no use; `explained` says why in words.
+A crawl begins with the robots.txt of each origin, so a seed that cannot work shows there. Whether waiting for it is of any use
+is decided in `crawl.done`.
 """
 
 import ipaddress
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -35,15 +35,6 @@ class Trouble(Struct, frozen=True):
     origin: str
     problem: str  # what happened
     remedy: str  # what to type instead, or to look at
-
-
-def hopeless(*, received: int, in_flight: int, waiting: Collection[str], failed: Collection[str]) -> bool:
-    """Whether a run should end although URLs wait: no host has ever answered, and each of them has failed in this run.
-
-    `received` counts bytes of all runs; `waiting` are the origins with URLs that wait, `failed` those that failed now.
-    One answer from anybody is enough to wait for all the others with the usual patience.
-    """
-    return not received and not in_flight and bool(failed) and all(origin in failed for origin in waiting)
 
 
 def explained(origin: str, problem: str) -> Trouble:

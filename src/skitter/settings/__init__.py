@@ -214,9 +214,6 @@ class FrontierSettings(Struct, frozen=True):
     block_cache: Annotated[Bytes, "memory for blocks read from the store"] = Bytes(16 * 2**20)
 
 
-TIME_FOR_THE_LAST = 5.0  # seconds that requests in flight have when crawl.max_time has passed
-
-
 class CrawlSettings(Struct, frozen=True):
     """The run as a whole."""
 

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from skitter.compose.watching import INDEXING, EngineWatch, working
 from skitter.engines.breaker import BreakerRules, Guard
+from skitter.engines.watch import INDEXING, EngineWatch, working
 from skitter.ports import EngineAway
 from skitter.testing.clock import VirtualClock, run_virtual
 

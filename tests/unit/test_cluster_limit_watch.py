@@ -3,15 +3,15 @@
 import asyncio
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
-from skitter.cluster.held_shards import Crew
-from skitter.cluster.limits import Limits, began, reached
+from skitter.cluster.held_shards import HeldShards
+from skitter.cluster.limit_watch import LimitWatch
 from skitter.cluster.ports import Standing
+from skitter.cluster.quota import began
 from skitter.model import Counts
 from skitter.ports import EngineAway
-from skitter.settings import Bytes, CrawlSettings, Seconds, Settings
+from skitter.settings import CrawlSettings, Seconds, Settings
 
 RENEW = 3.0
 NOW = 1000.0
@@ -44,7 +44,7 @@ class Office:
 
 
 class Shard:
-    """`skitter.crawl.shard.Shard`, as far as a crew sees it."""
+    """`skitter.crawl.shard.Shard`, as far as the limits see it."""
 
     def __init__(self, number, due=NOW):
         self.number, self.due = number, due
@@ -70,22 +70,22 @@ class Watch:
 
 
 class Worker:
-    """A member with its crew and its limits; all of its shards are under one epoch."""
+    """A worker with its shards and its limits; all of its shards are under one epoch."""
 
     def __init__(self, office, *shards, epoch=1, **limits):
-        self.crew = Crew(100)
+        self.held = HeldShards(100)
         self.shards = shards
-        self.crew.shards = {shard.number: shard for shard in shards}
+        self.held.shards = {shard.number: shard for shard in shards}
         self.epoch, self.watch = epoch, Watch()
         settings = Settings(crawl=CrawlSettings(**limits))
         settings = replace(settings, cluster=replace(settings.cluster, renew=Seconds(RENEW)))
-        self.limits = Limits(self, office, self.watch, settings)
+        self.limits = LimitWatch(self, office, self.watch, settings)
 
-    def held(self):
+    def held_under(self):
         return [(shard, self.epoch) for shard in self.shards]
 
     def rooms(self):
-        return [self.crew.room(shard) for shard in self.shards]
+        return [self.held.room(shard) for shard in self.shards]
 
 
 def played(scene):
@@ -94,32 +94,6 @@ def played(scene):
             await scene()
 
     asyncio.run(run())
-
-
-@pytest.mark.parametrize(
-    ("limits", "counts", "elapsed", "said"),
-    [
-        (CrawlSettings(), Counts(pages=10**9, bytes=10**15), 1e9, ""),
-        (CrawlSettings(max_pages=10), Counts(pages=9), 0.0, ""),
-        (CrawlSettings(max_pages=10), Counts(pages=10), 0.0, "10 pages of 10 are stored (crawl.max_pages)"),
-        (CrawlSettings(max_bytes=Bytes(2048)), Counts(bytes=2047), 0.0, ""),
-        (
-            CrawlSettings(max_bytes=Bytes(2048)),
-            Counts(bytes=3072),
-            0.0,
-            "3.0 KiB of 2.0 KiB are received (crawl.max_bytes)",
-        ),
-        (CrawlSettings(max_time=Seconds(60)), Counts(), 59.9, ""),
-        (
-            CrawlSettings(max_time=Seconds(60)),
-            Counts(),
-            60.0,
-            "1m 00s of 1m 00s have passed (crawl.max_time)",
-        ),
-    ],
-)
-def test_which_limit_is_reached(limits, counts, elapsed, said):
-    assert reached(limits, counts, elapsed) == said
 
 
 def test_without_a_limit_nothing_is_asked_for_but_when_it_began():
@@ -146,7 +120,7 @@ def test_nothing_is_taken_out_before_it_is_allowed():
         office, shard = Office(), Shard(0)
         worker = Worker(office, shard, max_pages=5)
         assert worker.rooms() == [0]
-        assert worker.crew.short.is_set()
+        assert worker.held.short.is_set()
         await worker.limits.reached()
         assert worker.rooms() == [5]
         assert shard.woken
@@ -190,7 +164,7 @@ def test_two_who_ask_at_once_do_not_get_the_same_pages():
     async def scene():
         office, first, second = Office(), Shard(0), Shard(1)
         one, two = Worker(office, first, max_pages=11), Worker(office, second, max_pages=11)
-        await one.limits.reached()  # so that there is a ledger, and 3 pages are left
+        await one.limits.reached()  # so that there is a quota, and 3 pages are left
         office.between = [one.limits.reached, two.limits.reached]
         first.stores(office, 8)
         await two.limits.reached()
@@ -227,7 +201,7 @@ def test_the_faster_a_shard_is_the_more_it_asks_for():
         swaps = 0
         for _ in range(12):
             await worker.limits.reached()
-            shard.stores(office, worker.crew.allowed[shard] - shard.counts.pages)
+            shard.stores(office, worker.held.allowed[shard] - shard.counts.pages)
         swaps = office.swaps
         assert shard.counts.pages > 8 * 2**10
         assert swaps <= 12

@@ -1,31 +1,26 @@
-"""The archive in S3: one uploader for all shards of a worker, and the register that all workers share."""
+"""The archive of a cluster worker with a bucket: one uploader for all of its shards."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 
-from skitter.backends.s3 import (
-    BucketError,
-    LocalSegments,
-    S3Archive,
-    Segments,
-    Stage,
-    Uploader,
-    open_bucket,
-    worker_of,
-)
+from skitter.backends.s3.archive import S3Archive
+from skitter.backends.s3.bucket import Bucket, BucketError
+from skitter.backends.s3.segments import Segments, Stage
+from skitter.backends.s3.uploader import Uploader
 from skitter.backends.warc import WarcArchive
-from skitter.crawl.directory import CrawlDirectory
 from skitter.engines.breaker import Guard
-from skitter.export.reread import html_of
 from skitter.frontier.patience import patiently
 from skitter.model import Place
 from skitter.ports import Archive, Clock, EngineError, Mark, Packed
-from skitter.settings import Settings
+from skitter.runtime.process import unwrapped
+from skitter.settings.engines import S3Settings
+
+_LAST_UPLOADS = 30.0  # seconds that a worker that leaves waits for S3; its shards are others' already
 
 
-class _Patient(S3Archive):
+class PatientS3Archive(S3Archive):
     """Waits while the register is away: what fails leaves nothing behind, and may be tried again."""
 
     async def append(self, packs: Sequence[Packed]) -> list[Place]:
@@ -39,10 +34,10 @@ class _Patient(S3Archive):
 
 @dataclass(frozen=True)
 class InBucket:
-    """`compose.storing.Storage` with a bucket."""
+    """Where the archive of a worker goes that has a bucket."""
 
     uploads: Uploader
-    settings: Settings
+    settings: S3Settings
     clock: Clock
     disk: str
 
@@ -57,45 +52,50 @@ class InBucket:
 
     def archive(self, local: WarcArchive, shard: int, epoch: int) -> Archive:
         """The archive of a shard under an epoch."""
-        return _Patient(local, self.uploads, self.settings.s3, self.clock, shard=shard, epoch=epoch)
+        return PatientS3Archive(local, self.uploads, self.settings, self.clock, shard=shard, epoch=epoch)
 
     @property
     def guards(self) -> Sequence[Guard]:
         """The breaker of S3."""
         return [self.uploads.guard]
 
-
-async def in_bucket(
-    directory: CrawlDirectory,
-    settings: Settings,
-    clock: Clock,
-    warn: Callable[[str], None],
-    shared: Segments | None,
-) -> InBucket:
-    """An uploader for this directory, with what an earlier life of it has left. `shared` is the register of all workers."""
-    bucket = await asyncio.to_thread(open_bucket, settings.s3, settings.cluster.name)
-    disk = worker_of(directory.archive)
-    uploads = Uploader(
-        directory.archive,
-        bucket,
-        shared or LocalSegments(directory.path / "segments.json"),
-        settings.s3,
-        clock,
-        worker=disk,
-        warn=warn,
-    )
-    if settings.s3.layout == "pages":
-        uploads.content = partial(html_of, settings=settings)
-    await uploads.recover()
-    return InBucket(uploads, settings, clock, disk)
+    @asynccontextmanager
+    async def running(self, left_behind: Callable[[Sequence[int]], None]) -> AsyncIterator[None]:
+        """Uploads beside all the rest; at the end they have a while. `left_behind` hears the sizes of what is not uploaded."""
+        async with uploading(self.uploads):
+            yield
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_UPLOADS):
+                    await self.uploads.leave()
+            if sizes := self.uploads.sizes():
+                left_behind(sizes)
 
 
-async def arrived(settings: Settings, register: Segments, disk: str) -> None:
+@asynccontextmanager
+async def uploading(uploads: Uploader) -> AsyncIterator[None]:
+    """Upload beside the body. Should that fail for good, it ends the worker at once, and not when it leaves."""
+    worker = asyncio.current_task()
+
+    def stop(done: asyncio.Task[None]) -> None:
+        if worker is not None and not done.cancelled():
+            worker.cancel()
+
+    task = asyncio.create_task(uploads.run())
+    task.add_done_callback(stop)
+    try:
+        yield
+    finally:
+        task.remove_done_callback(stop)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await unwrapped(task)
+
+
+async def note_arrived(bucket: Bucket, register: Segments, disk: str) -> None:
     """Let the register know of segments from a lost disk that the bucket has: their worker died before it could say so.
 
     Else they would be given up, and their pages would be in the bucket twice. EngineError when S3 cannot be asked.
     """
-    bucket = await asyncio.to_thread(open_bucket, settings.s3, settings.cluster.name, probe=False)
     for segment in await register.pending(disk):
         if segment.stage is Stage.FINISHED:
             try:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 
+from skitter.crawl.done import SeedsAre
 from skitter.fleet.messages import Seeds
 from skitter.model import Link
 from skitter.seeds import BadSeed
@@ -16,8 +17,8 @@ from skitter.seeds.intake import Batch, Intake
 _UNDER_WAY = 16  # batches
 
 
-class Sowing:
-    """Takes in the seeds of a crawl directory."""
+class Seeding:
+    """Hands the seeds of a crawl directory to the first worker, batch by batch, until all are stored."""
 
     def __init__(self, intake: Intake, say: Callable[[Seeds], None]) -> None:
         """`say` tells the first worker, if it is there to listen."""
@@ -27,8 +28,7 @@ class Sowing:
         self._stored: set[int] = set()
         self._free = asyncio.Semaphore(_UNDER_WAY)
         self._number = 0
-        self.done = False
-        self._all_sent = False
+        self.state = SeedsAre.COMING
         # Seeds that an earlier run left are offered again, and those that failed get another chance. Nothing is fetched
         # before the first of them are stored: a page that ends its process would get that chance with every start.
         self.held = not intake.is_empty
@@ -44,16 +44,11 @@ class Sowing:
                 message = Seeds(self._number, links, bad)
                 self._under_way[self._number] = (batch, message)
                 self._say(message)
-        self._all_sent = True
+        self.state = SeedsAre.BEING_STORED
         for _ in range(_UNDER_WAY):
             await self._free.acquire()
         self._intake.finish()
-        self.done, self.held = True, False
-
-    @property
-    def ends_soon(self) -> bool:
-        """Whether the last seeds are with the first worker, which says in a moment that they are stored."""
-        return self._all_sent and not self.done
+        self.state, self.held = SeedsAre.STORED, False
 
     def seeded(self, number: int) -> bool:
         """A batch is stored. Says whether fetching may begin that was held back until now."""

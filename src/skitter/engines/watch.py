@@ -1,6 +1,6 @@
 """Engines that go and come back: said once each, looked at while nobody asks them, and told to `cluster status`.
 
-Whoever waits for an engine waits in silence; its breaker knows that it is away. This listens to all breakers of a process.
+Code that waits for an engine says nothing; its breaker knows that the engine is away. This listens to all breakers of a process.
 """
 
 import asyncio

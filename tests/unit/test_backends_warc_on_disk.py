@@ -3,8 +3,8 @@
 import asyncio
 
 from skitter.backends.warc import WarcArchive
+from skitter.backends.warc.on_disk import OnDisk
 from skitter.cluster.ports import End
-from skitter.compose.storing import _OnDisk
 from skitter.crawl.directory import CrawlDirectory
 from skitter.ports import Mark, Packed
 from skitter.runtime.clock import SystemClock
@@ -30,7 +30,7 @@ def pack():
 
 def worker(path, epoch, ends=None):
     directory = CrawlDirectory(path)
-    return _OnDisk(directory, ends or Ends(), print).archive(
+    return OnDisk(directory.archive, "here", ends or Ends(), print).archive(
         WarcArchive(directory.archive, 0, ArchiveSettings(), SystemClock()), 0, epoch
     )
 
@@ -81,7 +81,7 @@ def test_what_was_never_settled_is_cut_at_the_next_start_and_nothing_else(tmp_pa
         third.settled()
         for path in (first, second):
             directory = CrawlDirectory(path)
-            await _OnDisk(directory, ends, said.append).tidy()
+            await OnDisk(directory.archive, "here", ends, said.append).tidy()
         assert CrawlDirectory(second).files() == []
         assert CrawlDirectory(first).files() == sorted({place.file, kept.file})
         assert (first / "archive" / place.file).stat().st_size == settled.end
@@ -103,7 +103,7 @@ def test_files_of_which_nobody_has_said_where_they_end_are_left_alone(tmp_path):
         await old.close()
         ends = Ends()
         await ends.add_end(End(0, 9, Mark("00-20260101000000-500000000.warc.gz", 10)))
-        await _OnDisk(CrawlDirectory(tmp_path), ends, print).tidy()
+        await OnDisk(CrawlDirectory(tmp_path).archive, "here", ends, print).tidy()
         assert len(CrawlDirectory(tmp_path).files()) == 1
 
     asyncio.run(scene())

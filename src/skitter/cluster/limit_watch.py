@@ -1,8 +1,8 @@
-"""The limits of a crawl on many machines: `crawl.max_pages`, `max_time` and `max_bytes`, each of the whole crawl.
+"""A worker of a cluster keeps the limits of the whole crawl: `crawl.max_pages`, `max_bytes` and `max_time`.
 
-Every worker looks for itself, as often as it gives signs of life: at the counts of all shards, and at the ledger, which
-says when the crawl began and how many pages a shard may store (see `ledger`). Whoever sees that a limit is reached leaves.
-Pages are exact. Bytes are those of visits that are settled, so what is in flight at the last look comes on top.
+Every worker looks for itself, as often as it renews its leases: at the counts of all shards, and at the quota, which says when
+the crawl began and how many pages each shard may store (see `quota`). A worker that sees a limit reached leaves. Pages are exact.
+Bytes are those of visits that are settled, so what is in flight at the last look comes on top.
 """
 
 import asyncio
@@ -10,46 +10,24 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from skitter.cluster.ports import Claims, Standing
-from skitter.cluster.quota import Ledger, Wish, read, share_out, written
-from skitter.cluster.worker import Member
+from skitter.cluster.quota import Quota, Wish, allowances, read, written
+from skitter.cluster.worker import ClusterWorker
+from skitter.crawl.limits import has_limit, limit_reached
 from skitter.crawl.shard import Shard
 from skitter.model import Counts
 from skitter.ports import Clock, EngineAway
-from skitter.reporting.format import amount, counted, duration
 from skitter.reporting.report import total
-from skitter.settings import CrawlSettings, Settings
+from skitter.settings import Settings
 
 _FEW = 8  # pages that a shard asks for while nobody knows how fast it is
 
 
-def limited(limits: CrawlSettings) -> bool:
-    """Whether a crawl has a limit."""
-    return any(limit is not None for limit in (limits.max_pages, limits.max_bytes, limits.max_time))
+class LimitWatch:
+    """Keeps one worker within the limits of the whole crawl."""
 
-
-def reached(limits: CrawlSettings, counts: Counts, elapsed: float) -> str:
-    """Which limit is reached, in words; empty when none is."""
-    if limits.max_pages is not None and counts.pages >= limits.max_pages:
-        return f"{counted(counts.pages, 'page')} of {limits.max_pages:,} are stored (crawl.max_pages)"
-    if limits.max_bytes is not None and counts.bytes >= limits.max_bytes:
-        return f"{amount(counts.bytes)} of {amount(limits.max_bytes)} are received (crawl.max_bytes)"
-    if limits.max_time is not None and elapsed >= limits.max_time:
-        return f"{duration(elapsed)} of {duration(limits.max_time)} have passed (crawl.max_time)"
-    return ""
-
-
-async def began(claims: Claims) -> float | None:
-    """When the first worker joined; None before."""
-    ledger = read(await claims.swap("", ""))
-    return None if ledger is None else ledger.began
-
-
-class Limits:
-    """Keeps one worker within the limits of all."""
-
-    def __init__(self, member: Member, claims: Claims, clock: Clock, settings: Settings) -> None:
-        self._member = member
-        self._crew = member.crew
+    def __init__(self, worker: ClusterWorker, claims: Claims, clock: Clock, settings: Settings) -> None:
+        self._worker = worker
+        self._held = worker.held
         self._claims = claims
         self._clock = clock
         self._limits = settings.crawl
@@ -59,18 +37,20 @@ class Limits:
         self._paces: dict[Shard, _Pace] = {}
         self._refused = False  # there was nothing for a shard that needed some
         if self._limits.max_pages is not None:
-            self._crew.allowed = {}
+            self._held.allowed = {}
 
     async def reached(self) -> str:
         """Look once; says which limit is reached. While the engine is away, what was seen last is what is known."""
         with suppress(EngineAway):
             await self._look()
         elapsed = 0.0 if self._began is None else self._clock.monotonic() - self._began
-        return reached(self._limits, self._counts, elapsed)
+        return limit_reached(
+            self._limits, pages=self._counts.pages, received=self._counts.bytes, elapsed=elapsed
+        )
 
     async def watch(self) -> str:
         """Look again and again; returns when a limit is reached, and says which. Where there is none, nobody looks."""
-        if not limited(self._limits):
+        if not has_limit(self._limits):
             await asyncio.Event().wait()
         while not (why := await self.reached()):
             await self._pause()
@@ -86,45 +66,45 @@ class Limits:
         else:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
-                    await self._crew.short.wait()
-        self._crew.short.clear()
+                    await self._held.short.wait()
+        self._held.short.clear()
 
     async def _look(self) -> None:
         asked = self._clock.monotonic()
         standing = await self._claims.standing()
         self._counts = total([shard.counts for shard in standing])
         now = standing[0].now
-        ledger = await self._settle_accounts(standing, now)
-        self._began = asked - (now - ledger.began)
+        quota = await self._settle_accounts(standing, now)
+        self._began = asked - (now - quota.began)
 
     # -- pages -------------------------------------------------------------------------------------------------
 
-    async def _settle_accounts(self, standing: Sequence[Standing], now: float) -> Ledger:
+    async def _settle_accounts(self, standing: Sequence[Standing], now: float) -> Quota:
         """Give back what we do not need, and take what we do. Nothing is used before the engine has said yes."""
-        asking = self._wishes() if self._crew.allowed is not None else {}
+        asking = self._wishes() if self._held.allowed is not None else {}
         wishes = {shard.number: wish for shard, wish in asking.items()}
         stored = {shard.shard: shard.counts.pages for shard in standing}
         words = await self._claims.swap("", "")
         while True:
-            ledger = read(words) or Ledger(now)
+            quota = read(words) or Quota(now)
             if self._limits.max_pages is not None:
-                allowed = share_out(ledger, self._limits.max_pages, wishes, stored)
-                ledger = Ledger(ledger.began, ledger.writes, allowed)
-            if ledger == read(words):
+                allowed = allowances(quota, self._limits.max_pages, wishes, stored)
+                quota = Quota(quota.began, quota.writes, allowed)
+            if quota == read(words):
                 break
-            wanted = written(ledger)
+            wanted = written(quota)
             words = await self._claims.swap(words, wanted)
             if words == wanted:
                 break
-        if self._crew.allowed is not None:
-            self._apply(asking, ledger)
-        return ledger
+        if self._held.allowed is not None:
+            self._apply(asking, quota)
+        return quota
 
     def _wishes(self) -> dict[Shard, Wish]:
         """What every shard of ours wants. What it will give back is not used from here on."""
         wishes, allowed = {}, {}
         soon = self._clock.now() + self._every
-        for shard, epoch in self._member.held():
+        for shard, epoch in self._worker.held_under():
             used = shard.counts.pages + shard.in_flight + shard.taking
             left = self._allowed(shard) - used
             pace = self._paces.setdefault(shard, _Pace(used))
@@ -133,24 +113,24 @@ class Limits:
                 pages += max(1 if left > 0 else _FEW, 2 * pace.of(used))
             wishes[shard] = Wish(epoch, used, pages)
             allowed[shard] = min(used + max(left, 0), pages)
-        self._crew.allowed = allowed
+        self._held.allowed = allowed
         self._paces = {shard: self._paces[shard] for shard in wishes}
         return wishes
 
-    def _apply(self, asking: dict[Shard, Wish], ledger: Ledger) -> None:
-        """What is in the ledger may be used."""
+    def _apply(self, asking: dict[Shard, Wish], quota: Quota) -> None:
+        """What is in the quota may be used."""
         self._refused = False
         for shard, wish in asking.items():
-            granted = ledger.allowed[shard.number]
-            if granted.epoch != wish.epoch or self._crew.allowed is None:
+            granted = quota.allowed[shard.number]
+            if granted.epoch != wish.epoch or self._held.allowed is None:
                 continue  # it has another owner, and will be told
             self._refused = self._refused or granted.pages == wish.used < wish.pages
             if granted.pages > self._allowed(shard):
-                self._crew.allowed[shard] = granted.pages
+                self._held.allowed[shard] = granted.pages
                 shard.wake()
 
     def _allowed(self, shard: Shard) -> int:
-        return (self._crew.allowed or {}).get(shard, 0)
+        return (self._held.allowed or {}).get(shard, 0)
 
 
 class _Pace:
