@@ -118,7 +118,7 @@ async def push(settings: Settings, links: int, hosts: int = HOSTS) -> None:
             for number in range(start, min(start + AT_ONCE, links)):
                 link = _link(number, hosts)
                 by_shard[owners[link.host]].append(link)
-            await engines.mail.send(by_shard)
+            await engines.forwarding.send(by_shard)
 
 
 async def links_through(links: int) -> dict[str, float]:
@@ -208,7 +208,7 @@ async def _clustered(served: Served, folder: Path, workers: int, shards: int) ->
             host = url.split("/")[2].partition(":")[0]
             by_shard[owner_of(host, shards)].append(Link(url=url, key=url, host=host, seed=True))
         await engines.claims.add_roots(served.seeds)
-        await engines.mail.send(by_shard)
+        await engines.forwarding.send(by_shard)
         with working(settings, folder, workers):
             began = time.perf_counter()
             ending = asyncio.create_task(until_finished(engines, settings))

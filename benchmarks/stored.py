@@ -112,7 +112,7 @@ async def per_page(size: str, served: Served) -> dict[str, float]:
                 link = Link(url=url, key=url, host=host, seed=True)
                 by_shard.setdefault(owner_of(host, _SHARDS), []).append(link)
             await engines.claims.add_roots(served.seeds)
-            await engines.mail.send(by_shard)
+            await engines.forwarding.send(by_shard)
             async with joined(CrawlDirectory(Path(folder) / "worker"), settings, Events()) as worker:
                 working = asyncio.create_task(worker.run())
                 counts = (await until_finished(engines, settings)).counts

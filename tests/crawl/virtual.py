@@ -13,7 +13,7 @@ from pathlib import Path
 
 from skitter import seeds, urls
 from skitter.backends.memory import MemoryCache, MemoryFrontier
-from skitter.backends.rocksdb import RocksFrontier
+from skitter.backends.rocksdb import rocks_frontier
 from skitter.backends.warc import WarcArchive
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.local_shards import LocalShards
@@ -209,7 +209,7 @@ def frontier_of(store: str, path: Path, settings: Settings) -> Frontier:
     """A frontier that is not open yet."""
     if store == MEMORY:
         return MemoryFrontier(per_host=settings.politeness.per_host, delay=settings.politeness.delay)
-    return RocksFrontier(CrawlDirectory(path).state(0), settings)
+    return rocks_frontier(CrawlDirectory(path).state(0), settings)
 
 
 class VirtualCrawl:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from skitter.cluster.ports import Disks
-from skitter.frontier import RemoteFrontier
+from skitter.frontier import ShardFrontier
 from skitter.frontier.patience import patiently
 from skitter.model import Settlement
 from skitter.ports import Mark, Opened
@@ -23,7 +23,7 @@ class Announcing(Protocol):
         ...
 
 
-class AnnouncingFrontier(RemoteFrontier):
+class AnnouncingFrontier(ShardFrontier):
     """Announces what is settled before it is: a crash in between announces it twice, which is harmless.
 
     Pages in segments that were lost with somebody's disk are pending again before anything is leased.
@@ -47,7 +47,7 @@ class AnnouncingFrontier(RemoteFrontier):
 
     async def reopen(self, mark: Mark, now: float) -> int:
         """Pages that the archive has lost are pending again, however often the engine goes away meanwhile."""
-        return await patiently(lambda: RemoteFrontier.reopen(self, mark, now))
+        return await patiently(lambda: ShardFrontier.reopen(self, mark, now))
 
     async def announce(self, settlements: Sequence[Settlement]) -> None:
         """Announce pages and errors."""

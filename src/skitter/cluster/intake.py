@@ -48,7 +48,7 @@ class Fed(Protocol):
         ...
 
     @property
-    def mail(self) -> Outbox:
+    def forwarding(self) -> Outbox:
         """The way to the shards."""
         ...
 
@@ -114,7 +114,7 @@ class Intake:
         for link in links:
             owners[owner_of(link.host, self._engines.shards)].append(link)
         await self._engines.claims.add_roots([link.url for link in links])
-        await self._engines.mail.send(owners)
+        await self._engines.forwarding.send(owners)
         return []
 
     async def _refused(self, link: Link, problem: Unstorable) -> None:

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from skitter import __version__
 from skitter.backends.memory import MemoryCache
-from skitter.backends.rocksdb import RocksFrontier
 from skitter.backends.rocksdb import open_reader as open_state
+from skitter.backends.rocksdb import rocks_frontier
 from skitter.backends.warc import Reader as ArchiveReader
 from skitter.backends.warc import WarcArchive
 from skitter.crawl.directory import CrawlDirectory
@@ -102,7 +102,7 @@ async def open_shards(
             own_events.subscribe(request_log, *request_log.KINDS)
             if request_log.repaired:
                 events.emit(Warned(request_log.repaired))
-            frontier = RocksFrontier(
+            frontier = rocks_frontier(
                 directory.state(number), settings, shard=number, shards=settings.crawl.shards
             )
             archives[number] = archive_of(directory, number, at)

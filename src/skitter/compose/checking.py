@@ -3,16 +3,15 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from skitter.backends.rocksdb import mending, summary
+from skitter.backends.rocksdb import mending, rocks_frontier, summary
 from skitter.backends.rocksdb.checking import StoreCheck
-from skitter.backends.rocksdb.frontier import RocksFrontier
-from skitter.backends.rocksdb.reading import RocksReader
-from skitter.backends.rocksdb.store import Store
+from skitter.backends.rocksdb.store import RocksStore
 from skitter.backends.warc.checking import walk
 from skitter.backends.warc.files import settled_files
 from skitter.backends.warc.records import uri
 from skitter.crawl.check_values import Answer, Damaged, Whole
 from skitter.crawl.directory import CrawlDirectory
+from skitter.frontier import ShardReader
 from skitter.model import Page
 from skitter.ports import Mark
 from skitter.settings import Settings
@@ -23,9 +22,9 @@ _CACHE = 16 << 20
 class _CheckedStore(StoreCheck):
     """`crawl.check.KeptStore` in RocksDB."""
 
-    def __init__(self, store: Store, progress: Callable[[int], None], *, has_summary: bool) -> None:
+    def __init__(self, store: RocksStore, progress: Callable[[int], None], *, has_summary: bool) -> None:
         super().__init__(store, progress)
-        self.records = RocksReader(store)
+        self.records = ShardReader(store)
         self.has_summary = has_summary
 
 
@@ -38,7 +37,7 @@ class OnDisk:
     def store(self, shard: int, progress: Callable[[int], None]) -> _CheckedStore:
         """The store of a shard, to be read only."""
         path = self._directory.state(shard)
-        store = Store(path, _CACHE, read_only=True)
+        store = RocksStore(path, _CACHE, read_only=True)
         return _CheckedStore(store, progress, has_summary=summary.read(path) is not None)
 
     def settled_files(self, shard: int, mark: Mark) -> Mapping[str, int]:
@@ -60,7 +59,7 @@ class OnDisk:
     async def fetch_again(self, shard: int, wanted: Callable[[Page], bool], settings: Settings) -> int:
         """Make pages pending again."""
         path, shards, now = self._directory.state(shard), max(1, settings.crawl.shards), time.time()
-        frontier = RocksFrontier(path, settings, shard=shard, shards=shards)
+        frontier = rocks_frontier(path, settings, shard=shard, shards=shards)
         await frontier.open(now)
         try:
             return await frontier.fetch_again(wanted, now)

@@ -62,10 +62,10 @@ class _Wiring:
             settings,
             shard=number,
             shards=self.engines.shards,
-            mail=self.engines.mail,
+            forwarding=self.engines.forwarding,
             # The last owner may have requests under way that were allowed while its lease ran.
             grace=claim.over_after(settings.fetch.deadline),
-            hand=Hand(self.directory.path / "state" / f"{number:02d}.hand"),
+            in_hand=Hand(self.directory.path / "state" / f"{number:02d}.hand"),
         )
         frontier.engines, frontier.number = self.engines, number
         frontier.complain = lambda text: self.events.emit(Warned(text))

@@ -11,8 +11,7 @@ from skitter.backends.s3.segments import Segment, Segments
 from skitter.cluster.ports import Claims, Disks, Inbox
 from skitter.cluster.shared_settings import in_force, keep
 from skitter.engines.breaker import Guard
-from skitter.frontier.mail import Mail
-from skitter.frontier.store import Store
+from skitter.frontier.store import Forwarding, Store
 from skitter.model import Settlement
 from skitter.ports import Cache, Clock
 from skitter.settings import Settings, SettingsError
@@ -35,7 +34,7 @@ class Engines(Protocol):
 
     shards: int
     claims: Claims
-    mail: Mail
+    forwarding: Forwarding
     inbox: Inbox
     segments: Register | None  # the register of the archive's segments; None: each worker has its own
     guards: Sequence[Guard]  # the breaker of each engine

@@ -25,9 +25,8 @@ from skitter.backends.redis.removing import remove
 from skitter.cluster import ports
 from skitter.compose.engines import Register
 from skitter.engines.breaker import Guard
-from skitter.frontier import mail
 from skitter.frontier.patience import patiently
-from skitter.frontier.store import Store
+from skitter.frontier.store import Forwarding, Store
 from skitter.model import Settlement
 from skitter.ports import Cache, Clock, EngineAway, EngineError
 from skitter.reporting.format import counted
@@ -44,7 +43,7 @@ class FullEngines:
         self._redis = redis
         self.claims: ports.Claims = Claims(pool, worker)
         self.segments: Register | None = PostgresSegments(pool)
-        self.mail: mail.Mail = Mail(settings, sender)
+        self.forwarding: Forwarding = Mail(settings, sender)
         self._inbox = Inbox(settings, shards, sender)
         self.inbox: ports.Inbox = self._inbox
         self.guards: Sequence[Guard] = [pool.guard, sender.guard, redis.guard]

@@ -15,7 +15,7 @@ from skitter.cluster.ports import Claims as OwnedShards
 from skitter.compose.engines import opened
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.records import ShardedRecords
-from skitter.frontier.reading import RemoteReader
+from skitter.frontier import ShardReader
 from skitter.frontier.store import Store
 from skitter.ports import Records
 from skitter.settings import Settings
@@ -85,7 +85,7 @@ async def read_cluster(directories: Sequence[CrawlDirectory], settings: Settings
     """The crawl that the settings name. EngineError when its engines cannot be used."""
     async with AsyncExitStack() as stack:
         truth = await _truth(settings, stack)
-        records = ShardedRecords([RemoteReader(store) for store in truth.stores])
+        records = ShardedRecords([ShardReader(store) for store in truth.stores])
         found = by_shard(await truth.claims.ends())
         folders = [directory.archive for directory in directories]
         archive = SettledArchive(folders, settings, found, truth.register)

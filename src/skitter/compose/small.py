@@ -13,7 +13,7 @@ from skitter.backends.redis.store import RedisStore
 from skitter.cluster import ports
 from skitter.compose.engines import Register
 from skitter.engines.breaker import Guard
-from skitter.frontier import mail
+from skitter.frontier.store import Forwarding
 from skitter.model import Settlement
 from skitter.ports import Cache, Clock
 from skitter.reporting.format import counted
@@ -28,7 +28,7 @@ class SmallEngines:
         self.shards = shards
         self.claims: ports.Claims = RedisClaims(client, worker, shards)
         self.segments: Register | None = None
-        self.mail: mail.Mail = RedisMail(client)
+        self.forwarding: Forwarding = RedisMail(client)
         self.inbox: ports.Inbox = RedisInbox(listener)
         self.guards: Sequence[Guard] = [client.guard]
         self._client = client
