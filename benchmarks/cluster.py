@@ -118,7 +118,7 @@ async def push(settings: Settings, links: int, hosts: int = HOSTS) -> None:
             for number in range(start, min(start + AT_ONCE, links)):
                 link = _link(number, hosts)
                 by_shard[owners[link.host]].append(link)
-            await engines.mail.send(by_shard)
+            await engines.forwarding.send(by_shard)
 
 
 async def links_through(links: int) -> dict[str, float]:
@@ -129,9 +129,9 @@ async def links_through(links: int) -> dict[str, float]:
             await push(settings, links)
             pushed = time.perf_counter() - began
             async with joined(CrawlDirectory(Path(folder) / "worker"), settings, Events()) as worker:
-                worker.member.crew.closed = True  # it only adds links
+                worker.worker.held.closed = True  # it only adds links
                 working = asyncio.create_task(worker.run())
-                figures = await taken_in(settings, worker.member.crew.counts.added, links)
+                figures = await taken_in(settings, worker.worker.held.counts.added, links)
                 worker.leave()
                 await working
             async with opened(settings, "") as engines:
@@ -211,7 +211,7 @@ async def _clustered(served: Served, folder: Path, workers: int, shards: int) ->
             host = url.split("/")[2].partition(":")[0]
             by_shard[owner_of(host, shards)].append(Link(url=url, key=url, host=host, seed=True))
         await engines.claims.add_roots(served.seeds)
-        await engines.mail.send(by_shard)
+        await engines.forwarding.send(by_shard)
         with working(settings, folder, workers):
             began = time.perf_counter()
             ending = asyncio.create_task(until_finished(engines, settings))

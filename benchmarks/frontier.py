@@ -32,7 +32,8 @@ from typing import Any
 
 import numpy as np
 
-from skitter.backends.rocksdb import RocksFrontier
+from skitter.backends.rocksdb import rocks_frontier
+from skitter.frontier import ShardFrontier
 from skitter.model import Exchange, Link, Page, Purpose, RobotsCopy, Settlement, State, Verdict, Visit
 from skitter.ports import Mark
 
@@ -153,8 +154,8 @@ class Meter:
     includes the compactions it caused and no others.
     """
 
-    def __init__(self, frontier: RocksFrontier) -> None:
-        self._families = frontier._open_shard.store._families.values()  # noqa: SLF001  nobody else can ask
+    def __init__(self, frontier: ShardFrontier) -> None:
+        self._families = frontier._store.db._families.values()  # noqa: SLF001  nobody else can ask
         gc.collect()
         gc.freeze()  # the benchmark's own data must not burden the collector
         self._wait_for_background()
@@ -190,7 +191,7 @@ class Bench:
     """One frontier under load."""
 
     def __init__(self, directory: Path, shape: str) -> None:
-        self.frontier = RocksFrontier(directory)
+        self.frontier = rocks_frontier(directory)
         self.web = Web(shape)
         self.now = 1_000_000.0
         self.visits = VISITS
@@ -267,7 +268,7 @@ async def _fill_and_die(directory: Path, shape: str, urls: int) -> None:
 
 
 async def _open_again(directory: Path, now: float) -> None:
-    frontier = RocksFrontier(directory)
+    frontier = rocks_frontier(directory)
     began = time.perf_counter()
     opened = await frontier.open(now + 20)
     opened_in = time.perf_counter() - began

@@ -88,7 +88,7 @@ async def per_waiting_url(size: str, links: int) -> dict[str, float]:
         async with bench.cluster(**{"cluster.size": size, "crawl.shards": _SHARDS}) as settings:
             before = await _occupied(settings)
             async with joined(CrawlDirectory(Path(folder) / "worker"), settings, Events()) as worker:
-                worker.member.crew.closed = True
+                worker.worker.held.closed = True
                 working = asyncio.create_task(worker.run())
                 await bench.push(settings, links, links // 10)
                 await bench.taken_in(settings, 0, links)
@@ -114,7 +114,7 @@ async def per_page(size: str, served: Served) -> dict[str, float]:
                 link = Link(url=url, key=url, host=host, seed=True)
                 by_shard.setdefault(owner_of(host, _SHARDS), []).append(link)
             await engines.claims.add_roots(served.seeds)
-            await engines.mail.send(by_shard)
+            await engines.forwarding.send(by_shard)
             async with joined(CrawlDirectory(Path(folder) / "worker"), settings, Events()) as worker:
                 working = asyncio.create_task(worker.run())
                 counts = (await until_finished(engines, settings)).counts

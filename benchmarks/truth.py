@@ -17,7 +17,7 @@ from benchmarks.frontier import Web, settlement
 from skitter.backends.postgres.migrate import drop, migrate, open_pool
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.store import PostgresStore
-from skitter.frontier import RemoteFrontier
+from skitter.frontier import ShardFrontier
 from skitter.model import Visit
 from skitter.ports import Mark
 
@@ -31,7 +31,7 @@ async def measure(urls: int, pages: int) -> None:
     await migrate(settings, 1)
     pool = await open_pool(settings)
     try:
-        frontier = RemoteFrontier(PostgresStore(pool, 0, await seize(pool, 0)), settings)
+        frontier = ShardFrontier(PostgresStore(pool, 0, await seize(pool, 0)), settings)
         await frontier.open(0.0)
         web = Web("zipf")
         await _add(frontier, web, urls, pool)
@@ -41,7 +41,7 @@ async def measure(urls: int, pages: int) -> None:
         await drop(settings)
 
 
-async def _add(frontier: RemoteFrontier, web: Web, urls: int, pool: Pool) -> None:
+async def _add(frontier: ShardFrontier, web: Web, urls: int, pool: Pool) -> None:
     await frontier.add(web.new(BATCH), [], 0.0)
     trips, cpu, began, offered = pool.trips, time.process_time(), time.perf_counter(), 0
     while web.made < urls:
@@ -54,7 +54,7 @@ async def _add(frontier: RemoteFrontier, web: Web, urls: int, pool: Pool) -> Non
     )
 
 
-async def _visit(frontier: RemoteFrontier, web: Web, pages: int, pool: Pool) -> None:
+async def _visit(frontier: ShardFrontier, web: Web, pages: int, pool: Pool) -> None:
     trips, cpu, began, done, now = pool.trips, time.process_time(), time.perf_counter(), 0, 1.0
     while done < pages:
         visits: list[Visit] = await frontier.lease(AT_ONCE, now)

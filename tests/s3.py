@@ -14,7 +14,7 @@ from obstore.store import MemoryStore, ObjectStore, S3Store
 
 from skitter.backends.s3 import Bucket, LocalSegments, S3Archive, Segments, Uploader, open_bucket
 from skitter.backends.warc import WarcArchive
-from skitter.compose.watching import EngineWatch, working
+from skitter.engines.watch import EngineWatch, working
 from skitter.ports import Clock
 from skitter.runtime.clock import SystemClock
 from skitter.settings import ArchiveSettings

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.frontier import settlement
-from skitter.backends.rocksdb import RocksFrontier
+from skitter.backends.rocksdb import rocks_frontier
 from skitter.model import Link, Purpose
 from skitter.ports import Mark
 
@@ -44,7 +44,7 @@ def _link(host: str, number: int) -> Link:
 def add() -> Iterator[float]:
     links = Links()
     with tempfile.TemporaryDirectory() as folder, asyncio.Runner() as runner:
-        frontier = RocksFrontier(Path(folder, "state"))
+        frontier = rocks_frontier(Path(folder, "state"))
         runner.run(frontier.open(0.0))
         try:
             while True:
@@ -61,7 +61,7 @@ def lease_and_settle() -> Iterator[float]:
     """A visit to every host in each round, with links to its own pages; the first round is their robots.txt files."""
     links, now = Links(), 1_000_000.0
     with tempfile.TemporaryDirectory() as folder, asyncio.Runner() as runner:
-        frontier = RocksFrontier(Path(folder, "state"))
+        frontier = rocks_frontier(Path(folder, "state"))
         runner.run(frontier.open(now))
         try:
             runner.run(frontier.add(links.of_all_hosts(HOSTS * 40), [], now))

@@ -25,7 +25,7 @@ from benchmarks.frontier import settlement
 from benchmarks.spending import Cost, resident, spend
 from benchmarks.webs import SITE, Web, cores, serving
 from benchmarks.wide import STOPPED_AT_A_LIMIT
-from skitter.backends.rocksdb import RocksFrontier
+from skitter.backends.rocksdb import rocks_frontier
 from skitter.model import Link, Purpose
 from skitter.ports import Mark
 
@@ -146,7 +146,7 @@ def _state(folder: Path) -> int:
 
 async def _filled(shape: str, urls: int, folder: Path) -> dict[str, float]:
     """This many URLs, all waiting."""
-    frontier, links = RocksFrontier(folder), Links(shape)
+    frontier, links = rocks_frontier(folder), Links(shape)
     await frontier.open(NOW)
     memory = []
     for goal in (urls // 3, urls):
@@ -164,7 +164,7 @@ async def _filled(shape: str, urls: int, folder: Path) -> dict[str, float]:
 
 async def _pages(folder: Path) -> dict[str, float]:
     """This many visited pages, each with links to known pages."""
-    frontier = RocksFrontier(folder)
+    frontier = rocks_frontier(folder)
     await frontier.open(NOW)
     links = [_page(number) for number in range(PAGES)]
     await frontier.add(links, [], NOW)

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from benchmarks.scale.books import Books
 from benchmarks.scale.population import DELAY, RETRY_AFTER, TIMEOUT, Kind, Plan, Population
 from skitter import schedule
-from skitter.backends.rocksdb import RocksFrontier
+from skitter.backends.rocksdb import rocks_frontier
 from skitter.dedup.twins import Duplicates
 from skitter.links import LinkJudge
 from skitter.model import (
@@ -244,7 +244,7 @@ class Simulation:
         self._population = Population(plan)
         self._books = Books(self._population, plan.model_capacity, START)
         self._web = ModelWeb(self._population, self._books, self._clock)
-        self._frontier = RocksFrontier(directory, settings)
+        self._frontier = rocks_frontier(directory, settings)
         scope = Scope(settings.scope, [])
         self._links = ModelLinks(self._population, settings, scope)
         self._at = Stations(

@@ -26,6 +26,8 @@ Contents:
 `skitter.testing` serves a synthetic web on loopback for tests. On the command line: `skitter --help`.
 """
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -76,8 +78,19 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  a module's attributes are of
     if home is None:
         raise AttributeError(f"module 'skitter' has no attribute {name!r}")
     value = getattr(importlib.import_module(home), name)
-    globals()[name] = value  # `skitter.crawl` is the function, not the module of that name
+    globals()[name] = value
     return value
+
+
+class _Package(ModuleType):
+    """This module: `skitter.crawl` is the function, whoever has imported the package of that name before."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name == "crawl" and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

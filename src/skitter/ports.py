@@ -110,6 +110,20 @@ class Opened(Struct, frozen=True):
     lost: Sequence[Visit] = ()  # visits in flight when the last owner died; pending again
     aside: Sequence[Visit] = ()  # visits given up because they keep killing the process
     mark: Mark = Mark()
+    set_back: float = (
+        0.0  # seconds by which the clock was set back since the last owner wrote; clocks of hosts follow
+    )
+
+
+Judge = Callable[[Link, Reason | None], Reason | None]
+"""Why the settings in force do not want a link that waits, or that was refused for a reason; None: they do."""
+
+
+class Judged(NamedTuple):
+    """What other settings have changed of what is known."""
+
+    came: int = 0  # URLs that earlier settings refused, and that wait now
+    went: int = 0  # URLs that waited, and are refused now
 
 
 class Records(Protocol):
@@ -234,6 +248,13 @@ class Frontier(Records, Protocol):
     async def reopen(self, mark: Mark, now: float) -> int:
         """The archive ends at `mark`, before what was settled: make the pages after it pending again; returns
         how many.
+        """
+        ...
+
+    async def judge_again(self, judge: Judge, settings: str, now: float) -> Judged:
+        """Judge what waits, and what settings refused, if that was last done by other settings than these.
+
+        `settings` stands for all that decides about links. Broken off anywhere, it is done again by whoever opens next.
         """
         ...
 

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from skitter import politeness, robots, schedule, urls
-from skitter.dedup.twins import Duplicates, payload_digest
+from skitter import politeness, reasons, robots, schedule, urls
+from skitter.dedup.digest import payload_digest
+from skitter.dedup.twins import Duplicates
 from skitter.links import LinkJudge
 from skitter.links.filter import LinkFilter
 from skitter.model import (
@@ -52,7 +53,7 @@ _LONG = 0.05  # seconds that a group may block the event loop
 # If no page of an origin is wanted now, its robots.txt is not fetched for this long; its waiting pages are
 # checked meanwhile.
 _UNASKED = 1.0
-_NO_ROBOTS = Reason("robots.wait", "waits for the robots.txt of its origin, which could not be had")
+_NO_ROBOTS = Reason(reasons.ROBOTS_WAIT, "waits for the robots.txt of its origin, which could not be had")
 
 
 class Finished(Struct, frozen=True):
@@ -101,7 +102,7 @@ async def make(visit: Visit, at: Stations) -> Finished:
     origin = urls.origin(visit.link.url)
     renewals = at.permissions.renewals
     robots_txt = await at.permissions.in_force(origin)
-    if robots_txt.held > at.clock.now():
+    if robots_txt.held and robots_txt.held > at.clock.now():
         return _postponed(visit, robots_txt.held)
     refusal = robots_txt.refusal(visit.link.url) or at.scope.budget_refusal(visit.host_pages)
     outcome: Outcome = Refused(refusal) if refusal else await at.fetcher.fetch(visit)
@@ -126,7 +127,9 @@ def _dropped(visit: Visit, reason: Reason, at: Stations) -> Finished:
     change.
     """
     if at.roots_after and at.links.may_have_a_root(visit.link, reason):
-        wait = Reason("scope.wait", "waits for news of the seeds: it may be in scope by one that is new")
+        wait = Reason(
+            reasons.SCOPE_WAIT, "waits for news of the seeds: it may be in scope by one that is new"
+        )
         return _postponed(visit, at.clock.now() + at.roots_after, wait)
     at.links.dropped += 1
     at.links.visited(visit.link)
@@ -271,7 +274,7 @@ def _follow(visit: Visit, outcome: Redirected, verdict: Verdict, at: Stations) -
     judged = at.links.redirected(visit.link, outcome.target) if outcome.target else None
     if judged is None:
         reason = Reason(
-            "redirect.target", f"redirects to {outcome.location[:200]!r}, which cannot be visited"
+            reasons.REDIRECT_TARGET, f"redirects to {outcome.location[:200]!r}, which cannot be visited"
         )
         settlement = replace(settlement, verdict=replace(verdict, state=State.REFUSED, reason=reason))
     else:
@@ -283,10 +286,12 @@ def _hop(settlement: Settlement, hop: Link, refusal: Reason | None, at: Stations
     link, verdict, limit = settlement.visit.link, settlement.verdict, at.settings.fetch.max_redirects
     same_key = hop.key == link.key
     if link.hops >= limit:
-        refusal = Reason("redirects", f"more than {limit} redirects (fetch.max_redirects)")
+        refusal = Reason(reasons.REDIRECTS, f"more than {limit} redirects (fetch.max_redirects)")
         verdict = replace(verdict, state=State.FAILED, reason=refusal)
     else:
-        verdict = replace(verdict, reason=Reason("redirect", f"redirects ({settlement.status}) to {hop.url}"))
+        verdict = replace(
+            verdict, reason=Reason(reasons.REDIRECT, f"redirects ({settlement.status}) to {hop.url}")
+        )
     if refusal is not None:
         return replace(settlement, verdict=verdict, refused=() if same_key else [(hop, refusal)])
     if (
@@ -364,7 +369,7 @@ async def _given_up(aside: Reason | None, origin: str, outcome: Outcome, at: Sta
 
     Nothing of this origin is allowed then, and its pages are refused one by one.
     """
-    if aside is None or (isinstance(outcome, Refused) and not outcome.reason.code.startswith("address")):
+    if aside is None or (isinstance(outcome, Refused) and outcome.reason.code != reasons.ADDRESS):
         return None
     host = await at.frontier.host(urls.host(origin))
     return None if host is not None and host.pages else aside

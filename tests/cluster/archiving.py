@@ -16,7 +16,7 @@ from typing import Any
 from skitter import urls
 from skitter.backends.s3 import SegmentReader
 from skitter.compose.engines import opened, unmake
-from skitter.frontier.reading import RemoteReader
+from skitter.frontier import ShardReader
 from skitter.model import Page
 from skitter.settings import Settings
 from skitter.settings.file import dump
@@ -85,7 +85,7 @@ class Archiving:
 
         async def read() -> list[Page]:
             async with opened(self.settings, "") as engines:
-                readers = [RemoteReader(engines.store(shard)) for shard in range(engines.shards)]
+                readers = [ShardReader(engines.store(shard)) for shard in range(engines.shards)]
                 return [page for reader in readers async for page in reader.pages()]
 
         return asyncio.run(read())

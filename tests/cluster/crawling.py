@@ -29,7 +29,7 @@ from skitter import urls
 from skitter.backends.warc import Reader
 from skitter.compose.engines import make, opened, unmake
 from skitter.crawl.forwarding import owner_of
-from skitter.frontier.reading import RemoteReader
+from skitter.frontier import ShardReader
 from skitter.model import Page, UrlRecord
 from skitter.ports import EngineError
 from skitter.settings import Settings
@@ -246,7 +246,7 @@ class Cluster:
 
         async def ask() -> int:
             async with opened(self.settings, "") as engines:
-                readers = [RemoteReader(engines.store(shard)) for shard in range(engines.shards)]
+                readers = [ShardReader(engines.store(shard)) for shard in range(engines.shards)]
                 return sum([sum([page.links_count async for page in reader.pages()]) for reader in readers])
 
         return asyncio.run(ask())
@@ -271,7 +271,7 @@ class Cluster:
         records: dict[str, UrlRecord] = {}
         async with opened(self.settings, "") as engines:
             for shard in range(engines.shards):
-                reader = RemoteReader(engines.store(shard))
+                reader = ShardReader(engines.store(shard))
                 pages += [page async for page in reader.pages()]
                 records |= {record.key: record async for record in reader.urls()}
         return pages, records

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from skitter.backends.redis.client import Client
 from skitter.backends.redis.store import RedisStore, listed, tag
-from skitter.frontier import RemoteFrontier
+from skitter.frontier import ShardFrontier
 from skitter.frontier.in_hand import Hand
 from skitter.frontier.rows import standing
 from skitter.ports import Frontier
@@ -171,11 +171,11 @@ class FrontierGround:
 
     def frontier(
         self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
-    ) -> RemoteFrontier:
+    ) -> ShardFrontier:
         politeness = structs.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
         settings = structs.replace(self.settings, politeness=politeness)
         store = Late(self, settings)
-        return RemoteFrontier(store, settings, shard=shard, shards=shards, hand=Hand(self.hand))
+        return ShardFrontier(store, settings, shard=shard, shards=shards, in_hand=Hand(self.hand))
 
     def kill(self, frontier: Frontier) -> None:
         """The next owner has another epoch."""

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from skitter.backends.s3 import LocalSegments
+from skitter.backends.s3 import LocalSegments, in_bucket
 from skitter.backends.warc import WarcArchive
 from skitter.compose import storing as storage
 from skitter.crawl.directory import CrawlDirectory
@@ -140,7 +140,7 @@ def test_a_worker_that_leaves_while_s3_is_away_uploads_at_its_next_start(tmp_pat
     our_engine("s3")
     ground = real_ground(crawl="skitter")
     monkeypatch.setenv("SKITTER_S3_SECRET_KEY", ground.environ["SKITTER_S3_SECRET_KEY"])
-    monkeypatch.setattr(storage, "_LAST_UPLOADS", 0.5)
+    monkeypatch.setattr(in_bucket, "_LAST_UPLOADS", 0.5)
     settings, clock, directory = Settings(s3=ground.settings), SystemClock(), CrawlDirectory(tmp_path / "w")
     directory.prepare(state_elsewhere=True)
     heard: list[str] = []
@@ -167,7 +167,7 @@ def test_a_worker_that_leaves_while_s3_is_away_uploads_at_its_next_start(tmp_pat
     [told] = [text for text in heard if "not in the bucket yet" in text]
     assert told.startswith("not in the bucket yet: 1 segment (")
     assert f"skitter work -o {directory.path}" in told
-    monkeypatch.setattr(storage, "_LAST_UPLOADS", 60.0)
+    monkeypatch.setattr(in_bucket, "_LAST_UPLOADS", 60.0)
     asyncio.run(come_back())
     assert directory.files() == []
     assert len(ground.objects()) == 1

@@ -22,7 +22,7 @@ from skitter.compose.cluster import joined
 from skitter.compose.engines import make, opened, unmake
 from skitter.crawl.directory import CrawlDirectory
 from skitter.events import Events
-from skitter.frontier import RemoteFrontier
+from skitter.frontier import ShardFrontier
 from skitter.model import Level, Link
 from skitter.ports import Fenced
 from skitter.settings import Settings
@@ -65,12 +65,12 @@ class Worker:
 
     def __init__(self, settings: Settings, pool: Pool, inbox: Inbox) -> None:
         self._settings, self._pool, self._inbox = settings, pool, inbox
-        self.frontiers: dict[int, RemoteFrontier] = {}
+        self.frontiers: dict[int, ShardFrontier] = {}
         self.new = self.received = 0
 
     async def own(self, shard: int) -> None:
         store = PostgresStore(self._pool, shard, await seize(self._pool, shard))
-        frontier = RemoteFrontier(store, self._settings, shard=shard, shards=SHARDS)
+        frontier = ShardFrontier(store, self._settings, shard=shard, shards=SHARDS)
         await frontier.open(0.0)
         self.frontiers[shard] = frontier
         await self._inbox.own(shard, frontier.positions())
@@ -99,7 +99,7 @@ async def all_stored(settings: Settings, worker: Worker, patience: int = 600) ->
     """Whether nothing waits on the topics any more, as a cluster knows it: stored positions are the ends."""
     for _ in range(patience):
         stores = {shard: PostgresStore(worker._pool, shard) for shard in range(SHARDS)}
-        stored = {shard: (await store.meta()).mail for shard, store in stores.items()}
+        stored = {shard: (await store.meta()).positions for shard, store in stores.items()}
         if not any(each.messages for each in await waiting(settings.kafka, stored)):
             return True
         await asyncio.sleep(0.2)
@@ -223,7 +223,7 @@ def burst(path: Path, rate: float, seconds: float, warm_up: float) -> None:
     async def scenario() -> None:
         await make(settings)
         async with joined(CrawlDirectory(path / "worker"), settings, Events()) as worker:
-            worker.member.crew.closed = True
+            worker.worker.held.closed = True
             working = asyncio.create_task(worker.run())
             warm, _ = await send_burst(config, 0, 100_000, warm_up)
             while await stored_in(settings) < warm:

@@ -91,9 +91,9 @@ class Breaking:
     """Engines whose mail is away from some batch on, and that remember what was sent."""
 
     def __init__(self, engines: Engines, batches: int) -> None:
-        self.shards, self.claims, self.mail = engines.shards, engines.claims, self
+        self.shards, self.claims, self.forwarding = engines.shards, engines.claims, self
         self.sent: list[str] = []
-        self._mail, self._left = engines.mail, batches
+        self._mail, self._left = engines.forwarding, batches
 
     async def send(self, links: Mapping[int, Sequence[Link]]) -> None:
         if not self._left:

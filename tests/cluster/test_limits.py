@@ -189,7 +189,7 @@ def test_a_worker_whose_disk_is_short_hands_its_shards_over_and_others_finish(tm
         async def work() -> tuple[Stop, str]:
             async with joined(CrawlDirectory(tmp_path / "poor"), crew.settings, Events()) as worker:
                 working = asyncio.create_task(worker.run())
-                while not worker.member.crew.counts.pages:
+                while not worker.worker.held.counts.pages:
                     await asyncio.sleep(0.05)
                 short.set()
                 return await working, worker.why

@@ -12,7 +12,7 @@ from skitter.backends.postgres.segments import PostgresSegments
 from skitter.backends.s3 import Stage
 from skitter.backends.s3.bucket import digests
 from skitter.cluster.ports import Disk
-from skitter.compose.uploading import arrived
+from skitter.compose.storing import arrived
 from skitter.testing.contracts.segments import segment
 from skitter.testing.web import Features, SyntheticWeb, serve_process
 from tests.cluster.archiving import archiving, until

@@ -6,7 +6,8 @@ import asyncpg
 import pytest
 
 from skitter.backends.postgres import migrate
-from skitter.compose import cluster as composing
+from skitter.cluster.announce import AnnouncingFrontier
+from skitter.cluster.opening import OPENING
 from skitter.compose.cluster import joined
 from skitter.crawl.directory import CrawlDirectory
 from skitter.events import Events
@@ -62,7 +63,7 @@ def test_shards_that_share_partitions_crawl_the_same_pages(tmp_path, server, mon
 def test_a_worker_opens_only_so_many_shards_at_once_and_all_of_them(tmp_path, server, monkeypatch):
     """All at once would wait for its few connections, and its signs of life behind them."""
     opening, most = 0, 0
-    real = composing._Announcing.open
+    real = AnnouncingFrontier.open
 
     async def counted(self, now):
         nonlocal opening, most
@@ -73,20 +74,20 @@ def test_a_worker_opens_only_so_many_shards_at_once_and_all_of_them(tmp_path, se
         finally:
             opening -= 1
 
-    monkeypatch.setattr(composing._Announcing, "open", counted)
+    monkeypatch.setattr(AnnouncingFrontier, "open", counted)
     with cluster(tmp_path, server, "redis", crawl__shards=100) as crew:
 
         async def work() -> None:
             async with joined(CrawlDirectory(tmp_path / "alone"), crew.settings, Events()) as worker:
                 working = asyncio.create_task(worker.run())
-                while len(worker.member.crew.shards) < 100:
+                while len(worker.worker.held.shards) < 100:
                     assert not working.done()
                     await asyncio.sleep(0.05)
                 worker.leave()
                 await working
 
         asyncio.run(work())
-    assert 1 < most <= composing._OPENING < 100
+    assert 1 < most <= OPENING < 100
 
 
 def test_a_cluster_may_have_4096_shards_and_one_machine_256(tmp_path):

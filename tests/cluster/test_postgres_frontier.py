@@ -12,7 +12,7 @@ from msgspec import structs
 
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.store import PostgresStore
-from skitter.frontier import RemoteFrontier
+from skitter.frontier import ShardFrontier
 from skitter.frontier.in_hand import Hand
 from skitter.frontier.rows import Opening
 from skitter.ports import Frontier
@@ -62,11 +62,11 @@ class PostgresGround:
 
     def frontier(
         self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
-    ) -> RemoteFrontier:
+    ) -> ShardFrontier:
         politeness = structs.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
         settings = structs.replace(self.settings, politeness=politeness)
         store = ClaimedAtOpening(self, shard)
-        return RemoteFrontier(store, settings, shard=shard, shards=shards, hand=Hand(self.hand))
+        return ShardFrontier(store, settings, shard=shard, shards=shards, in_hand=Hand(self.hand))
 
     def kill(self, frontier: Frontier) -> None:
         """Whoever opens the shard next has a new epoch: that is all it takes."""

@@ -12,7 +12,7 @@ from skitter.backends.redis import bloom
 from skitter.backends.redis.bloom import Bits, BloomStore
 from skitter.backends.redis.client import Client
 from skitter.backends.redis.store import tag
-from skitter.frontier import RemoteFrontier
+from skitter.frontier import ShardFrontier
 from skitter.frontier.names import key_id
 from skitter.frontier.rows import Batch, Meta, Wanted
 from skitter.frontier.store import Store
@@ -20,7 +20,7 @@ from skitter.model import Link
 from skitter.settings import Settings
 from skitter.testing.contracts.owner import asynchronous, link
 from skitter.testing.contracts.store import StoreContract, full_url
-from skitter.testing.reference import MemoryRows, MemoryRowStore
+from skitter.testing.reference import MemoryRows, MemoryStore
 from tests.cluster.redis import cleaned, server, settings_for
 from tests.engines import engine
 
@@ -31,7 +31,7 @@ def settings() -> Iterator[Settings]:
         yield mine
 
 
-class NamedRows(MemoryRowStore):
+class NamedRows(MemoryStore):
     """Rows in memory whose ids are read as slowly as the test likes, and whose writes arrive when it likes."""
 
     def __init__(self, rows: MemoryRows, epoch: int) -> None:
@@ -102,7 +102,7 @@ def test_one_in_a_hundred_that_was_not_added_is_looked_up_in_vain():
 async def test_new_links_are_not_asked_for_and_known_ones_are(ground):
     try:
         store = await ground.store()
-        frontier = RemoteFrontier(store)
+        frontier = ShardFrontier(store)
         await frontier.open(5.0)
         links = [link(f"https://h{n}.example/{n}") for n in range(500)]
         assert await frontier.add(links, [], 5.0) == 500
@@ -110,7 +110,7 @@ async def test_new_links_are_not_asked_for_and_known_ones_are(ground):
         await frontier.close(6.0)
 
         store = await ground.store()
-        frontier = RemoteFrontier(store)
+        frontier = ShardFrontier(store)
         await frontier.open(7.0)
         assert store.statistics()["bloom_whole"] == 1
         assert await frontier.add(links, [], 7.0) == 0
@@ -123,17 +123,17 @@ async def test_new_links_are_not_asked_for_and_known_ones_are(ground):
 @asynchronous
 async def test_after_a_crash_the_filter_is_made_again_and_hides_nothing_meanwhile(ground):
     try:
-        frontier = RemoteFrontier(await ground.store())
+        frontier = ShardFrontier(await ground.store())
         await frontier.open(5.0)
         links = [link(f"https://h{n}.example/{n}") for n in range(3000)]
         await frontier.add(links[:1500], [], 5.0)
         await frontier.close(6.0)
-        frontier = RemoteFrontier(await ground.store())
+        frontier = ShardFrontier(await ground.store())
         await frontier.open(7.0)
         await frontier.add(links[1500:], [], 7.0)  # and dies
 
         store = await ground.store()
-        frontier = RemoteFrontier(store)
+        frontier = ShardFrontier(store)
         await frontier.open(8.0)
         assert await frontier.add(links[:100], [], 8.0) == 0
         for _ in range(1000):
@@ -155,9 +155,9 @@ async def whole(store: BloomStore) -> None:
     raise AssertionError("the filter is not made")
 
 
-async def opened(ground: Ground, now: float) -> tuple[BloomStore, RemoteFrontier]:
+async def opened(ground: Ground, now: float) -> tuple[BloomStore, ShardFrontier]:
     store = await ground.store()
-    frontier = RemoteFrontier(store)
+    frontier = ShardFrontier(store)
     await frontier.open(now)
     return store, frontier
 
@@ -279,7 +279,7 @@ def test_without_redis_there_is_a_filter_all_the_same(tmp_path):
     async def use(settings: Settings) -> None:
         ground = Ground(settings)
         store = await ground.store()
-        frontier = RemoteFrontier(store)
+        frontier = ShardFrontier(store)
         await frontier.open(5.0)
         await frontier.add([link(f"https://a.example/{n}") for n in range(100)], [], 5.0)
         assert store.statistics()["spared"] >= 95

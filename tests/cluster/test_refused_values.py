@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from skitter.backends.postgres.journeys import Journeys
 from skitter.backends.postgres.store import PostgresStore
 from skitter.compose.engines import opened
-from skitter.frontier import RemoteFrontier
+from skitter.frontier import ShardFrontier
 from skitter.model import Link, Page, Reason, RobotsCopy, Settlement, State, Verdict, Visit
 from skitter.ports import Mark
 from skitter.settings import Settings
@@ -60,7 +60,7 @@ def allowed(visit: Visit) -> Settlement:
     return Settlement(visit=visit, verdict=Verdict(state=State.CRAWLED, host_free=2.0), robots=copy)
 
 
-async def states(frontier: RemoteFrontier) -> dict[str, tuple[State, Reason | None]]:
+async def states(frontier: ShardFrontier) -> dict[str, tuple[State, Reason | None]]:
     return {record.url: (record.state, record.reason) async for record in frontier.urls()}
 
 
@@ -71,7 +71,7 @@ def test_a_settlement_that_postgresql_refuses_costs_its_own_visit(settings):
         async with pool_of(settings) as pool:
             journeys = Journeys(pool)
             first, other = [
-                RemoteFrontier(PostgresStore(pool, shard, await seize(pool, shard), journeys), settings)
+                ShardFrontier(PostgresStore(pool, shard, await seize(pool, shard), journeys), settings)
                 for shard in (0, 1)
             ]
             for frontier in (first, other):
@@ -114,7 +114,7 @@ def test_a_settlement_that_postgresql_refuses_costs_its_own_visit(settings):
 def test_a_forwarded_link_that_postgresql_refuses_is_skipped_with_a_warning(settings):
     async def scenario():
         async with pool_of(settings) as pool:
-            frontier = RemoteFrontier(PostgresStore(pool, 0, await seize(pool, 0)), settings)
+            frontier = ShardFrontier(PostgresStore(pool, 0, await seize(pool, 0)), settings)
             said: list[str] = []
             frontier.complain = said.append
             await frontier.open(0.0)
@@ -122,7 +122,7 @@ def test_a_forwarded_link_that_postgresql_refuses_is_skipped_with_a_warning(sett
             links.insert(13, link(99, incompressible(5000)))
             assert await frontier.take_in(links, {"topic": "21"}, 1.0) == 20
             assert frontier.positions() == {"topic": "21"}
-            assert (await PostgresStore(pool, 0).meta()).mail == {"topic": "21"}
+            assert (await PostgresStore(pool, 0).meta()).positions == {"topic": "21"}
             assert len(said) == 1
             assert "is not crawled: PostgreSQL: " in said[0]
             assert len(await states(frontier)) == 20

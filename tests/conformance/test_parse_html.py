@@ -4,8 +4,8 @@ import base64
 from typing import Any
 
 from skitter.model import Document
-from skitter.parse import flat, parse, tree
-from skitter.parse.findings import Findings, folded
+from skitter.parse import flat, parse
+from skitter.parse.findings import Findings, folded, read_tree
 from skitter.parse.refresh import refresh
 from skitter.settings import ParseSettings
 from skitter.urls import resolve
@@ -156,7 +156,7 @@ def findings(html: str) -> tuple[Findings, Findings]:
     """What the tree finds, and what the tag stream finds."""
     source = html.encode("utf-8", "surrogatepass")
     by_tree, by_tags = Findings(1000), Findings(1000)
-    tree.read(source, by_tree)
+    read_tree(source, by_tree)
     flat.read(source.decode("utf-8", "replace"), by_tags)
     return by_tree, by_tags
 

@@ -4,26 +4,57 @@ from pathlib import Path
 
 from msgspec import structs
 
-from skitter.backends.memory import MemoryFrontier, MemoryStore
-from skitter.backends.rocksdb import RocksFrontier
-from skitter.frontier import RemoteFrontier
+from skitter.backends.rocksdb import rocks_frontier
+from skitter.frontier import ShardFrontier
 from skitter.frontier.in_hand import Hand
 from skitter.ports import Frontier
 from skitter.settings import Seconds, Settings
-from skitter.testing.reference import MemoryRows, MemoryRowStore
+from skitter.testing.reference import MemoryRows, MemoryStore, memory_frontier
 
 
-class MemoryGround:
-    def __init__(self) -> None:
-        self.store = MemoryStore()
+class _MemoryGround:
+    """Rows in memory; every owner takes a new epoch, which is all it takes to kill the one before."""
+
+    def __init__(self, in_hand: Path, settings: Settings | None = None) -> None:
+        self.rows = MemoryRows(epoch=0)
+        self.in_hand = in_hand
+        self.settings = settings or with_ahead(small_settings(), 0.0)
+
+    def settings_of(self, per_host: int, delay: float) -> Settings:
+        politeness = structs.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
+        return structs.replace(self.settings, politeness=politeness)
+
+    async def kill(self, frontier: Frontier) -> None:
+        self.rows.epoch += 1
+
+
+class AtHandGround(_MemoryGround):
+    """Rows are read one by one, when they are needed."""
 
     def frontier(
         self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
-    ) -> MemoryFrontier:
-        return MemoryFrontier(self.store, shard=shard, shards=shards, per_host=per_host, delay=delay)
+    ) -> ShardFrontier:
+        self.rows.epoch += 1
+        return memory_frontier(
+            self.rows,
+            self.settings_of(per_host, delay),
+            shard=shard,
+            shards=shards,
+            in_hand=Hand(self.in_hand),
+            epoch=self.rows.epoch,
+        )
 
-    def kill(self, frontier: Frontier) -> None:
-        """The store is all that is left of a frontier anyway."""
+
+class FarGround(_MemoryGround):
+    """Rows are read in round trips, as if they were behind a network."""
+
+    def frontier(
+        self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
+    ) -> ShardFrontier:
+        self.rows.epoch += 1
+        store = MemoryStore(self.rows, self.rows.epoch)
+        settings = self.settings_of(per_host, delay)
+        return ShardFrontier(store, settings, shard=shard, shards=shards, in_hand=Hand(self.in_hand))
 
 
 class RocksGround:
@@ -33,36 +64,14 @@ class RocksGround:
 
     def frontier(
         self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
-    ) -> RocksFrontier:
+    ) -> ShardFrontier:
         politeness = structs.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
         settings = structs.replace(self.settings, politeness=politeness)
-        return RocksFrontier(self.path, settings, shard=shard, shards=shards)
+        return rocks_frontier(self.path, settings, shard=shard, shards=shards)
 
-    def kill(self, frontier: Frontier) -> None:
-        assert isinstance(frontier, RocksFrontier)
-        frontier.abandon()
-
-
-class RemoteGround:
-    """The frontier of a cluster on the store in memory; every owner takes a new epoch."""
-
-    def __init__(self, hand: Path, settings: Settings | None = None) -> None:
-        self.rows = MemoryRows(epoch=0)
-        self.hand = hand
-        self.settings = settings or with_ahead(small_settings(), 0.0)
-
-    def frontier(
-        self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
-    ) -> RemoteFrontier:
-        politeness = structs.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
-        settings = structs.replace(self.settings, politeness=politeness)
-        self.rows.epoch += 1
-        store = MemoryRowStore(self.rows, self.rows.epoch)
-        return RemoteFrontier(store, settings, shard=shard, shards=shards, hand=Hand(self.hand))
-
-    def kill(self, frontier: Frontier) -> None:
-        """Another epoch is all it takes."""
-        self.rows.epoch += 1
+    async def kill(self, frontier: Frontier) -> None:
+        assert isinstance(frontier, ShardFrontier)
+        await frontier.abandon()
 
 
 def with_ahead(settings: Settings, seconds: float) -> Settings:

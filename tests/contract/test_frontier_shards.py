@@ -8,7 +8,7 @@ import pytest
 
 from skitter.testing.contracts.frontier_shards import SHARDS, ShardsModel
 from skitter.testing.contracts.owner import Ground
-from tests.contract.grounds import MemoryGround, RemoteGround, RocksGround
+from tests.contract.grounds import AtHandGround, FarGround, RocksGround
 from tests.contract.test_frontier import compare
 
 
@@ -25,9 +25,10 @@ class _OnDisk(ShardsModel):
         shutil.rmtree(self._directory)
 
 
-class MemoryShards(_OnDisk):
+class AtHandShards(_OnDisk):
     def ground(self, path: Path) -> Ground:
-        return MemoryGround()
+        path.mkdir()
+        return AtHandGround(path / "hand")
 
 
 class RocksShards(_OnDisk):
@@ -35,18 +36,18 @@ class RocksShards(_OnDisk):
         return RocksGround(path)
 
 
-class RemoteShards(_OnDisk):
+class FarShards(_OnDisk):
     def ground(self, path: Path) -> Ground:
         path.mkdir()
-        return RemoteGround(path / "hand")
+        return FarGround(path / "hand")
 
 
-@pytest.mark.parametrize("model", [MemoryShards, RocksShards, RemoteShards])
+@pytest.mark.parametrize("model", [AtHandShards, RocksShards, FarShards])
 def test_whatever_happens_between_three_shards_every_promise_is_kept(model: type[ShardsModel]) -> None:
     compare(model, examples=25, steps=30)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("model", [MemoryShards, RocksShards, RemoteShards])
+@pytest.mark.parametrize("model", [AtHandShards, RocksShards, FarShards])
 def test_whatever_happens_for_longer_every_promise_is_kept(model: type[ShardsModel]) -> None:
     compare(model, examples=400, steps=60)

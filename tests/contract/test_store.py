@@ -1,10 +1,19 @@
-"""The stores that the frontier of a cluster can stand on keep the contract of their port."""
+"""The stores that a frontier can stand on keep the contract of their port."""
+
+from pathlib import Path
 
 import pytest
 
+from skitter.backends.rocksdb.store import RocksStore
 from skitter.frontier.store import Store
-from skitter.testing.contracts.store import LateContract, StoreContract
-from skitter.testing.reference import MemoryRows, MemoryRowStore
+from skitter.testing.contracts.store import (
+    EpochContract,
+    LateContract,
+    OutboxContract,
+    StoreContract,
+    TripContract,
+)
+from skitter.testing.reference import MemoryRows, MemoryStore
 
 
 class MemoryRowsGround:
@@ -13,10 +22,26 @@ class MemoryRowsGround:
 
     async def claim(self) -> Store:
         self.rows.epoch += 1
-        return MemoryRowStore(self.rows, self.rows.epoch)
+        return MemoryStore(self.rows, self.rows.epoch)
 
 
-class TestMemoryRows(StoreContract, LateContract):
+class RocksStoreGround:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    async def claim(self) -> Store:
+        store = RocksStore(self.path, 1 << 20)
+        await store.open()
+        return store
+
+
+class TestMemoryRows(StoreContract, EpochContract, LateContract, TripContract, OutboxContract):
     @pytest.fixture
     def ground(self) -> MemoryRowsGround:
         return MemoryRowsGround()
+
+
+class TestRocks(StoreContract, OutboxContract):
+    @pytest.fixture
+    def ground(self, tmp_path: Path) -> RocksStoreGround:
+        return RocksStoreGround(tmp_path / "state")

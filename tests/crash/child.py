@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from skitter import compose, seeds, visit
-from skitter.backends.rocksdb import RocksFrontier, recovery
+from skitter.backends.rocksdb import recovery
 from skitter.backends.warc import WarcArchive
 from skitter.compose import fleet_worker
 from skitter.crawl.directory import CrawlDirectory

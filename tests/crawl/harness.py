@@ -8,8 +8,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from skitter import seeds, urls
-from skitter.compose import Crawl, open_reader, opened
+from skitter.compose import open_reader, opened
 from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.local_crawl import Crawl
 from skitter.events import Event, Events
 from skitter.fleet.parent import assembled
 from skitter.fleet.processes import COMMAND

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from skitter.backends.rocksdb import RocksFrontier
+from skitter.backends.rocksdb import rocks_frontier
 from skitter.backends.rocksdb.checking import StoreCheck
 from skitter.backends.rocksdb.store import Store
 from skitter.backends.warc.reading import members
@@ -30,11 +30,11 @@ from tests.crawl.harness import crawl, settings_for
 LEFT_OPEN = """
 import asyncio, os, sys
 from pathlib import Path
-from skitter.backends.rocksdb import RocksFrontier
+from skitter.backends.rocksdb import rocks_frontier
 from skitter.model import Link
 
 async def fill():
-    frontier = RocksFrontier(Path(sys.argv[1]))
+    frontier = rocks_frontier(Path(sys.argv[1]))
     await frontier.open(1.0)
     for turn in range(40):
         host = f"h{turn % 7}.example.org"
@@ -159,7 +159,7 @@ def test_a_crawl_that_runs_can_be_checked(server, tmp_path, capsys):
 
     def meanwhile(running):
         def look(_event):
-            if not codes and running.team.counts.pages > 20:
+            if not codes and running.local_shards.counts.pages > 20:
                 asked = [sys.executable, "-m", "skitter", "check", str(path), "--json"]
                 done = subprocess.run(asked, capture_output=True, timeout=60, check=False)
                 codes.append((done.returncode, json.loads(done.stdout)))
@@ -406,7 +406,7 @@ def reopened(store: Path) -> dict[str, list[tuple[bytes, bytes]]] | None:
     """What the next owner finds, and leaves; None if it is told that something is wrong."""
 
     async def own() -> None:
-        frontier = RocksFrontier(store)
+        frontier = rocks_frontier(store)
         await frontier.open(2.0)
         await frontier.close(2.0)
 

@@ -196,13 +196,18 @@ def test_seeds_reach_their_owners_and_are_another_chance_when_named_again(server
 
 
 class Moved(BaseHTTPRequestHandler):
-    """a moves to b. c links to a page of b that nobody else links to, but only after a while."""
+    """a moves to b. c links to a page of b that nobody else links to, but only a while after b was visited."""
+
+    inside = threading.Event()
 
     def do_GET(self):
         host, _, port = self.headers["Host"].partition(":")
         body = {"/": "<a href=/inside>x</a>"}.get(self.path, "text")
+        if self.path == "/inside":
+            self.inside.set()
         if host.startswith("c") and self.path == "/":
-            time.sleep(2)
+            self.inside.wait(20)
+            time.sleep(1)
             body = f"<a href=http://{MOVED[1]}:{port}/from-c>x</a>"
         self.send_response(301 if host.startswith("a") else 404 if self.path == "/robots.txt" else 200)
         self.send_header("Location", f"http://{MOVED[1]}:{port}/")

@@ -166,7 +166,9 @@ def test_after_a_bug_which_is_loud_and_leaves_the_directory_free(warm, tmp_path,
 
     async def main():
         async with opened(tmp_path / "c", settings(warm), Events(middle)) as running:
-            middle.then = partial(monkeypatch.setattr, running.team.shards[0]._at.archive, "pack", broken)
+            middle.then = partial(
+                monkeypatch.setattr, running.local_shards.shards[0]._at.archive, "pack", broken
+            )
             await running.seed(seeds.named(warm.seeds(1)))
             await running.run()
 

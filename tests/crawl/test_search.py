@@ -39,7 +39,7 @@ def test_every_page_is_found_by_its_unique_words_only(tmp_path):
 
     def watch(running):
         async def look():
-            while running.team.counts.pages < 10:
+            while running.local_shards.counts.pages < 10:
                 await asyncio.sleep(0.01)
             during.append(await asyncio.to_thread(search, path, "zzz"))
             running.stop()

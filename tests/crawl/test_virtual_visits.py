@@ -241,7 +241,7 @@ def test_stop_finishes_requests_in_flight_and_leases_nothing_more(tmp_path, stor
     pages = {url: Answer(answer.status, answer.body, takes=5.0) for url, answer in pages.items()}
 
     def meanwhile(made):
-        asyncio.get_running_loop().call_later(62.0, made.team.stop, Stop.INTERRUPTED)
+        asyncio.get_running_loop().call_later(62.0, made.local_shards.stop, Stop.INTERRUPTED)
 
     result = crawl(tmp_path, starts, pages, store=store, meanwhile=meanwhile)
     assert result.stop is Stop.INTERRUPTED

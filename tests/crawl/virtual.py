@@ -13,10 +13,10 @@ from pathlib import Path
 
 from skitter import seeds, urls
 from skitter.backends.memory import MemoryCache, MemoryFrontier
-from skitter.backends.rocksdb import RocksFrontier
+from skitter.backends.rocksdb import rocks_frontier
 from skitter.backends.warc import WarcArchive
 from skitter.crawl.directory import CrawlDirectory
-from skitter.crawl.local_shards import Team
+from skitter.crawl.local_shards import LocalShards
 from skitter.crawl.shard import Shard
 from skitter.dedup.twins import Duplicates
 from skitter.events import Event, Events
@@ -209,7 +209,7 @@ def frontier_of(store: str, path: Path, settings: Settings) -> Frontier:
     """A frontier that is not open yet."""
     if store == MEMORY:
         return MemoryFrontier(per_host=settings.politeness.per_host, delay=settings.politeness.delay)
-    return RocksFrontier(CrawlDirectory(path).state(0), settings)
+    return rocks_frontier(CrawlDirectory(path).state(0), settings)
 
 
 class VirtualCrawl:
@@ -242,18 +242,18 @@ class VirtualCrawl:
             dice=random.Random(1),
         )
         self.shard = Shard(self.stations, self.events, self.directory)
-        self.team = Team([self.shard], self.stations, self.events, self.directory)
+        self.local_shards = LocalShards([self.shard], self.stations, self.events, self.directory)
 
     async def run(self, starts: Iterable[Link | seeds.BadSeed]) -> Result:
         """Crawl to the end and read everything back."""
         frontier = self.stations.frontier
         request_log = RequestLog(self.directory.request_log(0))
         self.events.subscribe(request_log)
-        await self.team.open()
+        await self.local_shards.open()
         try:
-            await self.team.add_seed_batch(list(starts))
+            await self.local_shards.add_seed_batch(list(starts))
             began = self.clock.monotonic()
-            stop = await self.team.run()
+            stop = await self.local_shards.run()
             return Result(
                 stop,
                 self.clock.monotonic() - began,
@@ -266,7 +266,7 @@ class VirtualCrawl:
                 self.directory,
             )
         finally:
-            await self.team.close()
+            await self.local_shards.close()
             request_log.close()
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from skitter.backends.rocksdb import RocksFrontier, open_reader, recovery
+from skitter.backends.rocksdb import open_reader, recovery
 from skitter.backends.rocksdb.store import Batch, Store
 from skitter.frontier.in_hand import Hand
 from skitter.model import State, Verdict
@@ -371,12 +371,12 @@ def test_a_hand_remembers_across_processes(tmp_path):
 def test_what_is_in_hand_is_left_to_whoever_opens_next(ground):
     code = (
         "import asyncio, os, signal, sys, pathlib\n"
-        "from skitter.backends.rocksdb import RocksFrontier\n"
+        "from skitter.backends.rocksdb import rocks_frontier\n"
         "from skitter.testing.contracts.owner import link, allowed\n"
         "from skitter.model import Settlement, State, Verdict\n"
         "from skitter.ports import Mark\n"
         "async def main():\n"
-        "    frontier = RocksFrontier(pathlib.Path(sys.argv[1]))\n"
+        "    frontier = rocks_frontier(pathlib.Path(sys.argv[1]))\n"
         "    await frontier.open(1e6)\n"
         "    await frontier.add([link('https://a.example/1')], [], 1e6)\n"
         "    (visit,) = await frontier.lease(1, 1e6)\n"

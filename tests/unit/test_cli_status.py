@@ -48,7 +48,7 @@ def test_the_life_of_a_crawl(tmp_path, capsys):
 
     def look(running):
         def ask(_event):
-            if not meanwhile and running.team.counts.pages:
+            if not meanwhile and running.local_shards.counts.pages:
                 asked = [sys.executable, "-m", "skitter", "status", str(path), "--json"]
                 done = subprocess.run(asked, capture_output=True, timeout=60, check=True)
                 meanwhile.append(json.loads(done.stdout)["state"])

@@ -5,9 +5,7 @@ import asyncio
 import pytest
 
 from skitter.cluster.clock import EngineClock
-from skitter.cluster.done import Look, finished
-from skitter.cluster.lease import Tenure
-from skitter.model import Counts
+from skitter.cluster.lease import ShardLeases
 from skitter.ports import Fenced
 
 
@@ -24,27 +22,27 @@ class Watch:
 
 def test_a_lease_counts_from_the_moment_its_renewal_was_asked_for():
     watch = Watch()
-    tenure = Tenure(15.0, watch.monotonic)
-    tenure.renewed([3], asked_at=100.0)
+    leases = ShardLeases(15.0, watch.monotonic)
+    leases.renewed([3], asked_at=100.0)
     watch.time = 111.9
-    assert tenure.holds(3)
+    assert leases.holds(3)
     watch.time = 112.1  # a fifth of the lease is not relied upon
-    assert not tenure.holds(3)
-    assert not tenure.holds(4)
+    assert not leases.holds(3)
+    assert not leases.holds(4)
 
 
 def test_who_asks_too_late_waits_for_the_next_renewal():
     async def scene() -> bool:
         watch = Watch()
-        tenure = Tenure(15.0, watch.monotonic)
-        tenure.renewed([3], asked_at=100.0)
+        leases = ShardLeases(15.0, watch.monotonic)
+        leases.renewed([3], asked_at=100.0)
         watch.time = 130.0  # the process was frozen
-        waiting = asyncio.create_task(tenure.held(3))
+        waiting = asyncio.create_task(leases.held(3))
         await asyncio.sleep(0)
         assert not waiting.done()
-        tenure.renewed([3], asked_at=129.0)
+        leases.renewed([3], asked_at=129.0)
         await waiting
-        return tenure.holds(3)
+        return leases.holds(3)
 
     assert asyncio.run(scene())
 
@@ -52,12 +50,12 @@ def test_who_asks_too_late_waits_for_the_next_renewal():
 def test_who_has_lost_a_shard_is_told_so_and_does_nothing():
     async def scene() -> None:
         watch = Watch()
-        tenure = Tenure(15.0, watch.monotonic)
-        tenure.renewed([3], asked_at=100.0)
+        leases = ShardLeases(15.0, watch.monotonic)
+        leases.renewed([3], asked_at=100.0)
         watch.time = 130.0
-        waiting = asyncio.create_task(tenure.held(3))
+        waiting = asyncio.create_task(leases.held(3))
         await asyncio.sleep(0)
-        tenure.ended(3)
+        leases.ended(3)
         with pytest.raises(Fenced):
             await waiting
 
@@ -108,28 +106,18 @@ def test_clocks_that_go_apart_by_a_hair_do_not_put_ours_forward_by_a_slow_answer
     assert 9020.0 <= clock.now() <= 9020.01
 
 
-def test_a_crawl_is_done_when_it_was_quiet_twice_and_nothing_moved():
-    quiet = Look({0: Counts(seen=5, pages=3), 1: Counts()}, unread=0)
-    assert finished(quiet, Look({0: Counts(seen=5, pages=3), 1: Counts()}, unread=0))
-    assert not finished(None, quiet)
-    assert not finished(quiet, Look({0: Counts(seen=6, pages=3), 1: Counts()}, unread=0))
-    assert not finished(quiet, Look({0: Counts(seen=5, pages=3, queued=1), 1: Counts()}, unread=0))
-    assert not finished(quiet, Look({0: Counts(seen=5, pages=3), 1: Counts(leased=1)}, unread=0))
-    assert not finished(Look({0: Counts()}, unread=7), Look({0: Counts()}, unread=7))
-
-
 def test_what_is_under_way_ends_with_the_trust_in_the_lease_and_goes_on_with_a_renewal():
     """Whoever takes the shard then relies on it."""
 
     async def scene() -> None:
         clock = asyncio.get_running_loop().time
-        tenure = Tenure(0.5, clock)
-        tenure.renewed([3], clock())
+        leases = ShardLeases(0.5, clock)
+        leases.renewed([3], clock())
         begun = clock()
 
         async def work() -> float:
             try:
-                async with tenure.trusted(3):
+                async with leases.trusted(3):
                     await asyncio.Event().wait()
             except TimeoutError:
                 return clock() - begun
@@ -137,7 +125,7 @@ def test_what_is_under_way_ends_with_the_trust_in_the_lease_and_goes_on_with_a_r
 
         working = asyncio.create_task(work())
         await asyncio.sleep(0.2)
-        tenure.renewed([3], clock())
+        leases.renewed([3], clock())
         assert await working >= 0.55
 
     asyncio.run(scene())

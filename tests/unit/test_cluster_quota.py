@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skitter.cluster.quota import Allowance, Ledger, Wish, read, share_out, written
+from skitter.cluster.quota import Allowance, Quota, Wish, allowances, read, written
 
 SHARDS = 3
 
 
 def after(allowed, limit, wishes, stored=None):
     """What each shard may store, by plain numbers: {shard: (epoch, pages)} and {shard: (epoch, used, wanted)}."""
-    ledger = Ledger(1.0, 0, {shard: Allowance(*entry) for shard, entry in allowed.items()})
+    quota = Quota(1.0, 0, {shard: Allowance(*entry) for shard, entry in allowed.items()})
     asked = {shard: Wish(*wish) for shard, wish in wishes.items()}
-    found = share_out(ledger, limit, asked, stored or dict.fromkeys(range(SHARDS), 0))
+    found = allowances(quota, limit, asked, stored or dict.fromkeys(range(SHARDS), 0))
     return {shard: (entry.epoch, entry.pages) for shard, entry in found.items()}
 
 
@@ -44,20 +44,20 @@ def test_pages_that_nobody_asked_for_count():
     assert after({1: (1, 3)}, 10, {0: (1, 0, 8)}, {0: 0, 1: 7, 2: 0}) == {0: (1, 3), 1: (1, 3)}
 
 
-def test_a_ledger_comes_back_as_it_was_and_no_two_versions_are_alike():
+def test_a_quota_comes_back_as_it_was_and_no_two_versions_are_alike():
     assert read("") is None
-    ledger = Ledger(1234.5, 7, {3: Allowance(9, 100)})
-    again = read(written(ledger))
-    assert again == Ledger(1234.5, 8, {3: Allowance(9, 100)})
-    assert written(again) != written(ledger)
+    quota = Quota(1234.5, 7, {3: Allowance(9, 100)})
+    again = read(written(quota))
+    assert again == Quota(1234.5, 8, {3: Allowance(9, 100)})
+    assert written(again) != written(quota)
 
 
 class Office:
-    """The engine: one ledger, the pages that are stored, and whose the shards are."""
+    """The engine: one quota, the pages that are stored, and whose the shards are."""
 
     def __init__(self, limit):
         self.limit = limit
-        self.words = written(Ledger(0.0))
+        self.words = written(Quota(0.0))
         self.pages = [0] * SHARDS
         self.epochs = [0] * SHARDS
 
@@ -91,10 +91,10 @@ class Owner:
         used = self.stored + self.in_flight
         wish = Wish(self.epoch, used, used + more)
         self.allowed = max(used, min(self.allowed, wish.pages))
-        ledger = read(self.office.words)
+        quota = read(self.office.words)
         stored = dict(enumerate(self.office.pages))
-        allowed = share_out(ledger, self.office.limit, {self.shard: wish}, stored)
-        seen, new = self.office.words, written(Ledger(ledger.began, ledger.writes, allowed))
+        allowed = allowances(quota, self.office.limit, {self.shard: wish}, stored)
+        seen, new = self.office.words, written(Quota(quota.began, quota.writes, allowed))
         if fate == "late":
             self.late.append((seen, new))
             return

@@ -6,7 +6,8 @@ import json
 import pytest
 
 from skitter.cluster.ports import Colleague, Standing
-from skitter.cluster.status import Health, Status, as_fields, as_lines, engine_lines, seen
+from skitter.cluster.status import Status, as_fields, as_lines, engine_lines, seen, until_finished
+from skitter.engines.health import Health
 from skitter.model import Counts
 from skitter.ports import EngineAway
 from skitter.settings import Settings
@@ -126,3 +127,28 @@ def test_while_no_host_has_answered_the_status_says_which_ones_failed_and_what_t
     ]
     answered = Standing(0, "w1", 3, NOW + 9, Counts(bytes=1), {}, NOW)
     assert "no host has answered yet" not in as_lines(Status(UP, [answered], found.workers, {}), LIMITS)
+
+
+class LosingPages:
+    """A cluster that has nothing to do but pages that were lost, which are found again at the fourth look."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.claims = self.segments = self
+
+    async def unread(self):
+        return {}
+
+    async def standing(self):
+        return []
+
+    async def lost(self):
+        self.looks += 1
+        return ["a segment"] if self.looks < 4 else []
+
+
+def test_a_crawl_is_not_finished_while_pages_of_lost_segments_are_not_pending(monkeypatch):
+    monkeypatch.setattr("skitter.cluster.status._BETWEEN_LOOKS", 0.0)
+    watched = LosingPages()
+    asyncio.run(until_finished(watched, Settings()))
+    assert watched.looks == 5

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from skitter.cluster.clock import EngineClock
 from skitter.cluster.ports import Claim, Delivery, Renewal
-from skitter.cluster.worker import Member
+from skitter.cluster.worker import ClusterWorker
 from skitter.events import Events
 from skitter.model import Counts
 from skitter.ports import EngineAway, StateError
@@ -71,7 +71,7 @@ class Office:
 
 
 class Shard:
-    """`skitter.crawl.shard.Shard`, as far as a member sees it."""
+    """`skitter.crawl.shard.Shard`, as far as a worker sees it."""
 
     def __init__(self, number):
         self.number = number
@@ -82,7 +82,7 @@ class Shard:
         self.closed = False
         self._stopped = asyncio.Event()
 
-    async def run(self, company):
+    async def run(self, group):
         await self._stopped.wait()
 
     def stop(self):
@@ -92,7 +92,7 @@ class Shard:
         self.woken += 1
 
 
-class Outfit:
+class Parts:
     """Mail that comes when it is told to, and takes as long as it is told to."""
 
     def __init__(self):
@@ -145,19 +145,19 @@ class Outfit:
 
 
 def played(scene, renew=RENEW, before=None):
-    """Run a scene with a member that works, and let it leave."""
+    """Run a scene with a worker that works, and let it leave."""
 
     async def run():
         watch = Watch()
-        office, outfit = Office(watch), Outfit()
+        office, parts = Office(watch), Parts()
         settings = Settings()
         cluster = replace(settings.cluster, lease=Seconds(LEASE), renew=Seconds(renew))
-        member = Member("me", office, EngineClock(watch), replace(settings, cluster=cluster), Events())
+        worker = ClusterWorker("me", office, EngineClock(watch), replace(settings, cluster=cluster), Events())
         if before is not None:
-            before(member, office)
-        working = asyncio.create_task(member.run(outfit))
-        await scene(member, office, outfit, watch)
-        member.leave()
+            before(worker, office)
+        working = asyncio.create_task(worker.run(parts))
+        await scene(worker, office, parts, watch)
+        worker.leave()
         await asyncio.wait_for(working, 60)
 
     asyncio.run(run())
@@ -172,16 +172,16 @@ async def until(happens):
 
 
 def test_mail_on_its_way_into_a_shard_arrives_before_it_is_closed():
-    async def scene(member, office, outfit, watch):
-        await until(lambda: len(member.crew.shards) == SHARDS)
-        outfit.mail.put_nowait(Delivery(0, [], {"topic": "7"}))
-        await outfit.taking.wait()
-        outfit.opened[0].stop()  # it is handed over now
+    async def scene(worker, office, parts, watch):
+        await until(lambda: len(worker.held.shards) == SHARDS)
+        parts.mail.put_nowait(Delivery(0, [], {"topic": "7"}))
+        await parts.taking.wait()
+        parts.opened[0].stop()  # it is handed over now
         for _ in range(20):
             await asyncio.sleep(0.01)
-        assert not outfit.opened[0].closed
-        outfit.go_on.set()
-        await until(lambda: outfit.taken)
+        assert not parts.opened[0].closed
+        parts.go_on.set()
+        await until(lambda: parts.taken)
 
     played(scene)
 
@@ -189,12 +189,12 @@ def test_mail_on_its_way_into_a_shard_arrives_before_it_is_closed():
 def test_a_worker_knows_every_root_before_it_takes_a_shard_and_gives_signs_of_life_meanwhile():
     known = []
 
-    def before(member, office):
+    def before(worker, office):
         office.known = [f"https://h{number}.example/" for number in range(32_000)]
-        member.widen = known.extend
+        worker.widen = known.extend
 
-    async def scene(member, office, outfit, watch):
-        await until(lambda: len(member.crew.shards) == SHARDS)
+    async def scene(worker, office, parts, watch):
+        await until(lambda: len(worker.held.shards) == SHARDS)
         assert known == office.known
         assert office.renewals >= 7  # one for each look
 
@@ -202,30 +202,30 @@ def test_a_worker_knows_every_root_before_it_takes_a_shard_and_gives_signs_of_li
 
 
 def test_mail_for_several_shards_is_taken_in_together():
-    async def scene(member, office, outfit, watch):
-        await until(lambda: len(member.crew.shards) == SHARDS)
+    async def scene(worker, office, parts, watch):
+        await until(lambda: len(worker.held.shards) == SHARDS)
         mail = [Delivery(shard, [], {"topic": "7"}) for shard in range(SHARDS)]
         for delivery in mail:
-            outfit.mail.put_nowait(delivery)
-        await until(lambda: outfit.begun == mail)  # and none of it is done
-        assert outfit.taken == []
-        outfit.go_on.set()
-        await until(lambda: outfit.taken == mail)
+            parts.mail.put_nowait(delivery)
+        await until(lambda: parts.begun == mail)  # and none of it is done
+        assert parts.taken == []
+        parts.go_on.set()
+        await until(lambda: parts.taken == mail)
 
     played(scene)
 
 
 def test_mail_for_a_shard_that_was_taken_again_while_it_came_is_received_once_more():
-    async def scene(member, office, outfit, watch):
-        await until(lambda: len(member.crew.shards) == SHARDS)
-        await outfit.receiving.wait()  # with the shards of now
-        first = outfit.opened[0]
+    async def scene(worker, office, parts, watch):
+        await until(lambda: len(worker.held.shards) == SHARDS)
+        await parts.receiving.wait()  # with the shards of now
+        first = parts.opened[0]
         first.stop()
-        await until(lambda: outfit.opened[0] is not first and 0 in member.crew.shards)
-        begun = len(outfit.owned)
-        outfit.mail.put_nowait(Delivery(0, [], {"topic": "7"}))
-        await until(lambda: outfit.owned[begun:] == [0])
-        assert outfit.begun == []
+        await until(lambda: parts.opened[0] is not first and 0 in worker.held.shards)
+        begun = len(parts.owned)
+        parts.mail.put_nowait(Delivery(0, [], {"topic": "7"}))
+        await until(lambda: parts.owned[begun:] == [0])
+        assert parts.begun == []
 
     played(scene)
 
@@ -233,10 +233,10 @@ def test_mail_for_a_shard_that_was_taken_again_while_it_came_is_received_once_mo
 def test_a_shard_that_was_not_opened_is_not_given_back():
     async def run():
         watch = Watch()
-        office, outfit = Office(watch), Outfit()
-        outfit.slow = asyncio.Event()
-        member = Member("me", office, EngineClock(watch), Settings(), Events())
-        working = asyncio.create_task(member.run(outfit))
+        office, parts = Office(watch), Parts()
+        parts.slow = asyncio.Event()
+        worker = ClusterWorker("me", office, EngineClock(watch), Settings(), Events())
+        working = asyncio.create_task(worker.run(parts))
         await until(lambda: office.owners == ["me", "me"])
         working.cancel()
         await asyncio.wait([working])
@@ -246,38 +246,38 @@ def test_a_shard_that_was_not_opened_is_not_given_back():
 
 
 def test_shards_that_ask_at_once_get_no_more_than_there_is_and_nobody_is_forgotten():
-    async def scene(member, office, outfit, watch):
-        await until(lambda: len(member.crew.shards) == SHARDS)
-        first, second = outfit.opened[0], outfit.opened[1]
-        first.taking = member.crew.room(first)  # its engine has not answered yet
-        assert first.taking == member.crew._concurrency
-        assert member.crew.room(second) == 0
+    async def scene(worker, office, parts, watch):
+        await until(lambda: len(worker.held.shards) == SHARDS)
+        first, second = parts.opened[0], parts.opened[1]
+        first.taking = worker.held.room(first)  # its engine has not answered yet
+        assert first.taking == worker.held._concurrency
+        assert worker.held.room(second) == 0
         woken, first.taking = second.woken, 0
-        member.crew.took()  # and did not need any of it
+        worker.held.took()  # and did not need any of it
         assert second.woken == woken + 1
-        member.crew.took()
+        worker.held.took()
         assert second.woken == woken + 1
 
     played(scene)
 
 
 def test_what_a_lost_shard_had_in_flight_is_room_for_the_others():
-    async def scene(member, office, outfit, watch):
-        await until(lambda: len(member.crew.shards) == SHARDS)
-        outfit.opened[0].in_flight = member.crew._concurrency
-        assert member.crew.room(outfit.opened[1]) == 0  # the other one asks, and waits from now on
+    async def scene(worker, office, parts, watch):
+        await until(lambda: len(worker.held.shards) == SHARDS)
+        parts.opened[0].in_flight = worker.held._concurrency
+        assert worker.held.room(parts.opened[1]) == 0  # the other one asks, and waits from now on
         office.owners[0], office.others = "other", ["other"]
-        await until(lambda: 0 not in member.crew.shards)
-        assert member.crew.room(outfit.opened[1]) > 0
-        assert outfit.opened[1].woken
+        await until(lambda: 0 not in worker.held.shards)
+        assert worker.held.room(parts.opened[1]) > 0
+        assert parts.opened[1].woken
 
     played(scene)
 
 
 def test_when_the_engine_was_away_for_all_nobody_takes_what_the_others_work_on():
-    async def scene(member, office, outfit, watch):
+    async def scene(worker, office, parts, watch):
         office.owners, office.others = ["", "other"], ["other"]
-        await until(lambda: 0 in member.crew.shards)
+        await until(lambda: 0 in worker.held.shards)
         office.away = True
         watch.time += LEASE + 1
         await asyncio.sleep(0.05)
@@ -286,7 +286,7 @@ def test_when_the_engine_was_away_for_all_nobody_takes_what_the_others_work_on()
         await until(lambda: office.renewals > had + 3)
         assert office.owners[1] == ""
         watch.time += LEASE  # and now it is clear that it is dead
-        await until(lambda: 1 in member.crew.shards)
+        await until(lambda: 1 in worker.held.shards)
 
     played(scene)
 
@@ -294,7 +294,7 @@ def test_when_the_engine_was_away_for_all_nobody_takes_what_the_others_work_on()
 def test_the_next_sign_of_life_comes_as_soon_as_the_engine_may_be_asked_again():
     """Not a whole interval later: a lease is running out."""
 
-    async def scene(member, office, outfit, watch):
+    async def scene(worker, office, parts, watch):
         office.away = True
         office.opens.clear()
         await until(lambda: office.renewals == 1)
@@ -304,14 +304,14 @@ def test_the_next_sign_of_life_comes_as_soon_as_the_engine_may_be_asked_again():
         office.away = False
         office.opens.set()
         await until(lambda: office.renewals == 2)
-        await until(lambda: len(member.crew.shards) == SHARDS)
+        await until(lambda: len(worker.held.shards) == SHARDS)
 
     played(scene, renew=3600.0)
 
 
 def test_an_engine_that_is_away_does_not_keep_a_worker_from_leaving():
-    async def scene(member, office, outfit, watch):
-        await until(lambda: len(member.crew.shards) == SHARDS)
+    async def scene(worker, office, parts, watch):
+        await until(lambda: len(worker.held.shards) == SHARDS)
         office.away = True
         office.opens.clear()
         had = office.renewals

@@ -2,14 +2,14 @@
 
 import asyncio
 
-from skitter.crawl.batching import Gathering
+from skitter.crawl.batching import Batching
 from skitter.testing.clock import VirtualClock, run_virtual
 
 WINDOW = 0.5
 
 
 class Shard:
-    """`skitter.crawl.batching.Gatherer`: what it is told, and when."""
+    """`skitter.crawl.batching.Batched`: what it is told, and when."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
@@ -23,14 +23,14 @@ class Shard:
         self.went.append(round(self._clock.monotonic(), 3))
 
 
-def played(scene, gathering: Gathering) -> list[Shard]:
+def played(scene, batching: Batching) -> list[Shard]:
     clock = VirtualClock()
     shards = [Shard(clock) for _ in range(3)]
 
     async def play() -> None:
         for shard in shards:
-            gathering.join(shard)
-        await scene(gathering, *shards)
+            batching.join(shard)
+        await scene(batching, *shards)
         await asyncio.sleep(10)
 
     run_virtual(play(), clock)
@@ -38,57 +38,57 @@ def played(scene, gathering: Gathering) -> list[Shard]:
 
 
 def test_all_go_when_the_window_of_the_first_visit_ends_and_the_next_visit_opens_another():
-    async def scene(gathering, a, b, c):
+    async def scene(batching, a, b, c):
         c.comes = 0.0
         for _ in range(4):  # the last is too late for the first window
-            gathering.finished()
+            batching.finished()
             await asyncio.sleep(0.2)
 
-    for shard in played(scene, Gathering(WINDOW, 100)):
+    for shard in played(scene, Batching(WINDOW, 100)):
         assert shard.went == [0.5, 1.1]
 
 
 def test_all_go_at_once_when_there_is_enough():
-    async def scene(gathering, a, b, c):
+    async def scene(batching, a, b, c):
         c.comes = 0.0
         for _ in range(5):
             await asyncio.sleep(0.1)
-            gathering.finished()
+            batching.finished()
 
-    for shard in played(scene, Gathering(WINDOW, 4)):
+    for shard in played(scene, Batching(WINDOW, 4)):
         assert shard.went == [0.4, 1.0]  # the fifth waits for others, from 0.5 on
 
 
 def test_all_go_at_once_when_none_expects_more_before_the_window_ends():
-    async def scene(gathering, a, b, c):
+    async def scene(batching, a, b, c):
         a.comes, b.comes = 0.6, 0.3  # one after the window, one in it
-        gathering.finished()
+        batching.finished()
         await asyncio.sleep(0.3)
         b.comes = None
-        gathering.finished()
+        batching.finished()
 
-    for shard in played(scene, Gathering(WINDOW, 100)):
+    for shard in played(scene, Batching(WINDOW, 100)):
         assert shard.went == [0.3]
 
 
 def test_nobody_waits_for_a_shard_that_has_left():
-    async def scene(gathering, a, b, c):
+    async def scene(batching, a, b, c):
         c.comes = 0.4
-        gathering.leave(c)
-        gathering.finished()
+        batching.leave(c)
+        batching.finished()
 
-    a, b, c = played(scene, Gathering(WINDOW, 100))
+    a, b, c = played(scene, Batching(WINDOW, 100))
     assert (a.went, b.went, c.went) == ([0.0], [0.0], [])
 
 
 def test_what_is_urgent_goes_at_once_and_takes_the_others_along():
-    async def scene(gathering, a, b, c):
+    async def scene(batching, a, b, c):
         c.comes = 0.0
-        gathering.finished()
+        batching.finished()
         await asyncio.sleep(0.1)
-        gathering.finished(urgent=True)
+        batching.finished(urgent=True)
 
-    for shard in played(scene, Gathering(WINDOW, 100, can_hurry=True)):
+    for shard in played(scene, Batching(WINDOW, 100, can_hurry=True)):
         assert shard.went == [0.1]
-    for shard in played(scene, Gathering(WINDOW, 100)):  # a journey waits, urgent or not
+    for shard in played(scene, Batching(WINDOW, 100)):  # a journey waits, urgent or not
         assert shard.went == [0.5]

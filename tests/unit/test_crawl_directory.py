@@ -11,6 +11,7 @@ from msgspec import structs
 from skitter import crawl, seeds
 from skitter.cli import main
 from skitter.compose import opened
+from skitter.crawl import directory as directories
 from skitter.crawl.directory import END_OF_SETTINGS, FIXED, CrawlDirectory
 from skitter.events import Events
 from skitter.ports import StateError
@@ -85,7 +86,7 @@ def test_a_failed_write_leaves_the_old_settings(directory, monkeypatch):
     def full(_settings):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("skitter.crawl.directory.dump", full)
+    monkeypatch.setattr(directories, "dump", full)
     with pytest.raises(OSError, match="no space"):
         directory.write_settings(load(None, {}, {"politeness.delay": "7s"}))
     assert directory.read_settings() == Settings()

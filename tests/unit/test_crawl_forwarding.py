@@ -7,7 +7,8 @@ import pytest
 
 from skitter import urls
 from skitter.backends.memory import MemoryFrontier
-from skitter.crawl.forwarding import Post, owner_of
+from skitter.crawl import forwarding
+from skitter.crawl.forwarding import Forwarding, owner_of
 from skitter.model import Link
 
 SHARDS = 4
@@ -51,7 +52,7 @@ async def posted(links, arrived=None):
     await frontier.add(links, (), 0.0)
     owners = Owners()
     told = [] if arrived is None else arrived
-    post = Post(frontier, SHARDS, owners.deliver, lambda: told.append(True))
+    post = Forwarding(frontier, SHARDS, owners.deliver, lambda: told.append(True))
     return frontier, owners, post, asyncio.ensure_future(post.run())
 
 
@@ -105,7 +106,7 @@ def test_what_was_not_acknowledged_is_sent_again_by_the_next_run():
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         again = Owners()
-        second = asyncio.ensure_future(Post(frontier, SHARDS, again.deliver).run())
+        second = asyncio.ensure_future(Forwarding(frontier, SHARDS, again.deliver).run())
         await until(lambda: sum(len(batch) for _, batch in again.came) == 5)
         second.cancel()
         return {link.url for _, batch in again.came for link in batch}
@@ -114,7 +115,7 @@ def test_what_was_not_acknowledged_is_sent_again_by_the_next_run():
 
 
 def test_in_a_hurry_links_wait_for_no_company_and_their_arrival_is_told(monkeypatch):
-    monkeypatch.setattr("skitter.crawl.forwarding._COLLECT", 1e6)
+    monkeypatch.setattr(forwarding, "_COLLECT", 1e6)
 
     async def main():
         frontier, owners, post, task = await posted(foreign(5), arrived := [])
@@ -132,8 +133,8 @@ def test_in_a_hurry_links_wait_for_no_company_and_their_arrival_is_told(monkeypa
 
 
 def test_a_slow_owner_does_not_fill_the_memory(monkeypatch):
-    monkeypatch.setattr("skitter.crawl.forwarding._BATCH", 2)
-    monkeypatch.setattr("skitter.crawl.forwarding._UNDERWAY", 3)
+    monkeypatch.setattr(forwarding, "_BATCH", 2)
+    monkeypatch.setattr(forwarding, "_UNDERWAY", 3)
 
     async def main():
         _, owners, _, task = await posted(foreign(100))

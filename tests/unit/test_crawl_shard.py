@@ -11,7 +11,7 @@ import pytest
 from skitter import seeds
 from skitter.backends.memory import MemoryFrontier, MemoryStore
 from skitter.backends.warc import Reader
-from skitter.crawl.batching import Gathering
+from skitter.crawl.batching import Batching
 from skitter.crawl.directory import CrawlDirectory
 from skitter.events import Lost, Opened, Requested, SetAside, Settled, Stopped, Warned
 from skitter.frontier import rules
@@ -59,15 +59,15 @@ def told(crawl, kind):
 
 async def offered(crawl, starts):
     """Offer seeds; how many were new."""
-    had = crawl.team.counts.added
-    await crawl.team.add_seed_batch(list(seeds.named(starts)))
-    return crawl.team.counts.added - had
+    had = crawl.local_shards.counts.added
+    await crawl.local_shards.add_seed_batch(list(seeds.named(starts)))
+    return crawl.local_shards.counts.added - had
 
 
 def test_seeds_are_counted_once_and_measured_into_the_scope(ground):
     async def main():
         crawl = ground.crawl(scope__kind="host")
-        await crawl.team.open()
+        await crawl.local_shards.open()
         first = await offered(crawl, [f"{A}/", f"{A}/#again", f"{B}/"])
         return first, await offered(crawl, [f"{A}/"]), crawl
 
@@ -81,7 +81,7 @@ def test_seeds_are_counted_once_and_measured_into_the_scope(ground):
 def test_a_seed_that_is_refused_has_a_record_a_reason_and_a_warning_and_is_no_root(ground):
     async def main():
         crawl = ground.crawl(scope__exclude=("/private",), scope__kind="host")
-        await crawl.team.open()
+        await crawl.local_shards.open()
         new = await offered(crawl, [f"{A}/private/x", "no url at all", f"{B}/"])
         records = {record.url: record async for record in crawl.stations.frontier.urls()}
         return crawl, new, records
@@ -107,9 +107,9 @@ def test_a_seed_that_is_refused_has_a_record_a_reason_and_a_warning_and_is_no_ro
 
 async def die_in_flight(crawl, starts):
     """Work until requests are in flight, and stop existing: nothing is closed or given back."""
-    await crawl.team.open()
+    await crawl.local_shards.open()
     await offered(crawl, starts)
-    work = asyncio.ensure_future(crawl.team.run())
+    work = asyncio.ensure_future(crawl.local_shards.run())
     await asyncio.sleep(0.1)
     work.cancel()
     await asyncio.gather(work, return_exceptions=True)
@@ -137,7 +137,7 @@ def test_closing_leaves_no_mark_on_visits_that_were_open(ground):
     async def main():
         first = ground.crawl()
         await die_in_flight(first, [f"{A}/"])
-        await first.team.close()
+        await first.local_shards.close()
         again = ground.crawl()
         return again, await again.run([])
 
@@ -282,8 +282,8 @@ def test_nothing_is_leased_while_paused_and_everything_after(ground):
 
     async def main():
         loop = asyncio.get_running_loop()
-        loop.call_later(2.0, crawl.team.pause)
-        loop.call_later(100.0, crawl.team.go_on)
+        loop.call_later(2.0, crawl.local_shards.pause)
+        loop.call_later(100.0, crawl.local_shards.go_on)
         return await crawl.run(seeds.named([f"{A}/"]))
 
     result = ground.run(main())
@@ -296,8 +296,8 @@ def test_the_first_reason_to_stop_counts_and_a_paused_shard_stops_too(ground):
 
     async def main():
         loop = asyncio.get_running_loop()
-        loop.call_later(2.0, crawl.team.pause)
-        loop.call_later(5.0, lambda: [crawl.team.stop(why) for why in (Stop.DISK, Stop.INTERRUPTED)])
+        loop.call_later(2.0, crawl.local_shards.pause)
+        loop.call_later(5.0, lambda: [crawl.local_shards.stop(why) for why in (Stop.DISK, Stop.INTERRUPTED)])
         return await crawl.run(seeds.named([f"{A}/"]))
 
     result = ground.run(main())
@@ -385,7 +385,7 @@ def test_nothing_is_settled_behind_a_commit_that_is_called_off(tmp_path):
 def test_rules_that_another_shard_sends_are_read_anew(ground):
     async def main():
         crawl = ground.crawl()
-        await crawl.team.open()
+        await crawl.local_shards.open()
         in_force = crawl.stations.permissions.in_force
         banned = RobotsCopy(
             origin=A, status=0, access="none", fetched_at=0.0, expires=1e12, problem="no answer"
@@ -395,7 +395,7 @@ def test_rules_that_another_shard_sends_are_read_anew(ground):
         assert (await in_force(A)).refusal(f"{A}/") is not None
         await crawl.shard.add([rules.carry(sent, "a.test")])
         assert (await in_force(A)).refusal(f"{A}/") is None
-        await crawl.team.close()
+        await crawl.local_shards.close()
 
     ground.run(main())
 
@@ -409,7 +409,7 @@ def settled_in_groups(ground, hosts, gather):
 
     async def main():
         crawl = ground.crawl(scope__kind="host")
-        crawl.shard._gathering, crawl.shard._alone = Gathering(gather, 64), False
+        crawl.shard._batching, crawl.shard._alone = Batching(gather, 64), False
         settle = crawl.stations.frontier.settle
 
         async def counting(settlements, mark, now):

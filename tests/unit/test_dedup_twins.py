@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skitter.backends.memory import MemoryFrontier
+from skitter.dedup.digest import payload_digest
 from skitter.dedup.simhash import simhash
-from skitter.dedup.twins import Duplicates, distance, payload_digest
+from skitter.dedup.twins import Duplicates, distance
 from skitter.model import Page
 from skitter.settings import DedupSettings
 

@@ -1,150 +1,84 @@
-"""What a parent decides from the reports of its workers."""
+"""One question to every worker, and all the answers as one snapshot."""
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from msgspec.structs import replace
+import asyncio
+from types import SimpleNamespace
 
+from skitter.crawl.done import SeedsAre
+from skitter.events import Events, Warned
 from skitter.fleet.messages import Account
-from skitter.fleet.rounds import Round, finished, hopeless, shares
+from skitter.fleet.rounds import Rounds
 from skitter.model import Counts
+from skitter.settings import CrawlSettings, Seconds
+
+STORED = SimpleNamespace(state=SeedsAre.STORED)
+CARRIER = SimpleNamespace(sent=7, accepted=5)
 
 
-def account(*, pages=0, in_flight=0, idle=True, limit=None, wants=False, **counts):
-    return Account(1, Counts(pages=pages, **counts), in_flight, idle, limit, wants, {})
+class Worker:
+    """`skitter.fleet.processes.WorkerProcess` that answers at once, unless it hangs."""
+
+    def __init__(self, number, *, pages=0, in_flight=0, wants=False, hangs=False):
+        self.number, self.pages, self.in_flight, self.wants, self.hangs = (
+            number,
+            pages,
+            in_flight,
+            wants,
+            hangs,
+        )
+        self.ended = self.account = None
+        self.ready, self.allowed, self.rounds = True, 0, None
+
+    def say(self, question):
+        if self.hangs:
+            return
+        if question.max_pages is not None:
+            self.allowed = max(question.max_pages, self.pages + self.in_flight)
+        idle = not self.wants
+        counts = Counts(pages=self.pages)
+        self.account = Account(question.round, counts, self.in_flight, idle, self.allowed, self.wants, {})
+        self.rounds.answered()
+
+    def kill(self):
+        self.ready = False
 
 
-def round_of(*accounts, sent=0, accepted=0):
-    return Round(dict(enumerate(accounts)), sent, accepted)
+def asked(workers, times=1, events=None, **limits):
+    async def scene():
+        rounds = Rounds(workers, CARRIER, CrawlSettings(**limits), events or Events())
+        for worker in workers:
+            worker.rounds = rounds
+        return [await rounds.ask(STORED) for _ in range(times)][-1]
+
+    return asyncio.run(scene())
 
 
-QUIET = round_of(account(pages=3, requests=5), account(pages=2, requests=2), sent=7, accepted=7)
+def test_a_snapshot_has_what_every_worker_says_and_the_links_between_them():
+    now = asked([Worker(0, pages=3), Worker(1, in_flight=1)])
+    assert [part.counts.pages for part in now.parts.values()] == [3, 0]
+    assert [part.in_flight for part in now.parts.values()] == [0, 1]
+    assert (now.under_way, now.delivered, now.seeds) == (2, 5, SeedsAre.STORED)
 
 
-def test_two_quiet_rounds_with_equal_counters_are_the_end():
-    assert finished(QUIET, QUIET)
+def test_pages_go_from_a_worker_that_has_no_use_for_them_to_one_that_has():
+    busy, done = Worker(0, wants=True), Worker(1, wants=True)
+    asked([busy, done], 2, max_pages=10)
+    assert (busy.allowed, done.allowed) == (5, 5)
+    busy.pages, done.pages, done.wants = 5, 2, False
+    asked([busy, done], 4, max_pages=10)
+    assert (busy.allowed, done.allowed) == (8, 2)
 
 
-def test_one_quiet_round_proves_nothing():
-    assert not finished(None, QUIET)
-    busy = round_of(account(idle=False), account())
-    assert not finished(busy, QUIET)
+def test_a_worker_that_does_not_answer_is_ended_and_there_is_no_snapshot():
+    heard = []
+    hanging = Worker(1, hangs=True)
+    now = asked([Worker(0), hanging], events=Events(heard.append), worker_patience=Seconds(0.05))
+    assert now is None
+    assert not hanging.ready
+    assert [event for event in heard if isinstance(event, Warned)]
 
 
-@pytest.mark.parametrize(
-    "restless",
-    [
-        account(idle=False, pages=3, requests=5),
-        account(in_flight=1, pages=3, requests=5),
-        account(outbox=1, pages=3, requests=5),
-    ],
-    ids=["something is due", "something is in flight", "a link waits to be forwarded"],
-)
-def test_one_worker_with_something_to_do_is_enough_to_go_on(restless):
-    now = round_of(restless, QUIET.accounts[1], sent=7, accepted=7)
-    assert not finished(now, now)
-
-
-def test_a_link_under_way_between_two_workers_is_work():
-    under_way = replace(QUIET, sent=8)
-    assert not finished(under_way, under_way)
-
-
-@pytest.mark.parametrize("counter", ["seen", "added", "requests", "crawled", "failed"])
-def test_a_counter_that_moved_between_two_rounds_means_that_somebody_was_at_work(counter):
-    moved = round_of(account(pages=3, **{"requests": 5, counter: 6}), QUIET.accounts[1], sent=7, accepted=7)
-    assert not finished(QUIET, moved)
-    assert finished(moved, moved)
-
-
-def test_links_carried_between_two_rounds_mean_that_somebody_was_at_work():
-    assert not finished(QUIET, replace(QUIET, sent=8, accepted=8))
-
-
-# ------------------------------------------------------------------------------------------------ page limits
-
-
-def test_whoever_wants_pages_shares_what_is_free():
-    wanting = {n: account(idle=False, wants=True, limit=0) for n in range(3)}
-    assert shares(10, wanting) == {0: 4, 1: 3, 2: 3}
-
-
-def test_who_has_no_use_for_its_share_is_asked_to_give_it_back():
-    accounts = {0: account(pages=5, limit=5, wants=True), 1: account(pages=2, in_flight=1, limit=5)}
-    assert shares(10, accounts) == {0: 5, 1: 3}
-    given_back = accounts | {1: account(pages=2, in_flight=1, limit=3)}
-    assert shares(10, given_back) == {0: 7, 1: 3}
-
-
-workers = st.lists(
-    st.fixed_dictionaries(
-        {"work": st.integers(0, 60), "fails": st.integers(0, 5), "slots": st.integers(1, 7)}
-    ),
-    min_size=1,
-    max_size=5,
-)
-
-
-@given(st.integers(0, 80), workers)
-def test_all_workers_together_store_exactly_the_limit_or_all_there_is(limit, found):
-    """Rounds of workers that take what they may, fail now and then, and answer as workers do."""
-    state = [
-        {"pages": 0, "flight": 0, "left": each["work"], "fails": each["fails"], "limit": 0} for each in found
-    ]
-    allowed = {}
-    for _ in range(400):
-        accounts = {}
-        for number, worker in enumerate(state):
-            used = worker["pages"] + worker["flight"]
-            worker["limit"] = max(allowed.get(number, 0), used)
-            wants = worker["left"] > 0 and used >= worker["limit"]
-            accounts[number] = account(
-                pages=worker["pages"], in_flight=worker["flight"], limit=worker["limit"], wants=wants
-            )
-        allowed = shares(limit, accounts)
-        assert sum(worker["limit"] for worker in state) <= limit
-        for worker, each in zip(state, found, strict=True):
-            ended = worker["flight"]
-            failed = min(ended, worker["fails"])
-            worker["fails"] -= failed
-            worker["pages"] += ended - failed
-            room = worker["limit"] - worker["pages"]
-            worker["flight"] = max(0, min(room, each["slots"], worker["left"]))
-            worker["left"] -= worker["flight"]
-    total = sum(worker["pages"] for worker in state)
-    assert total <= limit
-    assert total == limit or all(worker["left"] == 0 for worker in state)
-
-
-def hopeless_account(**more):
-    return replace(account(idle=False, queued=1, **more), hopeless=True)
-
-
-def test_a_fleet_is_hopeless_when_some_workers_are_and_the_others_have_nothing():
-    now = round_of(hopeless_account(), account())
-    assert hopeless(now, now)
-    assert not hopeless(None, now)
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        account(idle=False, queued=1),
-        account(in_flight=1),
-        account(outbox=1),
-        account(bytes=1),
-    ],
-    ids=[
-        "something else waits",
-        "something is in flight",
-        "a link waits to be forwarded",
-        "somebody answered",
-    ],
-)
-def test_one_worker_with_hope_is_enough_to_go_on(other):
-    now = round_of(hopeless_account(), other)
-    assert not hopeless(now, now)
-
-
-def test_workers_with_nothing_at_all_are_finished_and_not_hopeless():
-    assert not hopeless(QUIET, QUIET)
+def test_nobody_is_asked_while_a_worker_is_not_there():
+    there, gone = Worker(0), Worker(1)
+    gone.ready = False
+    assert asked([there, gone]) is None
+    assert there.account is None

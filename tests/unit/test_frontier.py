@@ -10,13 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from skitter import urls
-from skitter.frontier import RemoteFrontier
+from skitter.frontier import ShardFrontier
 from skitter.frontier.rows import Batch
 from skitter.model import Level, Link, Page, Purpose, Settlement, State, Verdict, Visit
 from skitter.ports import EngineAway, Fenced, Mark
 from skitter.settings import Seconds, Settings
 from skitter.testing.contracts.owner import allowed, link
-from skitter.testing.reference import MemoryRows, MemoryRowStore
+from skitter.testing.reference import MemoryRows, MemoryStore
 
 START = 1_000.0
 
@@ -46,9 +46,9 @@ class World:
         self.frontier = self.owner()
         self.reads = self.writes = 0.0
 
-    def owner(self) -> RemoteFrontier:
+    def owner(self) -> ShardFrontier:
         self.rows.epoch += 1
-        return RemoteFrontier(MemoryRowStore(self.rows, self.rows.epoch), self.options)
+        return ShardFrontier(MemoryStore(self.rows, self.rows.epoch), self.options)
 
     async def crawl(self, *, kill: float = 0.0, room: int = 100, commit: float = 0.001) -> None:
         frontier = self.frontier
@@ -79,7 +79,7 @@ class World:
         self.count(frontier)
         self.frontier = frontier
 
-    def count(self, frontier: RemoteFrontier) -> None:
+    def count(self, frontier: ShardFrontier) -> None:
         numbers = frontier.statistics()["store"]
         self.reads += numbers["reads"]
         self.writes += numbers["writes"]
@@ -140,8 +140,8 @@ def test_in_a_steady_crawl_there_are_few_round_trips_a_page():
 
 def test_a_settlement_in_a_busy_crawl_takes_out_what_is_wanted_next_in_the_same_write():
     async def ask() -> None:
-        store = MemoryRowStore(MemoryRows())
-        frontier = RemoteFrontier(store, settings())
+        store = MemoryStore(MemoryRows())
+        frontier = ShardFrontier(store, settings())
         await frontier.open(START)
         hosts = [f"https://h{number}.example" for number in range(20)]
         await frontier.add([link(f"{host}/{n}") for host in hosts for n in range(3)], [], START)
@@ -169,7 +169,7 @@ def test_a_settlement_in_a_busy_crawl_takes_out_what_is_wanted_next_in_the_same_
 
 def test_a_link_that_moves_forward_and_is_taken_out_in_the_same_write_leaves_its_former_place():
     async def ask() -> None:
-        frontier = RemoteFrontier(MemoryRowStore(MemoryRows()), settings())
+        frontier = ShardFrontier(MemoryStore(MemoryRows()), settings())
         await frontier.open(START)
         hosts = [f"https://h{number}.example" for number in range(6)]
         await frontier.add([link(f"{host}/") for host in hosts], [], START)
@@ -199,8 +199,8 @@ def test_a_link_that_moves_forward_and_is_taken_out_in_the_same_write_leaves_its
 
 def test_one_fast_host_is_leased_in_large_batches():
     async def ask() -> None:
-        store = MemoryRowStore(MemoryRows())
-        frontier = RemoteFrontier(store, settings(delay=0.0))
+        store = MemoryStore(MemoryRows())
+        frontier = ShardFrontier(store, settings(delay=0.0))
         await frontier.open(START)
         await frontier.add([link(f"https://a.example/{n}") for n in range(200)], [], START)
         leased = 0
@@ -221,7 +221,7 @@ def test_one_fast_host_is_leased_in_large_batches():
 
 def test_what_is_taken_out_ahead_still_waits_for_everybody_else():
     async def ask() -> None:
-        frontier = RemoteFrontier(MemoryRowStore(MemoryRows()), settings())
+        frontier = ShardFrontier(MemoryStore(MemoryRows()), settings())
         await frontier.open(START)
         await frontier.add([link(f"https://a.example/{n}") for n in range(3)], [], START)
         (robots,) = await frontier.lease(10, START)
@@ -244,7 +244,7 @@ def test_what_is_taken_out_ahead_still_waits_for_everybody_else():
 
 def test_all_shards_together_hold_what_one_would():
     async def held(shards: int) -> float:
-        frontier = RemoteFrontier(MemoryRowStore(MemoryRows()), settings(window=20_000), shards=shards)
+        frontier = ShardFrontier(MemoryStore(MemoryRows()), settings(window=20_000), shards=shards)
         await frontier.open(1.0)
         return shards * frontier.statistics()["seen"]["capacity"]
 
@@ -254,7 +254,7 @@ def test_all_shards_together_hold_what_one_would():
 
 def test_memory_does_not_grow_with_what_waits():
     async def ask() -> None:
-        frontier = RemoteFrontier(MemoryRowStore(MemoryRows()), settings(window=40))
+        frontier = ShardFrontier(MemoryStore(MemoryRows()), settings(window=40))
         await frontier.open(START)
         for at in range(0, 600, 100):
             names = [f"https://h{n}.example/{page}" for n in range(at, at + 100) for page in range(3)]
@@ -270,7 +270,7 @@ def test_memory_does_not_grow_with_what_waits():
 
 def test_no_page_is_handed_out_when_its_rules_have_run_out_meanwhile():
     async def ask() -> None:
-        frontier = RemoteFrontier(MemoryRowStore(MemoryRows()), settings(delay=0.2))
+        frontier = ShardFrontier(MemoryStore(MemoryRows()), settings(delay=0.2))
         await frontier.open(START)
         await frontier.add([link(f"https://a.example/{n}") for n in range(9)], [], START)
         now, handed = START, []
@@ -291,7 +291,7 @@ def test_no_page_is_handed_out_when_its_rules_have_run_out_meanwhile():
 
 def test_a_link_that_changed_nothing_once_may_move_its_url_when_that_waits_again():
     async def ask() -> None:
-        frontier = RemoteFrontier(MemoryRowStore(MemoryRows()), settings(ahead=0.0, delay=0.0))
+        frontier = ShardFrontier(MemoryStore(MemoryRows()), settings(ahead=0.0, delay=0.0))
         await frontier.open(START)
         urgent = link("https://a.example/1", score=5.0)
         await frontier.add([link("https://a.example/1"), link("https://a.example/2", score=1.0)], [], START)
@@ -314,10 +314,10 @@ def test_a_link_that_changed_nothing_once_may_move_its_url_when_that_waits_again
 def test_links_that_move_away_from_the_head_together_leave_the_next_one_there():
     async def ask() -> None:
         rows = MemoryRows()
-        frontier = RemoteFrontier(MemoryRowStore(rows), settings(ahead=0.0))
+        frontier = ShardFrontier(MemoryStore(rows), settings(ahead=0.0))
         await frontier.open(START)
         await frontier.add([link(f"https://a.example/{n}") for n in range(4)], [], START)
-        frontier = RemoteFrontier(MemoryRowStore(rows), settings(ahead=0.0))  # with nothing in memory
+        frontier = ShardFrontier(MemoryStore(rows), settings(ahead=0.0))  # with nothing in memory
         await frontier.open(START)
         high = [link(f"https://a.example/{n}", level=Level.HIGH) for n in (0, 1)]
         await frontier.add(high, [], START)
@@ -341,7 +341,7 @@ def test_links_that_move_away_from_the_head_together_leave_the_next_one_there():
 # ------------------------------------------------------------------------------------------------ engines that fail
 
 
-class Moody(MemoryRowStore):
+class Moody(MemoryStore):
     """A store whose engine goes away, before or after it has done what it was told."""
 
     def __init__(self, rows: MemoryRows, epoch: int = 1) -> None:
@@ -364,7 +364,7 @@ class Moody(MemoryRowStore):
 def test_a_verb_waits_for_an_engine_that_is_away(mood):
     async def ask() -> None:
         store = Moody(MemoryRows())
-        frontier = RemoteFrontier(store, settings())
+        frontier = ShardFrontier(store, settings())
         await frontier.open(START)
         store.moods = [mood, mood]
         assert await frontier.add([link("https://a.example/1"), link("https://b.example/")], [], START) == 2
@@ -378,7 +378,7 @@ def test_a_verb_waits_for_an_engine_that_is_away(mood):
 def test_a_write_is_finished_also_when_its_verb_is_cancelled():
     async def ask() -> None:
         store = Moody(MemoryRows())
-        frontier = RemoteFrontier(store, settings())
+        frontier = ShardFrontier(store, settings())
         await frontier.open(START)
         store.pause.clear()
         adding = asyncio.create_task(frontier.add([link("https://a.example/1")], [], START))
@@ -397,19 +397,19 @@ def test_a_write_is_finished_also_when_its_verb_is_cancelled():
 def test_who_has_lost_the_shard_is_told_and_changes_nothing():
     async def ask() -> None:
         rows = MemoryRows()
-        old = RemoteFrontier(MemoryRowStore(rows, 1), settings())
+        old = ShardFrontier(MemoryStore(rows, 1), settings())
         await old.open(START)
         await old.add([link("https://a.example/1")], [], START)
         (visit,) = await old.lease(1, START)
         rows.epoch = 2
-        new = RemoteFrontier(MemoryRowStore(rows, 2), settings(), grace=60.0)
+        new = ShardFrontier(MemoryStore(rows, 2), settings(), grace=60.0)
         opened = await new.open(START)
         assert [lost.link for lost in opened.lost] == [visit.link]
         settlement = Settlement(visit=visit, verdict=Verdict(state=State.CRAWLED))
         for _ in range(2):
             with pytest.raises(Fenced):
                 await old.settle([settlement], Mark("late", 9), START)
-        assert (await MemoryRowStore(rows).meta()).mark == Mark()
+        assert (await MemoryStore(rows).meta()).mark == Mark()
         assert await new.lease(1, START + 60.9) == []  # a request of the old one may have been under way
         assert len(await new.lease(1, START + 61.0)) == 1
 
@@ -436,7 +436,7 @@ def test_links_of_other_shards_are_in_the_mail_before_the_settlement_is_written(
         rows = MemoryRows()
         post = Post(rows)
         mine = urls.shard("a.example", 4)
-        frontier = RemoteFrontier(MemoryRowStore(rows), settings(), shard=mine, shards=4, mail=post)
+        frontier = ShardFrontier(MemoryStore(rows), settings(), shard=mine, shards=4, forwarding=post)
         await frontier.open(START)
         await frontier.add([link("https://a.example/")], [], START)
         (robots,) = await frontier.lease(1, START)
@@ -465,12 +465,12 @@ def test_links_of_other_shards_are_in_the_mail_before_the_settlement_is_written(
 def test_links_from_the_mail_and_the_position_in_it_are_stored_together():
     async def ask() -> None:
         rows = MemoryRows()
-        frontier = RemoteFrontier(MemoryRowStore(rows), settings())
+        frontier = ShardFrontier(MemoryStore(rows), settings())
         await frontier.open(START)
         many = [link(f"https://h{n % 50}.example/{n}") for n in range(5000)]
         assert await frontier.take_in(many, {"high": "7"}, START) == 5000
         assert await frontier.take_in(many[:10], {"low": "1"}, START) == 0
-        again = RemoteFrontier(MemoryRowStore(rows), settings())
+        again = ShardFrontier(MemoryStore(rows), settings())
         await again.open(START)
         assert again.positions() == {"high": "7", "low": "1"}
 

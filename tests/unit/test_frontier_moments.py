@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 import pytest
 from msgspec.structs import replace
 
-from skitter.frontier import RemoteFrontier
+from skitter.frontier import ShardFrontier
 from skitter.frontier.rows import PageRow
 from skitter.model import Level, Place, Reason, Settlement, State, Verdict
 from skitter.ports import EngineAway
 from skitter.testing.contracts.owner import START, Owner, asynchronous, link, page
-from skitter.testing.reference import MemoryRowStore
+from skitter.testing.reference import MemoryStore
 from tests.contract.grounds import RemoteGround, small_settings, with_ahead
 
 A, B = "https://a.example/", "https://b.example/"
@@ -59,7 +59,7 @@ async def test_a_level_that_has_lost_all_its_links_at_once_has_no_head(ground):
     assert await owner.crawl() == [B + "good", A + "late"]
 
 
-class Moody(MemoryRowStore):
+class Moody(MemoryStore):
     """An engine that goes away when pages are listed for the second time, once."""
 
     lists = 0
@@ -81,7 +81,7 @@ async def test_pages_that_repeat_a_lost_one_are_pending_again_wherever_that_was_
     await _stored(owner, await owner.lease_page(), files[1], 1)
     await _stored(owner, await owner.lease_page(), files[1], 2, duplicate_of=A + "1", identical=True)
     ground.rows.epoch += 1
-    frontier = RemoteFrontier(Moody(ground.rows, ground.rows.epoch), ground.settings)
+    frontier = ShardFrontier(Moody(ground.rows, ground.rows.epoch), ground.settings)
     await frontier.open(START)
     with pytest.raises(EngineAway):
         await frontier.reopen_files({files[0]}, START)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skitter.model import Directives, Document
-from skitter.parse import flat, parse, tree
-from skitter.parse.findings import Findings, folded
+from skitter.parse import flat, parse
+from skitter.parse.findings import Findings, folded, read_tree
 from skitter.settings import ParseSettings
 
 URL = "https://site.example/dir/page"
@@ -16,7 +16,7 @@ URL = "https://site.example/dir/page"
 
 def by_tree(source: str) -> Findings:
     findings = Findings(5000)
-    tree.read(source.encode(), findings)
+    read_tree(source.encode(), findings)
     return findings
 
 

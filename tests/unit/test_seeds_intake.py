@@ -146,7 +146,7 @@ def test_the_next_run_stores_the_seeds_that_are_left(tmp_path, monkeypatch):
     async def begin(fail_at=None):
         async with opened(tmp_path / "c", Settings(), Events()) as crawl:
             if fail_at is not None:
-                add, batches = crawl.team.add_seed_batch, 0
+                add, batches = crawl.local_shards.add_seed_batch, 0
 
                 async def failing(batch):
                     nonlocal batches
@@ -155,7 +155,7 @@ def test_the_next_run_stores_the_seeds_that_are_left(tmp_path, monkeypatch):
                         raise OSError("no space left on device")
                     await add(batch)
 
-                crawl.team.add_seed_batch = failing
+                crawl.local_shards.add_seed_batch = failing
             return await crawl.seed(seeds.named([*wanted, "no url at all"] if fail_at else []))
 
     async def stored():

@@ -53,6 +53,13 @@ def test_the_list_of_optional_packages_is_there_and_blocks():
     assert "No module named 'pytest'" in done.stderr
 
 
+def test_crawl_is_the_function_also_for_those_who_have_imported_parts_of_the_package_of_that_name():
+    done = python(
+        "import skitter.crawl.directory, skitter.cli\nimport skitter\nprint(skitter.crawl.__module__)"
+    )
+    assert (done.stderr, done.stdout) == ("", "skitter.api\n")
+
+
 def test_every_public_name_can_be_imported_without_optional_packages():
     done = python(
         "import skitter\nfor name in skitter.__all__: getattr(skitter, name)\nprint(skitter.__version__)"

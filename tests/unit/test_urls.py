@@ -546,6 +546,14 @@ def test_both_forms_are_stable_and_share_their_key(url: str, rules: UrlRules):
     assert urls.whatwg(fetched) == fetched
 
 
+def test_a_link_to_a_host_with_an_impossible_name_leads_nowhere():
+    longest = ".".join(["a" * 62] * 4) + ".a"
+    site = f"http://{longest}"
+    assert urls.link("b", f"{site}/") == (f"{site}/b", f"{site}/b", longest)
+    for href, base in [(f"{site}a/", BASE), (f"{site}a/%7e", BASE), ("b", f"{site}a/"), ("?c", f"{site}a/")]:
+        assert urls.link(href, base) is None
+
+
 @given(HREFS, URLS, RULES)
 @settings(max_examples=300, deadline=None)
 def test_a_link_matches_the_parser_in_both_forms(href: str, base: str, rules: UrlRules):

@@ -11,7 +11,8 @@ from typing import Self
 from skitter import page as pages
 from skitter import seeds
 from skitter.api.thread import LoopThread
-from skitter.compose import Crawl, opened
+from skitter.compose import opened
+from skitter.crawl.local_crawl import Crawl
 from skitter.events import Event, Events, Settled, Warned
 from skitter.links.filter import Wanted
 from skitter.model import Purpose, State
@@ -128,7 +129,7 @@ class Run:
         self._waiting -= page.size
         if self._crawl is not None and self._paused and not self._is_too_far_ahead(of=2):
             self._paused = False
-            self._crawl.team.go_on()
+            self._crawl.local_shards.go_on()
         return page
 
     # -- ending ----------------------------------------------------------------------------------------------
@@ -162,7 +163,7 @@ class Run:
         self._left = True
         if self._crawl is not None:
             self._crawl.stop()
-            self._crawl.team.go_on()
+            self._crawl.local_shards.go_on()
 
     async def _drained(self) -> None:
         """End cleanly. An error that stopped the crawl was already raised in the loop."""
@@ -211,7 +212,7 @@ class Run:
         self._waiting += page.size
         if self._crawl is not None and self._is_too_far_ahead():
             self._paused = True
-            self._crawl.team.pause()
+            self._crawl.local_shards.pause()
 
     def _is_too_far_ahead(self, *, of: int = 1) -> bool:
         """Whether too much waits for the caller; once paused, until it is half of that, so that pauses are

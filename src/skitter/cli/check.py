@@ -57,15 +57,16 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 
 async def _run(arguments: argparse.Namespace) -> Exit:
-    from skitter.compose.checking import Check, repair  # noqa: PLC0415  with the engine
+    from skitter.compose.checking import OnDisk  # noqa: PLC0415  with the engine
+    from skitter.crawl.check import Check, repair  # noqa: PLC0415  the same
 
     directory, shown = CrawlDirectory(arguments.directory), _Shown(quiet=arguments.quiet)
-    check = Check(directory, shown.progress)
+    check = Check(directory, OnDisk(directory), shown.progress)
     done, repaired = await check.run(), []
     shown.end()
     if arguments.repair and any(finding.mendable for finding in done.findings):
         repaired = await repair(check)
-        check = Check(directory, shown.progress)
+        check = Check(directory, OnDisk(directory), shown.progress)
         done = await check.run()
         shown.end()
     if arguments.json:

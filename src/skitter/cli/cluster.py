@@ -107,34 +107,36 @@ async def _init(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _add(arguments: argparse.Namespace, settings: Settings) -> int:
-    from skitter.compose.agreeing import in_force  # noqa: PLC0415  slow to import
+    from skitter.compose.engines import settings_in_force  # noqa: PLC0415  slow to import
 
     with interruptible() as interrupted:
-        settings, _ = await in_force(settings, arguments.given)
+        settings, _ = await settings_in_force(settings, arguments.given)
         return await add(arguments, arguments.seeds, settings, interrupted)
 
 
 async def _followed(arguments: argparse.Namespace, settings: Settings) -> Settings:
     """The shared settings; differing local ones are ignored, because these actions only read."""
-    from skitter.compose.agreeing import in_force  # noqa: PLC0415  slow to import
+    from skitter.compose.engines import settings_in_force  # noqa: PLC0415  slow to import
 
-    return (await in_force(settings, arguments.given, strict=False))[0]
+    return (await settings_in_force(settings, arguments.given, strict=False))[0]
 
 
 # ------------------------------------------------------------------------------------------------ settings
 
 
 async def _set(arguments: argparse.Namespace, settings: Settings) -> int:
-    from skitter.compose.agreeing import change, followed_by_all  # noqa: PLC0415  slow to import
+    from skitter.cluster.shared_settings import change, followed_by_all  # noqa: PLC0415  slow to import
+    from skitter.compose.engines import truth  # noqa: PLC0415  the same
 
     pairs = [assignment.partition("=") for assignment in arguments.url]
     if not pairs or not all(equals for _, equals, _ in pairs):
         raise UsageError("name settings with their values, as in: skitter cluster set crawl.max_pages=1000")
-    version, said = await change(settings, {key.strip(): value for key, _, value in pairs})
-    print("\n".join(said) or "nothing to change")
-    if said:
-        lacking = await followed_by_all(settings, version)
-        print(f"not applied yet by {', '.join(lacking)}" if lacking else "all running workers use it")
+    async with truth(settings) as claims:
+        version, said = await change(claims, {key.strip(): value for key, _, value in pairs})
+        print("\n".join(said) or "nothing to change")
+        if said:
+            lacking = await followed_by_all(claims, version, settings.cluster.lease)
+            print(f"not applied yet by {', '.join(lacking)}" if lacking else "all running workers use it")
     return Exit.DONE
 
 
@@ -204,7 +206,7 @@ async def _abandon(arguments: argparse.Namespace, settings: Settings) -> int:
             raise UsageError("a cluster of this size has no register of segments; nothing to abandon")
         disk = _disk_of(name, await register.disks())
         if settings.s3.bucket:
-            from skitter.compose.uploading import arrived  # noqa: PLC0415  the same
+            from skitter.compose.storing import arrived  # noqa: PLC0415  the same
 
             await arrived(settings, register, disk)
         lost = await register.give_up(disk)

@@ -69,14 +69,13 @@ async def fill(source: Source, index: SearchIndex, *, quiet: bool) -> tuple[Fed,
 
 async def follow(settings: Settings, *, once: bool, quiet: bool) -> Exit:
     """Index what a cluster stores until interrupted or, with `once`, until nothing is left."""
-    from skitter.compose.full import DocumentSource  # noqa: PLC0415  the engines' libraries are optional
-    from skitter.compose.searching import shared_index  # noqa: PLC0415  parsers are not needed for `index --help`
-    from skitter.compose.watching import INDEXING, EngineWatch  # noqa: PLC0415  with the engines
+    from skitter.compose.searching import document_source, shared_index  # noqa: PLC0415  not needed for `index --help`
+    from skitter.engines.watch import INDEXING, EngineWatch  # noqa: PLC0415  with the engines
 
     index, said = shared_index(settings), _Said(quiet=quiet)
     try:
         await index.open()
-        source = DocumentSource(settings)
+        source = document_source(settings)
         guards = [index.guard, source.guard]
         for guard in guards:
             guard.test_with(settings.cluster.breaker_tests)

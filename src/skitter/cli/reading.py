@@ -54,7 +54,7 @@ def ask_crawl(
     # Slow to import; `skitter why --help` does not need it.
     import asyncio  # noqa: PLC0415
 
-    from skitter.compose import check_same_crawl, open_source  # noqa: PLC0415
+    from skitter.compose import open_source  # noqa: PLC0415
     from skitter.crawl.directory import CrawlDirectory  # noqa: PLC0415
 
     if not directories and config is None:
@@ -64,7 +64,7 @@ def ask_crawl(
     said = None if config is None else _cluster(config)
     if said is not None:  # before connecting to any engine
         for directory in directories:
-            check_same_crawl(CrawlDirectory(directory), build(said))
+            CrawlDirectory(directory).check_same_cluster(build(said))
 
     async def answer() -> Exit:
         settings = None if said is None else await _in_force(said)
@@ -102,9 +102,9 @@ def _cluster(file: Path) -> dict[str, object]:
 async def _in_force(said: Mapping[str, object]) -> Settings:
     """The shared settings stored on the engine, combined with the given connection settings."""
     from skitter.cluster.ports import UnknownSettings  # noqa: PLC0415  see `ask_crawl`
-    from skitter.compose.agreeing import in_force  # noqa: PLC0415  the same
+    from skitter.compose.engines import settings_in_force  # noqa: PLC0415  the same
 
     settings = build(said)
     with suppress(UnknownSettings):  # a crawl created before settings were stored
-        settings, _ = await in_force(settings, said, strict=False)
+        settings, _ = await settings_in_force(settings, said, strict=False)
     return settings

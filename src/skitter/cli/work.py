@@ -24,7 +24,7 @@ from skitter.settings import Settings
 from skitter.settings.file import build
 
 if TYPE_CHECKING:
-    from skitter.compose.cluster import Worker
+    from skitter.cluster.run import WorkerRun
 
 _SAVING = 5.0  # seconds to save finished visits when stopped at once
 
@@ -65,8 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
     directory = CrawlDirectory(arguments.output or Path(f"skitter-{settings.cluster.name}"))
 
     from skitter.cli.running import log_to  # noqa: PLC0415  the engine is slow to import; usage errors do not need it
-    from skitter.compose.agreeing import in_force  # noqa: PLC0415  the same
     from skitter.compose.cluster import joined  # noqa: PLC0415  the same
+    from skitter.compose.engines import settings_in_force  # noqa: PLC0415  the same
     from skitter.reporting.log import SAID, say  # noqa: PLC0415  the same
     from skitter.runtime.process import run as run_loop  # noqa: PLC0415  the same
 
@@ -78,16 +78,16 @@ def run(arguments: argparse.Namespace) -> int:
     told = threading.Event()  # set by a signal
 
     async def work() -> tuple[Stop, str]:
-        now, version = await in_force(settings, given)
+        now, version = await settings_in_force(settings, given)
         while True:
             stop, worker = await run_with(now, version)
             if not worker.again:
                 return stop, worker.why
             now, version = await _read_again(settings, given)
 
-    async def run_with(now: Settings, version: int) -> "tuple[Stop, Worker]":
+    async def run_with(now: Settings, version: int) -> "tuple[Stop, WorkerRun]":
         async with joined(directory, now, events, version) as worker:
-            name, where = worker.member.name, printable(str(directory.path))
+            name, where = worker.worker.name, printable(str(directory.path))
             with _stoppable(worker, shown, told):
                 shown.say(f"{name} has joined {settings.cluster.name}, in {where}")
                 watching = asyncio.create_task(_watch(worker, shown))
@@ -129,17 +129,17 @@ async def _read_again(settings: Settings, given: Mapping[str, object]) -> tuple[
 
     The engine answered a moment ago; if it is away now, wait for it.
     """
-    from skitter.compose.agreeing import in_force  # noqa: PLC0415  see `run`
+    from skitter.compose.engines import settings_in_force  # noqa: PLC0415  see `run`
 
     while True:
         try:
-            return await in_force(settings, given, strict=False)
+            return await settings_in_force(settings, given, strict=False)
         except EngineError:
             await asyncio.sleep(1.0)
 
 
 @contextmanager
-def _stoppable(worker: "Worker", shown: Screen, told: threading.Event) -> Iterator[None]:
+def _stoppable(worker: "WorkerRun", shown: Screen, told: threading.Event) -> Iterator[None]:
     """The first signal hands the shards over and sets `told`; the second stops at once. The state is safe either way."""
     loop, working = asyncio.get_running_loop(), asyncio.current_task()
 
@@ -161,16 +161,16 @@ def _stoppable(worker: "Worker", shown: Screen, told: threading.Event) -> Iterat
         yield
 
 
-async def _watch(worker: "Worker", shown: Screen) -> None:
+async def _watch(worker: "WorkerRun", shown: Screen) -> None:
     """Redraw the progress display."""
     from skitter.cli.running import Rate  # noqa: PLC0415  see `run`
 
-    began, rate, crew = time.monotonic(), Rate(), worker.member.crew
+    began, rate, held = time.monotonic(), Rate(), worker.worker.held
     while True:
-        now, counts = time.monotonic(), crew.counts
+        now, counts = time.monotonic(), held.counts
         progress = Progress(
             counts=counts,
-            in_flight=crew.in_flight,
+            in_flight=held.in_flight,
             hosts_ready=None,
             rate=rate.of(worker.requests, now),
             elapsed=now - began,
@@ -178,7 +178,7 @@ async def _watch(worker: "Worker", shown: Screen) -> None:
             max_time=None,
             max_bytes=None,
             rate_of=" requests",
-            waiting=crew.waiting(),
+            waiting=held.waiting(),
         )
         shown.show(progress, now)
         await asyncio.sleep(REDRAW)

@@ -1,4 +1,4 @@
-"""Which shards a worker should have: as many as the others, give or take one, and the rest changes hands at once.
+"""Which shards a worker should have: as many as the others, give or take one.
 
 Every worker decides for itself from what all of them see, so two of them may look at different moments: a claim decides
 who was first, and a shard is only given back when somebody is there who lacks one.

@@ -1,31 +1,29 @@
-"""The shards that a worker holds at the moment: they share its connections and its room for requests."""
+"""The shards that a cluster worker holds at the moment: they share its connections and its room for requests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from skitter.crawl.limits import pages_left
 from skitter.crawl.shard import Shard
-from skitter.model import Counts
-from skitter.reporting.report import Statistics, added_up, total
-from skitter.reporting.waiting import Waiting, together
+from skitter.crawl.shard_set import ShardSet
 
 
-class Crew:
-    """`skitter.crawl.shard.Company` whose members come and go."""
+class HeldShards(ShardSet):
+    """`skitter.crawl.shard.ShardGroup` whose shards come and go."""
 
     def __init__(self, concurrency: int) -> None:
-        self.shards: dict[int, Shard] = {}
+        super().__init__()
         self._concurrency = concurrency
         self._starved: set[Shard] = set()  # those that had no room when they asked
         self.closed = False  # nothing new is begun
         self.full: Callable[[], bool] = lambda: False  # whether the disk has no room for more
-        self.allowed: dict[Shard, int] | None = (
-            None  # pages that each may have in all; None: there is no limit
-        )
+        # Pages that each shard may have in all; None: there is no limit.
+        self.allowed: dict[Shard, int] | None = None
         self.short = asyncio.Event()  # a shard could go on if it were allowed more
         self._held_back = asyncio.Event()
 
     def room(self, shard: Shard) -> int:
-        """How many visits a shard may take out now. Each may become a page, so a page limit counts them as one."""
+        """How many visits a shard may lease now. Each may become a page, so a page limit counts them as one."""
         if self.full():
             self._held_back.set()
             return 0
@@ -35,10 +33,10 @@ class Crew:
             return room
         if self.allowed is None:
             return room
-        allowed = self.allowed.get(shard, 0) - shard.counts.pages - shard.in_flight
-        if allowed <= 0 and shard.due is not None:
+        left = pages_left(self.allowed.get(shard, 0), shard.counts.pages, shard.in_flight)
+        if left <= 0 and shard.due is not None:
             self.short.set()
-        return min(room, allowed)
+        return min(room, left)
 
     def _free(self, shard: Shard | None = None) -> int:
         """Connections that no visit has, and that nobody but this shard is about to use."""
@@ -68,31 +66,5 @@ class Crew:
             await self._held_back.wait()
             self._held_back.clear()
             await ready()
-            self._wake()
-
-    def _wake(self) -> None:
-        for shard in self.shards.values():
-            shard.wake()
-
-    @property
-    def in_flight(self) -> int:
-        """Visits that are leased and not settled."""
-        return sum(shard.in_flight for shard in self.shards.values())
-
-    @property
-    def counts(self) -> Counts:
-        """The counts of all shards held, together."""
-        return total([shard.counts for shard in self.shards.values()])
-
-    @property
-    def failed(self) -> dict[str, str]:
-        """Origins whose robots.txt could not be had since their shards were taken, and why."""
-        return {origin: why for shard in self.shards.values() for origin, why in shard.failed.items()}
-
-    def waiting(self) -> Waiting:
-        """What is waited for at the moment."""
-        return together([shard.waiting() for shard in self.shards.values()])
-
-    def statistics(self) -> Statistics:
-        """Caches and filters in numbers, by name."""
-        return added_up([shard.statistics() for shard in self.shards.values()])
+            for shard in self.shards.values():
+                shard.wake()

@@ -1,7 +1,7 @@
 """Seeds on their way into a cluster: each batch is safe with the engines before the next one is read.
 
-How far a file is in is kept on the engine, under the hash of what is in it. So whoever is interrupted, however that was, runs
-the same command again, and it goes on behind the last batch. A batch that was broken off may be sent twice, which adds
+How far a file is in is kept on the engine, under the hash of what is in it. After an
+interruption, run the same command again: it continues behind the last batch. A batch that was broken off may be sent twice, which adds
 nothing: a link is added once. When all of a file is in, its place is forgotten, and it may be named again like any other.
 """
 
@@ -48,7 +48,7 @@ class Fed(Protocol):
         ...
 
     @property
-    def mail(self) -> Outbox:
+    def forwarding(self) -> Outbox:
         """The way to the shards."""
         ...
 
@@ -60,7 +60,7 @@ class Intake:
         self.added = 0  # seeds that are in, by us
         self.resumed = False  # some were in before
         self.stopping: Callable[[], bool] = lambda: False  # told to end behind the batch that is under way
-        self.far = ""  # how far it is, for whoever has to go on
+        self.far = ""  # how far it is, for the next run
         self._engines = engines
         self._rules = settings.urls
         self._judge = LinkJudge(settings, Scope(settings.scope))
@@ -109,12 +109,12 @@ class Intake:
             await in_parts(wanted, self._send, self._refused)
 
     async def _send(self, links: Sequence[Link]) -> list[None]:
-        """Roots first: whoever finds links on a seed's page knows then that they are wanted."""
+        """Roots first: a worker that finds links on a seed's page then knows that they are wanted."""
         owners: defaultdict[int, list[Link]] = defaultdict(list)
         for link in links:
             owners[owner_of(link.host, self._engines.shards)].append(link)
         await self._engines.claims.add_roots([link.url for link in links])
-        await self._engines.mail.send(owners)
+        await self._engines.forwarding.send(owners)
         return []
 
     async def _refused(self, link: Link, problem: Unstorable) -> None:

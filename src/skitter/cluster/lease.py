@@ -6,17 +6,18 @@ the engine began to count later. A process that was frozen finds out here, befor
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
-from skitter.ports import Fenced
+from skitter.model import Exchange, Failed, Fault, Outcome, Visit
+from skitter.ports import Clock, Fenced, Fetcher
 
 # Of the lease that is not relied upon: a request that was allowed a moment ago is on its way before the lease ends.
 _MARGIN = 0.2
 
 
-class Tenure:
-    """What this worker holds, and until when it may act on it without asking."""
+class ShardLeases:
+    """The shards that this worker holds, and until when it may act on each without asking."""
 
     def __init__(self, lease: float, monotonic: Callable[[], float]) -> None:
         self._trusted = lease * (1 - _MARGIN)
@@ -57,7 +58,7 @@ class Tenure:
     async def trusted(self, shard: int) -> AsyncIterator[None]:
         """Begin something when the shard is ours for certain, and break it off with TimeoutError when it is not any more.
 
-        Whoever takes the shard when its lease has ended relies on that (`claims.Claim.connected`).
+        The next owner of the shard relies on that when it takes it (`ports.Claim.connected`).
         """
         await self.held(shard)
         async with asyncio.timeout_at(self._end(shard)) as limit:
@@ -74,3 +75,30 @@ class Tenure:
     def _wake(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
+
+
+class LeasedFetcher:
+    """`ports.Fetcher` of one shard: sends nothing unless the shard is ours for certain."""
+
+    def __init__(self, fetcher: Fetcher, leases: ShardLeases, shard: int, clock: Clock) -> None:
+        self._fetcher, self._leases, self._shard, self._clock = fetcher, leases, shard, clock
+
+    async def fetch(self, visit: Visit, validators: Sequence[tuple[str, str]] = ()) -> Outcome:
+        """Make the request; break it off when the lease ends."""
+        await self._leases.held(self._shard)
+        started = self._clock.now()
+        try:
+            async with self._leases.trusted(self._shard):
+                return await self._fetcher.fetch(visit, validators)
+        except TimeoutError:
+            exchange = Exchange(visit.link.url, "", started, self._clock.now(), b"", b"", b"")
+            return Failed(
+                Fault.BUSY, "broken off, because the lease of its shard could not be renewed", exchange
+            )
+
+    def statistics(self) -> dict[str, dict[str, float]]:
+        """Those of the worker's fetcher."""
+        return self._fetcher.statistics()
+
+    async def close(self) -> None:
+        """The fetcher is the worker's, and stays open."""

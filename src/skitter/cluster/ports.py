@@ -61,7 +61,7 @@ class Renewal(Struct, frozen=True):
 
 
 class Standing(Struct, frozen=True):
-    """A shard as it stands, for whoever asks how the cluster does."""
+    """The status of one shard."""
 
     shard: int
     owner: str  # empty: nobody's
@@ -91,6 +91,20 @@ class Disk(Struct, frozen=True):
     age: float  # seconds since the oldest was begun
 
 
+class LostSegment(Protocol):
+    """A segment of the archive whose only copy is lost."""
+
+    @property
+    def name(self) -> str:
+        """The file that it was."""
+        ...
+
+    @property
+    def shard(self) -> int:
+        """Whose answers it held."""
+        ...
+
+
 class Disks(Protocol):
     """Segments of the archive that a single worker has, as an operator sees them."""
 
@@ -102,16 +116,20 @@ class Disks(Protocol):
         """A disk is lost with all that was only there. None: a worker with it gives signs of life, and nothing changed."""
         ...
 
-    async def lost(self) -> Sequence[object]:
+    async def lost(self) -> Sequence[LostSegment]:
         """Segments that are given up, and whose pages are not pending again yet."""
+        ...
+
+    async def reopened(self, names: Sequence[str]) -> None:
+        """The pages of these lost segments are pending again."""
         ...
 
 
 class Ends(Protocol):
     """Where the archive files of former owners end, for workers that keep their files on their own disks.
 
-    A worker that was cut off cannot know whether its last write has arrived. Whoever takes the shard finds the mark, and
-    writes it down before it settles anything itself.
+    A worker that was cut off cannot know whether its last write has arrived. The next owner of the shard finds the mark,
+    and writes it down before it settles anything itself.
     """
 
     async def add_end(self, end: End) -> None:
@@ -156,7 +174,7 @@ class Claims(Ends, Protocol):
     async def roots(self, after: int, limit: int) -> tuple[Sequence[str], int]:
         """Roots of the scope behind a position, at most so many, in order; and the position of the last of them.
 
-        Whoever goes on from there misses none: a root that is added later has a later position.
+        Reading on from there misses none: a root that is added later has a later position.
         """
         ...
 
@@ -177,7 +195,7 @@ class Claims(Ends, Protocol):
         ...
 
     async def swap(self, seen: str, new: str) -> str:
-        """Replace the crawl's ledger if it is still the one that was seen; says which one is there afterwards.
+        """Replace the crawl's quota if it is still the one that was seen; says which one is there afterwards.
 
         There is one for all workers, at first an empty one: swap("", "") only looks.
         """

@@ -1,4 +1,4 @@
-"""How a cluster does: engines, shards, owners, mail, workers; and when it is done."""
+"""Cluster status: engines, shards, owners, mail, workers; and when the crawl is done."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -8,10 +8,12 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from skitter.cluster.done import Look, finished, stopped
-from skitter.cluster.limits import began, limited, reached
 from skitter.cluster.ports import Claims, Colleague, Disk, Disks, Standing
-from skitter.model import Counts
+from skitter.cluster.quota import began
+from skitter.crawl.done import Activity, Snapshot, why_over
+from skitter.crawl.limits import has_limit, limit_reached
+from skitter.engines.health import Health
+from skitter.model import Counts, Stop
 from skitter.ports import EngineAway
 from skitter.reporting.format import amount, count, counted, duration, moment, table
 from skitter.reporting.report import TROUBLES, total, trouble_lines
@@ -38,14 +40,6 @@ class Watched(Protocol):
     async def unread(self) -> dict[int, int]:
         """Messages in the mail that are not taken in, by shard."""
         ...
-
-
-class Health(Struct, frozen=True):
-    """An engine as whoever looks on finds it."""
-
-    engine: str
-    up: bool
-    said: str  # what it says of itself, if anything, or what is wrong
 
 
 class Status(Struct, frozen=True):
@@ -75,6 +69,11 @@ class Status(Struct, frozen=True):
         return {
             origin: why for worker in self.workers for origin, why in worker.about.get("failed", {}).items()
         }
+
+    def limit_reached(self, limits: CrawlSettings) -> str:
+        """Which limit is reached, in words; empty when none is."""
+        counts = self.counts
+        return limit_reached(limits, pages=counts.pages, received=counts.bytes, elapsed=self.elapsed)
 
     def since(self, engine: str) -> float | None:
         """When the first of the workers lost an engine that they still miss."""
@@ -121,34 +120,45 @@ async def until_finished(engines: Watched, settings: Settings) -> End:
 
     While an engine is away, nobody can say.
     """
-    before: Look | None = None
+    before: Snapshot | None = None
     while True:
         try:
-            now = await _look(engines, settings)
+            # First: what is found after the last worker has left does not change any more.
+            alone = has_limit(settings.crawl) and await _nobody_works(engines, settings)
+            limit = await _limit(engines, settings.crawl) if alone else ""
+            now = await snapshot(engines)
         except EngineAway:
             before = None
         else:
-            counts = total(list(now.counts.values()))
-            if finished(before, now):
-                return End(counts, "")
-            if stopped(now) and not now.quiet():
-                return End(counts, now.limit)
+            if why := why_over(before, now, at_limit=bool(limit)):
+                counts = total([part.counts for part in now.parts.values()])
+                return End(counts, limit if why is Stop.LIMIT else "")
             before = now
         await asyncio.sleep(_BETWEEN_LOOKS)
 
 
-async def _look(engines: Watched, settings: Settings) -> Look:
+async def snapshot(engines: Watched) -> Snapshot:
+    """All shards and all mail, read one after the other; `crawl.done` decides from it whether the crawl is over."""
     # The mail first: what is sent after this look is sent by a visit that the counts still show, or will show.
     unread = sum((await engines.unread()).values())
     lost = len(await engines.segments.lost()) if engines.segments else 0  # their pages will be pending
+    parts = {
+        shard.shard: Activity(shard.counts, not shard.counts.queued, shard.counts.leased)
+        for shard in await engines.claims.standing()
+    }
+    return Snapshot(parts, unread + lost)
+
+
+async def _nobody_works(engines: Watched, settings: Settings) -> bool:
+    """Whether no worker is left that could finish what was in flight when a limit was reached."""
+    workers = await engines.claims.workers()
+    return not any(worker.now - worker.seen_at < settings.cluster.lease for worker in workers)
+
+
+async def _limit(engines: Watched, limits: CrawlSettings) -> str:
+    """Which limit is reached, in words; empty when none is."""
     shards = await engines.claims.standing()
-    limit, alive = "", 0
-    if limited(settings.crawl):
-        counts = total([shard.counts for shard in shards])
-        limit = reached(settings.crawl, counts, await _elapsed(engines.claims, shards))
-        workers = await engines.claims.workers()
-        alive = sum(worker.now - worker.seen_at < settings.cluster.lease for worker in workers)
-    return Look({shard.shard: shard.counts for shard in shards}, unread + lost, limit, alive)
+    return Status(shards=shards, elapsed=await _elapsed(engines.claims, shards)).limit_reached(limits)
 
 
 def as_fields(status: Status, limits: CrawlSettings) -> dict[str, Any]:
@@ -168,7 +178,7 @@ def as_fields(status: Status, limits: CrawlSettings) -> dict[str, Any]:
             "max_bytes": limits.max_bytes,
             "max_time": limits.max_time,
             "elapsed": status.elapsed,
-            "reached": reached(limits, status.counts, status.elapsed) or None,
+            "reached": status.limit_reached(limits) or None,
         },
         "settings": dict(status.settings),
         "shards": [
@@ -245,7 +255,7 @@ def _limits(status: Status, limits: CrawlSettings) -> list[str]:
         parts.append(f"{duration(status.elapsed)} of {duration(limits.max_time)}")
     if not parts:
         return []
-    stop = "; reached" if reached(limits, counts, status.elapsed) else ""
+    stop = "; reached" if status.limit_reached(limits) else ""
     return [f"limits: {', '.join(parts)}{stop}"]
 
 

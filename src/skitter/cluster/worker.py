@@ -1,26 +1,25 @@
-"""One worker of a cluster: it says that it lives, takes its share of the shards, runs them, and hands them over.
+"""One worker of a cluster: it renews its leases, takes its share of the shards, runs them, and hands them over.
 
-Everything that may be lost is lost here in the same way: a shard that has another owner is dropped where it stands, without
-a word to its store, which would not listen. What was in flight in it is the new owner's to do again. An engine that is away
-stops nothing: what is in flight is finished and held, nothing new is begun, and when it is back all goes on, unless
-somebody else has the shard by then.
+A shard that has another owner is dropped without writing anything: the store would reject it (Fenced). What was in flight in it
+is the new owner's to do again. An engine that is away stops nothing: what is in flight is finished and held, nothing new is
+begun, and when it is back all goes on, unless somebody else has the shard by then.
 """
 
 import asyncio
 import os
 import socket
 import time
-from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from math import inf
-from typing import Any, Protocol
+from typing import Any
 
 from skitter.cluster.balance import plan
 from skitter.cluster.clock import EngineClock
-from skitter.cluster.held_shards import Crew
-from skitter.cluster.lease import Tenure
-from skitter.cluster.ports import Claim, Claims, Delivery, Inbox, Renewal
+from skitter.cluster.held_shards import HeldShards
+from skitter.cluster.incoming import IncomingLinks, WorkerParts
+from skitter.cluster.lease import ShardLeases
+from skitter.cluster.ports import Claim, Claims, Renewal
 from skitter.crawl.shard import Shard
 from skitter.engines.breaker import until_again
 from skitter.events import Events, Warned
@@ -29,34 +28,9 @@ from skitter.runtime.process import unwrapped
 from skitter.settings import Settings
 
 _ROOTS = 5_000  # of the scope that are read at once: some 50 ms
-_MAIL = 1000  # links that are worth a round trip at once
-_MAIL_EVERY = (
-    1.0  # seconds between two looks while there are fewer: a polite host waits longer than that anyway
-)
 
 
-class Outfit(Protocol):
-    """What a worker works with, made by `compose`."""
-
-    @property
-    def inbox(self) -> Inbox:
-        """The mail."""
-        ...
-
-    def shard(self, claim: Claim) -> AbstractAsyncContextManager[Shard]:
-        """A shard, open under its epoch; closed at the end, unless it was lost."""
-        ...
-
-    def mail_taken(self, shard: Shard) -> dict[str, str]:
-        """How far a shard's mail is taken in."""
-        ...
-
-    async def take_in(self, shard: Shard, delivery: Delivery) -> None:
-        """Add links and store their positions, in one write."""
-        ...
-
-
-class Member:
+class ClusterWorker:
     """A worker from joining to leaving."""
 
     def __init__(
@@ -64,8 +38,8 @@ class Member:
     ) -> None:
         """`name` is nobody else's, and no former worker's."""
         self.name = name
-        self.crew = Crew(settings.crawl.concurrency)
-        self.tenure = Tenure(settings.cluster.lease, clock.monotonic)
+        self.held = HeldShards(settings.crawl.concurrency)
+        self.leases = ShardLeases(settings.cluster.lease, clock.monotonic)
         self.widen: Callable[[Sequence[str]], None] = lambda _roots: None
         self.version: int | None = None  # of the settings that we work by; None: whatever they are
         self.outdated: Callable[[], None] = lambda: None  # they have changed
@@ -78,7 +52,7 @@ class Member:
         self._opened: dict[int, int] = {}  # shards, under these epochs
         self._holding: dict[int, asyncio.Task[None]] = {}
         self._leaving = asyncio.Event()
-        self._delivering: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)  # by shard
+        self._incoming = IncomingLinks(self.held, self.leases, clock, self._lose)
         self._away: EngineAway | None = None  # why we last could not speak to the claims' engine
         self._lease = settings.cluster.lease
         self._roots = 0  # the position of the last root that we know
@@ -87,10 +61,10 @@ class Member:
 
     # -- joining and leaving -----------------------------------------------------------------------------------
 
-    async def run(self, outfit: Outfit) -> None:
+    async def run(self, parts: WorkerParts) -> None:
         """Work until told to leave. Whatever ends it, what it holds is free for others at once, if that can be said."""
         try:
-            await unwrapped(self._run(outfit))
+            await unwrapped(self._run(parts))
         finally:
             # One that was not opened yet may be needed by requests of its last owner: its lease runs out by itself.
             opened = {
@@ -104,13 +78,13 @@ class Member:
         """Finish what is in flight, hand every shard over, and let `run` return."""
         self._leaving.set()
 
-    async def _run(self, outfit: Outfit) -> None:
+    async def _run(self, parts: WorkerParts) -> None:
         async with asyncio.TaskGroup() as tasks:
-            receiving = tasks.create_task(self._take_in_mail(outfit.inbox, outfit))
+            receiving = tasks.create_task(self._incoming.run(parts))
             while not self._leaving.is_set():
                 all_known = True
                 with self._patience():
-                    all_known = await self._turn(tasks, outfit)
+                    all_known = await self._turn(tasks, parts)
                 if all_known:
                     await self._rest(self._leaving.wait())
             renewing = tasks.create_task(self._keep_what_we_have())
@@ -118,9 +92,9 @@ class Member:
             for task in (receiving, renewing):
                 task.cancel()
 
-    def held(self) -> list[tuple[Shard, int]]:
+    def held_under(self) -> list[tuple[Shard, int]]:
         """The shards at work, each with the epoch under which it is ours."""
-        shards = self.crew.shards.items()
+        shards = self.held.shards.items()
         return [(shard, self._epochs[number]) for number, shard in shards if number in self._epochs]
 
     async def _rest(self, *sooner: Awaitable[object]) -> None:
@@ -137,7 +111,7 @@ class Member:
 
     # -- claims ------------------------------------------------------------------------------------------------
 
-    async def _turn(self, tasks: asyncio.TaskGroup, outfit: Outfit) -> bool:
+    async def _turn(self, tasks: asyncio.TaskGroup, parts: WorkerParts) -> bool:
         """Say that we live, see who has what, and change what should be changed. False: there is more to be read first."""
         seen = await self._renew()
         if self.version not in (None, seen.settings):
@@ -147,15 +121,15 @@ class Member:
             return False
         take, give = plan(self.name, seen.workers, seen.owners)
         for shard in give:
-            if shard in self.crew.shards:
-                self.crew.shards[shard].stop()
+            if shard in self.held.shards:
+                self.held.shards[shard].stop()
         take = [shard for shard in take if shard not in self._holding]
         if take and self._clock.monotonic() >= self._blind_until:
             asked = self._clock.monotonic()
             for claim in await self._claims.take(take, len(take), self.version):
                 self._epochs[claim.shard] = claim.epoch
-                self.tenure.renewed([claim.shard], asked)
-                self._holding[claim.shard] = tasks.create_task(self._hold(claim, outfit))
+                self.leases.renewed([claim.shard], asked)
+                self._holding[claim.shard] = tasks.create_task(self._hold(claim, parts))
         return True
 
     async def _follow_roots(self, last: int) -> bool:
@@ -176,11 +150,11 @@ class Member:
         self._clock.heard(seen.now, asked, answered)
         away = self._away is not None or answered - asked > self._lease
         if away and answered - self._renewed_at > self._lease:
-            # All leases have run out together, and their owners are about to renew them: whoever is first shall not take
-            # what the others are working on.
+            # All leases have run out together, and their owners are about to renew them: the first that renews
+            # must not take what the others are working on.
             self._blind_until = answered + self._lease
         self._renewed_at = answered
-        self.tenure.renewed(seen.held & self._epochs.keys(), asked)
+        self.leases.renewed(seen.held & self._epochs.keys(), asked)
         for shard in epochs.keys() - seen.held:
             if self._epochs.get(shard) == epochs[shard]:  # and not given back meanwhile
                 self._lose(shard)
@@ -195,8 +169,9 @@ class Member:
 
     def _lose(self, shard: int) -> None:
         """Somebody else has it. What it does here ends now."""
-        self._epochs.pop(shard, None)
-        self.tenure.ended(shard)
+        if self._epochs.pop(shard, None) is None:
+            return  # that is known
+        self.leases.ended(shard)
         holding = self._holding.get(shard)
         if holding is not None and holding is not asyncio.current_task():
             holding.cancel()
@@ -206,83 +181,44 @@ class Member:
 
     async def _hand_over(self, shards: Sequence[int]) -> None:
         for shard in shards:
-            if shard in self.crew.shards:
-                self.crew.shards[shard].stop()
+            if shard in self.held.shards:
+                self.held.shards[shard].stop()
         await asyncio.gather(*(self._holding[shard] for shard in shards), return_exceptions=True)
 
-    async def _hold(self, claim: Claim, outfit: Outfit) -> None:
+    async def _hold(self, claim: Claim, parts: WorkerParts) -> None:
         """Run a shard until it is given back or lost."""
         shard = claim.shard
         try:
-            async with outfit.shard(claim) as opened, self._manned(opened, outfit):
+            async with parts.shard(claim) as opened, self._at_work(opened, parts):
                 self._opened[shard] = claim.epoch
-                await unwrapped(opened.run(self.crew))
+                await unwrapped(opened.run(self.held))
         except Fenced:
-            if shard in self._epochs:
-                self._lose(shard)
+            self._lose(shard)
         except asyncio.CancelledError:
             if shard in self._epochs:  # else it was lost, and there is nobody to tell
                 raise
         else:
             self._epochs.pop(shard, None)
-            self.tenure.ended(shard)
+            self.leases.ended(shard)
             with suppress(EngineAway):
                 await self._claims.release({shard: claim.epoch})
         finally:
             del self._holding[shard]
 
     @asynccontextmanager
-    async def _manned(self, shard: Shard, outfit: Outfit) -> AsyncIterator[None]:
-        """A shard as one of the crew, and with its mail."""
+    async def _at_work(self, shard: Shard, parts: WorkerParts) -> AsyncIterator[None]:
+        """A shard among those that are held, with its links coming in."""
         number = shard.number
-        self.crew.shards[number] = shard
+        self.held.shards[number] = shard
         try:
-            await outfit.inbox.own(number, outfit.mail_taken(shard))
+            await self._incoming.begin(shard, parts)
             if self._leaving.is_set():
                 shard.stop()
             yield
         finally:
-            del self.crew.shards[number]
-            self.crew.committed(shard)  # what was in flight in it leaves room for others
-            async with self._delivering[number]:  # mail on its way into it arrives before it is closed
-                pass
-            await outfit.inbox.disown(number)
-
-    # -- mail --------------------------------------------------------------------------------------------------
-
-    async def _take_in_mail(self, inbox: Inbox, outfit: Outfit) -> None:
-        while True:
-            before = dict(self.crew.shards)
-            received: list[Delivery] = []
-            with suppress(EngineAway):
-                received = await inbox.receive(_MAIL) if before else []
-            async with asyncio.TaskGroup() as together:  # so that they are stored in one round trip
-                for delivery in received:
-                    shard = self.crew.shards.get(delivery.shard)
-                    if shard is None:
-                        continue  # whoever has it next receives this
-                    if before.get(delivery.shard, shard) is shard:
-                        together.create_task(self._deliver(shard, delivery, inbox, outfit))
-                    else:  # given back and taken again meanwhile: who knows of which tenure this is
-                        await inbox.own(delivery.shard, outfit.mail_taken(shard))
-            if sum(len(delivery.links) for delivery in received) < _MAIL:
-                await asyncio.sleep(_MAIL_EVERY)
-
-    async def _deliver(self, shard: Shard, delivery: Delivery, inbox: Inbox, outfit: Outfit) -> None:
-        try:
-            await self.tenure.held(shard.number)
-            async with self._delivering[shard.number]:
-                if self.crew.shards.get(shard.number) is not shard:
-                    return  # it is being handed over: whoever has it next receives this
-                await outfit.take_in(shard, delivery)
-        except Fenced:
-            if shard.number in self._epochs:
-                self._lose(shard.number)
-            return
-        shard.wake()
-        # The links are safe. Were this to raise, deliveries to other shards would be broken off.
-        with suppress(EngineAway):
-            await inbox.stored(delivery.shard, delivery.positions, self._clock.now())
+            del self.held.shards[number]
+            self.held.committed(shard)  # what was in flight in it leaves room for others
+            await self._incoming.end(number, parts)
 
     # -- engines that are away ---------------------------------------------------------------------------------
 

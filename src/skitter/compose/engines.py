@@ -1,6 +1,6 @@
-"""The engines of a cluster, opened and checked, each behind the same few words: claims, stores, mail, announcements.
+"""Opens the engines of a cluster, checked, all behind one interface: claims, stores, mail, announcements.
 
-Whatever is wrong with an engine is told here, before any crawling: EngineError is one line with the setting and the fix.
+What is wrong with an engine shows here, before any crawling: EngineError is one line with the setting and the fix.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -8,11 +8,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol
 
 from skitter.backends.s3.segments import Segment, Segments
-from skitter.cluster.ports import Claims, Delivery, Disks, Inbox
+from skitter.cluster.ports import Claims, Disks, Inbox
+from skitter.cluster.shared_settings import in_force, keep
 from skitter.engines.breaker import Guard
-from skitter.frontier.mail import Mail
-from skitter.frontier.patience import patiently
-from skitter.frontier.store import Store
+from skitter.frontier.store import Forwarding, Store
 from skitter.model import Settlement
 from skitter.ports import Cache, Clock
 from skitter.settings import Settings, SettingsError
@@ -31,11 +30,11 @@ class Register(Segments, Disks, Protocol):
 
 
 class Engines(Protocol):
-    """What a worker, or somebody who looks on, has of a cluster's engines."""
+    """The engines of a cluster, for a worker or for a command that only reads."""
 
     shards: int
     claims: Claims
-    mail: Mail
+    forwarding: Forwarding
     inbox: Inbox
     segments: Register | None  # the register of the archive's segments; None: each worker has its own
     guards: Sequence[Guard]  # the breaker of each engine
@@ -61,32 +60,9 @@ class Engines(Protocol):
         ...
 
 
-class PatientInbox:
-    """An inbox whose engine may be away when a shard comes or goes; receiving is tried again by whoever receives."""
-
-    def __init__(self, inbox: Inbox) -> None:
-        self._inbox = inbox
-
-    async def own(self, shard: int, positions: dict[str, str]) -> None:
-        """Receive a shard's links from these positions on."""
-        await patiently(lambda: self._inbox.own(shard, positions))
-
-    async def disown(self, shard: int) -> None:
-        """The shard is somebody else's."""
-        await patiently(lambda: self._inbox.disown(shard))
-
-    async def receive(self, limit: int) -> list[Delivery]:
-        """The next links of any shard."""
-        return await self._inbox.receive(limit)
-
-    async def stored(self, shard: int, positions: dict[str, str], now: float) -> None:
-        """Everything before these positions is never asked for again."""
-        await self._inbox.stored(shard, positions, now)
-
-
 @asynccontextmanager
 async def opened(settings: Settings, worker: str, *, looking: bool = False) -> AsyncIterator[Engines]:
-    """The engines that the settings name. For whoever is only `looking`, those that are not the truth may be away."""
+    """The engines that the settings name. `looking`: only reads, so engines other than the truth may be away."""
     async with AsyncExitStack() as stack:
         if settings.cluster.size == "full":
             from skitter.compose.full import open_full  # noqa: PLC0415  its libraries are an extra
@@ -100,15 +76,39 @@ async def opened(settings: Settings, worker: str, *, looking: bool = False) -> A
             raise no_such_size(settings)
 
 
+@asynccontextmanager
+async def truth(settings: Settings) -> AsyncIterator[Claims]:
+    """The engine that knows of shards and workers, alone; EngineError when it cannot be used, or has another crawl."""
+    if settings.cluster.size == "full":
+        from skitter.compose.full import open_truth  # noqa: PLC0415  its libraries are an extra
+
+        async with open_truth(settings) as claims:
+            yield claims
+    elif settings.cluster.size == "redis":
+        from skitter.compose.small import open_only_truth  # noqa: PLC0415  its library is an extra
+
+        async with open_only_truth(settings) as claims:
+            yield claims
+    else:
+        raise no_such_size(settings)
+
+
+async def settings_in_force(
+    settings: Settings, given: Mapping[str, object], *, strict: bool = True
+) -> tuple[Settings, int]:
+    """`cluster.shared_settings.in_force` of the crawl that the settings name."""
+    async with truth(settings) as claims:
+        return await in_force(claims, given, strict=strict)
+
+
 async def make(settings: Settings, given: Mapping[str, object] | None = None) -> list[str]:
     """`cluster init`: schema, topics, the settings that all share; what was made, in words. Safe to repeat.
 
     Where the crawl keeps settings already, those that are `given` must not contradict them.
     """
-    from skitter.compose.agreeing import keep  # noqa: PLC0415  it looks up to here
-
     made = await _make(settings)
-    return made + await keep(settings, given)
+    async with truth(settings) as claims:
+        return made + await keep(claims, settings, given)
 
 
 async def _make(settings: Settings) -> list[str]:

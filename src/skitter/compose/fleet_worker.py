@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 
-from skitter.compose import manned
+from skitter.compose import open_shards
 from skitter.fleet.messages import Broken, Line, Message, Start
 from skitter.fleet.worker import Worker
 from skitter.ports import StateError
@@ -19,7 +19,7 @@ async def _main(handle: int) -> int:
     if not isinstance(start, Start):
         return 1  # the parent is gone
     try:
-        await unwrapped(Worker(line, start, manned).work())
+        await unwrapped(Worker(line, start, open_shards).work())
     except StateError as problem:
         line.say(Broken(str(problem)))
     except OSError as problem:

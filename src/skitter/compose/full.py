@@ -5,11 +5,10 @@ Whatever is in Redis can be had otherwise, more slowly.
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from itertools import chain
 from typing import Any
 
 from skitter.backends.kafka import topics
-from skitter.backends.kafka.documents import CrawlError, DocumentReader, Documents
+from skitter.backends.kafka.documents import Documents
 from skitter.backends.kafka.lag import made_anew, waiting
 from skitter.backends.kafka.mail import Inbox, Mail
 from skitter.backends.kafka.sending import Sender
@@ -24,18 +23,14 @@ from skitter.backends.redis.cache import RedisCache
 from skitter.backends.redis.client import Client, connect
 from skitter.backends.redis.removing import remove
 from skitter.cluster import ports
-from skitter.compose.engines import PatientInbox, Register
-from skitter.engines.breaker import Guard, until_again
-from skitter.frontier import mail
+from skitter.compose.engines import Register
+from skitter.engines.breaker import Guard
 from skitter.frontier.patience import patiently
-from skitter.frontier.store import Store
-from skitter.model import Settlement, State
-from skitter.ports import Cache, Clock, EngineAway, EngineError, Entry
+from skitter.frontier.store import Forwarding, Store
+from skitter.model import Settlement
+from skitter.ports import Cache, Clock, EngineAway, EngineError
 from skitter.reporting.format import counted
 from skitter.settings import Settings
-from skitter.urls import registrable_domain
-
-_LOOKS = 5  # without a page, each about a second: then there are none, and the group has had time to form
 
 
 class FullEngines:
@@ -48,9 +43,9 @@ class FullEngines:
         self._redis = redis
         self.claims: ports.Claims = Claims(pool, worker)
         self.segments: Register | None = PostgresSegments(pool)
-        self.mail: mail.Mail = Mail(settings, sender)
+        self.forwarding: Forwarding = Mail(settings, sender)
         self._inbox = Inbox(settings, shards, sender)
-        self.inbox: ports.Inbox = PatientInbox(self._inbox)
+        self.inbox: ports.Inbox = self._inbox
         self.guards: Sequence[Guard] = [pool.guard, sender.guard, redis.guard]
         self._settings = settings
         self._pool = pool
@@ -64,11 +59,8 @@ class FullEngines:
         return BloomStore(store, self._redis, shard, epoch) if epoch else store
 
     async def announce(self, settlements: Sequence[Settlement]) -> None:
-        """Pages go to the index by Kafka, errors to whoever cares."""
-        entries = [_entry(settlement) for settlement in settlements if settlement.page is not None]
-        errors = [error for settlement in settlements if (error := _error(settlement)) is not None]
-        if entries or errors:
-            await patiently(lambda: self._documents.send(entries, errors))
+        """Pages and errors, by Kafka."""
+        await patiently(lambda: self._documents.announce(settlements))
 
     async def unread(self) -> dict[int, int]:
         """Messages on the link topics that are not taken in, by shard."""
@@ -88,34 +80,8 @@ class FullEngines:
         return RedisCache(self._redis, name, kind, capacity, clock)
 
     async def close(self) -> None:
-        """Receive no more links. Who has opened the engines closes them."""
+        """Receive no more links. The engines are closed where they were opened."""
         await self._inbox.close()
-
-
-def _entry(settlement: Settlement) -> Entry:
-    """A page with its text, and where it leads, wanted or not."""
-    if settlement.page is None:
-        raise AssertionError(settlement)
-    refused = (link for link, _ in settlement.refused)
-    return Entry(settlement.page, [link.url for link in chain(settlement.links, refused)])
-
-
-def _error(settlement: Settlement) -> CrawlError | None:
-    verdict, link = settlement.verdict, settlement.visit.link
-    retry = verdict.state is State.QUEUED and verdict.due is not None and verdict.attempted
-    if verdict.reason is None or not (retry or verdict.state is State.FAILED):
-        return None
-    return CrawlError(
-        url=link.url,
-        key=link.key,
-        host=link.host,
-        domain=registrable_domain(link.host),
-        reason=verdict.reason,
-        status=settlement.status,
-        attempt=settlement.visit.attempt,
-        at=settlement.exchange.ended if settlement.exchange else settlement.visit.leased_at,
-        final=not retry,
-    )
 
 
 async def open_full(
@@ -148,42 +114,6 @@ async def open_truth(settings: Settings) -> AsyncIterator[ports.Claims]:
         yield Claims(pool, "")
     finally:
         await pool.close()
-
-
-class DocumentSource:
-    """Pages from Kafka, batch by batch, for whoever indexes them. A batch is done when the next one is asked for."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._sender = Sender(settings.kafka)
-        self.guard = self._sender.guard
-        self._reader = DocumentReader(settings, self._sender)
-        self._size = settings.search.bulk
-
-    async def batches(self, *, until_none_are_left: bool = False) -> AsyncIterator[Sequence[Entry]]:
-        """What comes, for ever, or until nothing has come for a while."""
-        empty = 0
-        while not (until_none_are_left and empty >= _LOOKS):
-            batch = await patiently(lambda: self._reader.batch(self._size))
-            if batch:
-                empty = 0
-                yield batch
-            elif until_none_are_left:
-                empty = empty + 1 if await self._answers() else 0
-            await patiently(self._reader.done)
-
-    async def _answers(self) -> bool:
-        """Whether there are brokers who could have had a page."""
-        try:
-            await self.guard.call(self._sender.check)
-        except EngineAway as away:
-            await until_again(away)
-            return False
-        return True
-
-    async def close(self) -> None:
-        """Leave the group; what is not done is read again by whoever comes next."""
-        await self._reader.close()
-        await self._sender.close()
 
 
 async def unmake_full(settings: Settings) -> list[str]:

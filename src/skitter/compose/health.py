@@ -1,51 +1,32 @@
-"""How the engines of a cluster are: each is asked one cheap question, all at the same time.
-
-For people who look (`cluster status`, `doctor`). Workers ask through their breakers, and only when nobody has heard from an
-engine for a while.
-"""
+"""Which question each engine of a cluster is asked, to know how it is."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
-from skitter.cluster.status import Health
 from skitter.compose.engines import no_such_size
-from skitter.ports import EngineError
+from skitter.engines.health import Health, Question, ask_all
 from skitter.reporting.format import counted
 from skitter.settings import Settings
 from skitter.settings.secrets import secret
 
-_DEADLINE = 12.0  # seconds: a little more than first contacts have, which can say more than that it was over
-
-Question = Callable[[Settings], Awaitable[str]]
 TRUTH = {"full": "PostgreSQL", "redis": "Redis"}  # by size, the engine without which nothing is known
 
 
 async def health(settings: Settings) -> list[Health]:
     """Every engine that the settings name. SettingsError when they name none."""
-    return list(await asyncio.gather(*(_asked(*each, settings) for each in _questions(settings))))
+    return await ask_all(_questions(settings))
 
 
-def _questions(settings: Settings) -> Sequence[tuple[str, Question]]:
+def _questions(settings: Settings) -> dict[str, Question]:
     if settings.cluster.size not in TRUTH:
         raise no_such_size(settings)
-    questions: list[tuple[str, Question]] = [("Redis", _redis)]
-    if settings.cluster.size == "full":
-        questions = [("PostgreSQL", _postgres), ("Kafka", _kafka), *questions]
+    questions = {"PostgreSQL": _postgres, "Kafka": _kafka} if settings.cluster.size == "full" else {}
+    questions["Redis"] = _redis
     if settings.s3.bucket:
-        questions.append(("S3", _s3))
+        questions["S3"] = _s3
     if settings.search.addresses:
-        questions.append(("OpenSearch", _opensearch))
-    return questions
-
-
-async def _asked(engine: str, question: Question, settings: Settings) -> Health:
-    try:
-        async with asyncio.timeout(_DEADLINE):
-            return Health(engine, up=True, said=await question(settings))
-    except TimeoutError:
-        return Health(engine, up=False, said=f"{engine} says nothing for {_DEADLINE:g} s")
-    except EngineError as problem:
-        return Health(engine, up=False, said=str(problem))
+        questions["OpenSearch"] = _opensearch
+    return {engine: partial(question, settings) for engine, question in questions.items()}
 
 
 async def _postgres(settings: Settings) -> str:

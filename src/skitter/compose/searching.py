@@ -8,11 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from skitter.backends.opensearch import OpenSearchIndex
 from skitter.backends.sqlite_fts import FtsIndex, copied
 from skitter.settings import Settings, SettingsError
 from skitter.settings.secrets import secret
+
+if TYPE_CHECKING:
+    from skitter.backends.kafka.source import DocumentSource
 
 
 def local_index(file: Path) -> FtsIndex:
@@ -41,3 +45,10 @@ def shared_index(settings: Settings) -> OpenSearchIndex:
             "or search without one: skitter search DIR WORD, or skitter search --config FILE --index FILE WORD"
         )
     return OpenSearchIndex(settings.search, secret("search.password_file", settings.search.password_file))
+
+
+def document_source(settings: Settings) -> "DocumentSource":
+    """The pages that the workers of a full cluster announce."""
+    from skitter.backends.kafka.source import DocumentSource  # noqa: PLC0415  its library is an extra
+
+    return DocumentSource(settings)

@@ -11,9 +11,9 @@ from skitter.backends.redis.mail import RedisInbox, RedisMail, unread
 from skitter.backends.redis.removing import remove
 from skitter.backends.redis.store import RedisStore
 from skitter.cluster import ports
-from skitter.compose.engines import PatientInbox, Register
+from skitter.compose.engines import Register
 from skitter.engines.breaker import Guard
-from skitter.frontier import mail
+from skitter.frontier.store import Forwarding
 from skitter.model import Settlement
 from skitter.ports import Cache, Clock
 from skitter.reporting.format import counted
@@ -28,8 +28,8 @@ class SmallEngines:
         self.shards = shards
         self.claims: ports.Claims = RedisClaims(client, worker, shards)
         self.segments: Register | None = None
-        self.mail: mail.Mail = RedisMail(client)
-        self.inbox: ports.Inbox = PatientInbox(RedisInbox(listener))
+        self.forwarding: Forwarding = RedisMail(client)
+        self.inbox: ports.Inbox = RedisInbox(listener)
         self.guards: Sequence[Guard] = [client.guard]
         self._client = client
         self._listener = listener
@@ -87,7 +87,7 @@ async def _checked_shards(client: Client, settings: Settings) -> int:
 
 
 def _check_archive(settings: Settings) -> None:
-    """Who has which segment is written down in PostgreSQL, and there is none: a segment could stay on a disk for ever."""
+    """The register of segments is in PostgreSQL. Without one, a segment could stay on a disk for ever."""
     if settings.s3.bucket:
         raise SettingsError(
             "s3.bucket: a cluster around one Redis keeps its archive on the disks of its workers; leave the bucket out, or "

@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -19,6 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from skitter.ports import StateError
+from skitter.reporting.format import counted
 from skitter.runtime import durable
 from skitter.settings import Settings, SettingsError
 from skitter.settings.file import dump, load
@@ -71,6 +72,16 @@ class CrawlDirectory:
     def files(self) -> list[str]:
         """The names of the archive's files that are here."""
         return sorted(path.name for path in self.archive.glob("*.warc.gz"))
+
+    def files_gone(self, shard: int, numbers: Sequence[int]) -> str:
+        """What to say of files that the archive has lost. Somebody may have moved them away, so the crawl goes on."""
+        named = ", ".join(f"{shard:02d}-*-{number:05d}.warc.gz" for number in numbers[:3]) + (
+            ", …" if len(numbers) > 3 else ""
+        )
+        return (
+            f"{counted(len(numbers), 'file')} of the archive cannot be found ({named}), so the pages in it cannot be read; unless "
+            f"you moved it away, see: skitter check {self.path}"
+        )
 
     def request_log(self, shard: int) -> Path:
         """The shard's request log."""
@@ -141,6 +152,18 @@ class CrawlDirectory:
             whose = "a crawl on one machine" if made_by.size == "none" else f"the cluster {made_by.name}"
             raise StateError(
                 f"{self.archive} holds the archive of {whose}, not of {name}; name another directory with -o, or move it away"
+            )
+
+    def check_same_cluster(self, settings: Settings) -> None:
+        """SettingsError unless this is a directory of a worker of the cluster that the settings name."""
+        other = self.read_settings().cluster
+        if other.size == "none" or settings.cluster.size == "none":
+            raise SettingsError(
+                f"{self.path} is no directory of a worker of the same cluster; read one crawl at a time"
+            )
+        if (other.name, other.size) != (settings.cluster.name, settings.cluster.size):
+            raise SettingsError(
+                f"{self.path} is of the cluster {other.name}, not of {settings.cluster.name}; read one crawl at a time"
             )
 
     @contextmanager

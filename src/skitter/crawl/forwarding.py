@@ -1,7 +1,7 @@
 """Links on their way from the shard that found them to the shard that owns them.
 
 A link for another shard is in the outbox, durable with the page it was found on, until its owner has it and would keep it
-through a loss of power. Who dies in between, sender, owner or both, costs a repetition at most, and adding is idempotent.
+through a loss of power. If sender, owner or both die in between, links are sent twice at worst, and adding is idempotent.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ def owner_of(host: str, shards: int) -> int:
     return urls.shard(urls.registrable_domain(host), shards) if shards > 1 else 0
 
 
-class Post:
+class Forwarding:
     """Empties the outbox of one shard."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Post:
         self._something.set()
 
     def hurry(self) -> None:
-        """Nothing more is found: what is in the outbox need not wait for company."""
+        """Nothing more is found: what is in the outbox need not wait for more."""
         self._hurried.set()
 
     async def run(self) -> None:

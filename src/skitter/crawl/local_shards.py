@@ -1,7 +1,7 @@
 """The shards of one process: they share its connections, its limits, and the decision that nothing is left.
 
-Alone, a team is a whole crawl. In a fleet it is what one worker does: then links for shards of other workers are handed
-to `elsewhere`, and whether all is done is decided by the parent, who sees every worker (see `fleet`).
+Alone, they are a whole crawl. In a fleet they are what one worker has: then links for shards of other workers are handed to
+`elsewhere`, and whether all is done is decided by the parent, which sees every worker (see `fleet`).
 """
 
 import asyncio
@@ -12,30 +12,32 @@ from heapq import heappush, heappushpop
 
 from skitter import urls
 from skitter.crawl.directory import CrawlDirectory
-from skitter.crawl.forwarding import Deliver, Post, owner_of
+from skitter.crawl.done import Activity, Snapshot, hopeless, why_it_ended, why_over
+from skitter.crawl.forwarding import Deliver, Forwarding, owner_of
+from skitter.crawl.limits import grace_is_over, limit_reached, pages_left
 from skitter.crawl.shard import Shard
+from skitter.crawl.shard_set import ShardSet
 from skitter.events import Events, Stopped, Warned
 from skitter.links import Judged
 from skitter.model import Counts, HostRecord, Link, Reason, State, Stop
-from skitter.reporting import trouble
-from skitter.reporting.report import TOP_HOSTS, Statistics, added_up, dropped, total
-from skitter.reporting.waiting import Waiting, together
+from skitter.ports import StateError
+from skitter.reporting.report import TOP_HOSTS, Statistics, added_up, dropped
 from skitter.runtime.process import unwrapped
 from skitter.seeds import BadSeed
 from skitter.seeds.intake import Intake
-from skitter.settings import TIME_FOR_THE_LAST
 from skitter.visit import Shared
 
 _SOON = 0.01  # seconds
 
 
-class Team:
-    """Runs the shards of one process from opening to the last commit."""
+class LocalShards(ShardSet):
+    """`skitter.crawl.shard.ShardGroup`: runs the shards of one process from opening to the last commit."""
 
     def __init__(
         self, shards: Sequence[Shard], at: Shared, events: Events, directory: CrawlDirectory
     ) -> None:
         """`at` holds the stations that the shards share: fetcher, scope, links, clock."""
+        super().__init__()
         self.shards = {shard.number: shard for shard in shards}
         self.max_pages = at.settings.crawl.max_pages
         # Set by a worker: its parent decides when all is done, and brings links to the shards of others.
@@ -51,18 +53,23 @@ class Team:
         self._starved = False  # a shard would have taken more visits than there was room for
         self._look = asyncio.Event()
         self._working: Sequence[asyncio.Task[None]] = ()
-        self._posts = {
-            number: Post(shard.frontier, self._total, self.deliver, self._arrived)
+        self._forwarding = {
+            number: Forwarding(shard.frontier, self._total, self.deliver, self._arrived)
             for number, shard in self.shards.items()
             if self._total > 1
         }
 
-    # -- the life of a team ----------------------------------------------------------------------------------
+    # -- from opening to closing ----------------------------------------------------------------------------------
 
     async def open(self) -> None:
         """Take every shard."""
         for shard in self.shards.values():
             await shard.open()
+        if self.counts.added and not self._directory.roots():
+            raise StateError(
+                f"{self._directory.roots_file} is empty or gone, and without it every further link would be out of scope; "
+                "bring it back (one URL a line: the seeds), or start another crawl with -o"
+            )
 
     async def take_in(self, intake: Intake) -> int:
         """Offer the seeds that are kept in the crawl directory; what `stop` leaves is there for the next run.
@@ -97,7 +104,7 @@ class Team:
             else:
                 refused.append((link, reason))
                 self._events.emit(Warned(f"seed {link.url} is not crawled: {reason.detail or reason.code}"))
-        if refused:  # recorded by whoever refuses
+        if refused:  # recorded by the shard that refuses
             await next(iter(self.shards.values())).add((), refused)
         await asyncio.gather(*(self._add_seeds_of(owner, links) for owner, links in owners.items()))
 
@@ -124,14 +131,17 @@ class Team:
         self._write_statistics()
         if self.when_idle is None and (text := dropped(self.statistics())):  # else the parent says it of all
             self._events.emit(Warned(text))
-        why = await self._why_it_ends()
+        why = why_it_ended(self._stop, work_left=bool(self.in_flight) or not await self.nothing_due())
         self._events.emit(Stopped(why.value, self.counts))
         return why
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            helpers = [tasks.create_task(post.run()) for post in self._posts.values()]
-            helpers += [tasks.create_task(self._take_care()), tasks.create_task(self._look_after())]
+            helpers = [tasks.create_task(each.run()) for each in self._forwarding.values()]
+            helpers += [
+                tasks.create_task(self._take_care()),
+                tasks.create_task(self._look_whether_it_is_over()),
+            ]
             self._working = [tasks.create_task(shard.run(self)) for shard in self.shards.values()]
             await asyncio.wait(self._working)
             for helper in helpers:
@@ -166,18 +176,7 @@ class Team:
         for root in roots:
             self._at.links.widen(root)
 
-    async def _why_it_ends(self) -> Stop:
-        """A limit that was reached with the very last page has kept nothing back."""
-        if self._stop is Stop.LIMIT and not self.in_flight and await self.nothing_due():
-            return Stop.DONE
-        return self._stop or Stop.DONE
-
     # -- the whole, in numbers -------------------------------------------------------------------------------
-
-    @property
-    def counts(self) -> Counts:
-        """The counts of all shards together."""
-        return total([shard.counts for shard in self.shards.values()])
 
     async def fresh_counts(self) -> Counts:
         """The same, read again: what other shards have acknowledged is no longer in the outbox."""
@@ -185,22 +184,17 @@ class Team:
             shard.counts = await shard.frontier.counts()
         return self.counts
 
-    @property
-    def in_flight(self) -> int:
-        """Visits that are leased and not settled."""
-        return sum(shard.in_flight for shard in self.shards.values())
-
     async def nothing_due(self) -> bool:
         """Whether nothing waits, in flight aside."""
         return not any([await shard.next_due() is not None for shard in self.shards.values()])
 
-    @property
-    def failed(self) -> dict[str, str]:
-        """Origins whose robots.txt could not be had in this run, and why."""
-        return {origin: why for shard in self.shards.values() for origin, why in shard.failed.items()}
+    async def activity(self) -> Activity:
+        """What there is to do here; `crawl.done` decides from it whether the crawl is over."""
+        counts, idle = await self.fresh_counts(), await self.nothing_due()
+        hope_is_gone = not idle and await self._hopeless()
+        return Activity(counts, idle, self.in_flight, hope_is_gone)
 
-    async def hopeless(self) -> bool:
-        """Whether nothing waits here but hosts that have failed, and none has ever answered (see `trouble`)."""
+    async def _hopeless(self) -> bool:
         received, failed = self._bytes(), self.failed
         if received or not failed or self.in_flight:
             return False
@@ -210,11 +204,7 @@ class Team:
             async for record in shard.frontier.urls()
             if record.state is State.QUEUED
         }
-        return trouble.hopeless(received=received, in_flight=self.in_flight, waiting=waiting, failed=failed)
-
-    def waiting(self) -> Waiting:
-        """What is waited for at the moment."""
-        return together([shard.waiting() for shard in self.shards.values()])
+        return hopeless(received=received, in_flight=self.in_flight, waiting=waiting, failed=failed)
 
     def statistics(self) -> Statistics:
         """Caches, filters and connections in numbers, by name."""
@@ -241,16 +231,25 @@ class Team:
         in_flight, limits = self.in_flight, self._limits
         under_way = sum(shard.under_way for shard in self.shards.values())
         room = limits.concurrency - max(under_way, in_flight - limits.commit_visits)
-        if self.max_pages is not None:
-            missing = self.max_pages - self._pages()
-            if missing <= 0 and self.when_idle is None:
-                self.stop(Stop.LIMIT)
-            room = min(room, missing - in_flight)
-        if limits.max_bytes is not None and self._bytes() >= limits.max_bytes:
-            self.stop(Stop.LIMIT)
-            return 0
+        if self.max_pages is not None or limits.max_bytes is not None:
+            pages = self._pages()
+            self._stop_at_a_limit(pages)
+            room = min(room, pages_left(self.max_pages, pages, in_flight))
         self._starved = self._starved or room <= 0
-        return room
+        return 0 if self._stop else room
+
+    def _stop_at_a_limit(self, pages: int) -> None:
+        """In a fleet that is for the parent to decide, which sees every worker."""
+        if self.when_idle is None and limit_reached(
+            self._limits,
+            pages=pages,
+            received=self._bytes(),
+            elapsed=self._at.clock.monotonic() - self._began,
+        ):
+            self.stop(Stop.LIMIT)
+
+    def _pages(self) -> int:
+        return sum(shard.counts.pages for shard in self.shards.values())
 
     def allow_pages(self, number: int) -> None:
         """So many pages may be stored in all, by order of the parent."""
@@ -262,8 +261,8 @@ class Team:
         """A shard has nothing to do: perhaps all of them."""
         self._look.set()
         if not self.in_flight:
-            for post in self._posts.values():
-                post.hurry()
+            for forwarding in self._forwarding.values():
+                forwarding.hurry()
 
     def _arrived(self) -> None:
         """Links are with their owners, which may have been all that was left to do."""
@@ -274,44 +273,42 @@ class Team:
         """A frontier on this machine answers at once: nobody has asked for room meanwhile."""
 
     def committed(self, shard: Shard) -> None:
-        """Wake those that had no room, and the post."""
+        """Wake those that had no room, and what forwards links."""
         if self._starved and len(self.shards) > 1:
             self._starved = False
             for other in self.shards.values():
                 other.wake()
-        if shard.counts.outbox and shard.number in self._posts:
-            self._posts[shard.number].wake()
+        if shard.counts.outbox and shard.number in self._forwarding:
+            self._forwarding[shard.number].wake()
         if shard.failed and not shard.counts.bytes:
             self._look.set()
-
-    def _pages(self) -> int:
-        return sum(shard.counts.pages for shard in self.shards.values())
 
     def _bytes(self) -> int:
         return sum(shard.counts.bytes for shard in self.shards.values())
 
-    # -- looking after it ------------------------------------------------------------------------------------
+    # -- is it over? ------------------------------------------------------------------------------------
 
-    async def _look_after(self) -> None:
-        """All is done when no shard has anything to do and no link is under way between them."""
+    async def _look_whether_it_is_over(self) -> None:
+        """Whenever the crawl may be over: see whether it is."""
         while True:
             await self._look.wait()
             self._look.clear()
             if self.when_idle is not None:
                 self.when_idle()
-            elif not self.in_flight and await self.nothing_due():
-                if not (await self.fresh_counts()).outbox:
-                    self.stop(Stop.DONE)
-                else:  # links are under way between two shards; the owner says when they are safe, in a moment
+            elif not self.in_flight:
+                now = Snapshot({0: await self.activity()}, one_moment=True)
+                if why := why_over(None, now):
+                    self.stop(why)
+                elif (
+                    now.only_links_left
+                ):  # between two shards; the owner says when they are safe, in a moment
                     await asyncio.sleep(_SOON)
                     self._look.set()
-            elif await self.hopeless():
-                self.stop(Stop.UNREACHABLE)
 
     async def _take_care(self) -> None:
         while True:
             await asyncio.sleep(self._limits.sync_interval)
-            self._look_at_limits(self._at.clock.monotonic() - self._began)
+            self._look_at_limits()
             self._write_statistics()
 
     def _write_statistics(self) -> None:
@@ -319,15 +316,14 @@ class Team:
             with suppress(OSError):  # a full disk is no reason to fail for the sake of numbers
                 self._directory.write_statistics(self.statistics())
 
-    def _look_at_limits(self, elapsed: float) -> None:
-        limits = self._limits
-        if limits.max_time is not None and elapsed >= limits.max_time:
-            self.stop(Stop.LIMIT)
-            if elapsed >= limits.max_time + TIME_FOR_THE_LAST:  # what is in flight is pending again
-                working, self._working = self._working, ()  # once: they save what has finished
-                for work in working:
-                    work.cancel()
-        short = self._directory.shortage(limits.min_free_disk)
+    def _look_at_limits(self) -> None:
+        self._stop_at_a_limit(self._pages())
+        elapsed = self._at.clock.monotonic() - self._began
+        if grace_is_over(self._limits, elapsed):  # what is in flight is pending again
+            working, self._working = self._working, ()  # once: they save what has finished
+            for work in working:
+                work.cancel()
+        short = self._directory.shortage(self._limits.min_free_disk)
         if short and self._stop is None:
             self._events.emit(Warned(f"{short}; stopping, all is safe"))
             self.stop(Stop.DISK)

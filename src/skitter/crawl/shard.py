@@ -3,8 +3,8 @@
 Three tasks share the shard. The leaser takes out visits as hosts become free and starts a task for each. The committer is
 the only one that writes: it takes what has finished, appends it to the archive, and settles it in one atomic step. The
 caretaker syncs to disk about once a second. In memory a visit is in flight until it is settled, so limits are exact and
-nothing is finished that is not safe. How much may be in flight, and when there is nothing left to do, is for the whole
-team to say (see `team`): a shard that has nothing to do waits for links from the others.
+nothing is finished that is not safe. How much may be in flight, and when there is nothing left to do, is decided for all
+shards together (see `local_shards`): a shard that has nothing to do waits for links from the others.
 """
 
 import asyncio
@@ -16,7 +16,8 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from skitter.crawl.batching import Gathering
+from skitter import reasons
+from skitter.crawl.batching import Batching
 from skitter.crawl.directory import CrawlDirectory
 from skitter.events import (
     Deferred,
@@ -43,8 +44,8 @@ _LEASED_TOGETHER = 8  # for the same reason
 _FAILED_KEPT = 100_000  # origins: who has more dead seeds than this waits for them with the usual patience
 
 
-class Company(Protocol):
-    """The shards that work together, as one of them sees the whole."""
+class ShardGroup(Protocol):
+    """The shards that work together, as one of them sees it."""
 
     def room(self, shard: "Shard") -> int:
         """How many visits a shard may take out now."""
@@ -73,21 +74,22 @@ class Shard:
         directory: CrawlDirectory,
         number: int = 0,
         *,
-        gathering: Gathering | None = None,
+        batching: Batching | None = None,
     ) -> None:
-        """`gathering`: the shards that settle together, where a commit is a journey."""
+        """`batching` is shared by shards that settle together, where a commit is a network round trip."""
         self.number = number
         self.frontier = at.frontier
         self._at = at
         self._events = events
         self._directory = directory
         self._limits = at.settings.crawl
-        # Where a commit is a journey the leaser waits for it: it takes out visits as well.
-        self._alone = gathering is None
-        self._gathering = gathering or Gathering(_MOMENT, self._limits.commit_visits, can_hurry=True)
+        # Where a commit is a round trip the leaser waits for it: it takes out visits as well.
+        self._alone = batching is None
+        self._batching = batching or Batching(_MOMENT, self._limits.commit_visits, can_hurry=True)
         self._leased_together = max(1, min(_LEASED_TOGETHER, self._limits.concurrency // 8))
         # Visits that are leased and not settled, by the identity of the permission.
         self._open: dict[int, Visit] = {}
+        self.in_flight = 0  # how many these are
         self.under_way = 0  # those whose answer has not come yet: each holds a connection
         self._finished: deque[Finished] = deque()
         self._broken_off = False  # a commit is under way, or did not come to its end
@@ -116,7 +118,7 @@ class Shard:
         for visit in opened.lost:
             self._events.emit(Lost(visit.link.url, visit.link.host, visit.leased_at))
         for visit in opened.aside:
-            reason = Reason("crash", "the process died each time this page was worked on")
+            reason = Reason(reasons.CRASH, "the process died each time this page was worked on")
             self._events.emit(SetAside(visit.link.url, reason))
         self.counts = await at.frontier.counts()
 
@@ -149,21 +151,21 @@ class Shard:
             self._sync_now.set()
         await waiting
 
-    async def run(self, company: Company) -> None:
+    async def run(self, group: ShardGroup) -> None:
         """Crawl until `stop` is called, and drain. Cancelling loses nothing either."""
-        self._gathering.join(self)
+        self._batching.join(self)
         try:
             async with asyncio.TaskGroup() as tasks:
-                committer = tasks.create_task(self._commit_as_visits_finish(company))
+                committer = tasks.create_task(self._commit_as_visits_finish(group))
                 caretaker = tasks.create_task(self._take_care())
-                await self._lease_while_there_is_work(tasks, company)
+                await self._lease_while_there_is_work(tasks, group)
                 committer.cancel()
                 caretaker.cancel()
         except asyncio.CancelledError:
-            await self._save_before_leaving(company)
+            await self._save_before_leaving(group)
             raise
         finally:
-            self._gathering.leave(self)
+            self._batching.leave(self)
         await self._sync()
 
     def stop(self) -> None:
@@ -181,20 +183,15 @@ class Shard:
             stack.push_async_callback(self._at.frontier.close, self._at.clock.now())
             stack.push_async_callback(self._at.archive.close)
 
-    async def _save_before_leaving(self, company: Company) -> None:
+    async def _save_before_leaving(self, group: ShardGroup) -> None:
         """Stopped at once: what has finished is saved, and requests that are broken off are in the log as lost.
 
         Nothing is saved behind a commit that was broken off: what that has left in the archive would count as settled.
         """
         if not self._broken_off:
-            await self._commit_what_has_finished(company)
+            await self._commit_what_has_finished(group)
         for visit in self._open.values():
             self._events.emit(Lost(visit.link.url, visit.link.host, visit.leased_at))
-
-    @property
-    def in_flight(self) -> int:
-        """Visits that are leased and not settled."""
-        return len(self._open)
 
     def waiting(self) -> Waiting:
         """What it waits for at the moment."""
@@ -212,32 +209,33 @@ class Shard:
 
     # -- leasing ---------------------------------------------------------------------------------------------
 
-    async def _lease_while_there_is_work(self, tasks: asyncio.TaskGroup, company: Company) -> None:
+    async def _lease_while_there_is_work(self, tasks: asyncio.TaskGroup, group: ShardGroup) -> None:
         frontier, clock = self._at.frontier, self._at.clock
         while True:
             self._lease_again.clear()
-            room = self._room(company)
+            room = self._room(group)
             self.taking = max(room, 0)
             for visit in await frontier.lease(room, clock.now()) if room > 0 else []:
                 self._open[id(visit)] = visit
+                self.in_flight += 1
                 self.under_way += 1
-                tasks.create_task(self._visit(visit, company))
+                tasks.create_task(self._visit(visit, group))
             if self.taking:
                 self.taking = 0
-                company.took()
+                group.took()
             due = self.due = None if self._stopping else await frontier.next_due(clock.now())
             if due is None and not self.in_flight:
                 if self._stopping:
                     return
                 if self._unsynced:  # nobody is kept waiting by a shard that has nothing else to do
                     self._sync_now.set()
-                company.idle()
+                group.idle()
             # Without room, time alone changes nothing.
-            self._next = due if due is not None and self._room(company) > 0 else None
+            self._next = due if due is not None and self._room(group) > 0 else None
             await self._sleep_until(self._next)
 
-    def _room(self, company: Company) -> int:
-        return 0 if self._stopping or self.paused else company.room(self)
+    def _room(self, group: ShardGroup) -> int:
+        return 0 if self._stopping or self.paused else group.room(self)
 
     async def _sleep_until(self, due: float | None) -> None:
         """Until something was committed, somebody calls, or the time has come."""
@@ -248,17 +246,17 @@ class Shard:
         except TimeoutError:
             pass
 
-    async def _visit(self, visit: Visit, company: Company) -> None:
+    async def _visit(self, visit: Visit, group: ShardGroup) -> None:
         finished = await make(visit, self._at)
         self.under_way -= 1
         self._finished.append(finished)
         now = self._at.clock.now()
         work_waits = self.due is not None and self.due <= now
-        if self._alone and work_waits and self._room(company) >= self._leased_together:
+        if self._alone and work_waits and self._room(group) >= self._leased_together:
             self._lease_again.set()
         # Settling sets its host free, which may be what idle connections wait for.
         host_free = finished.settlement.verdict.host_free or now
-        self._gathering.finished(urgent=not work_waits and host_free < now + _MOMENT)
+        self._batching.finished(urgent=not work_waits and host_free < now + _MOMENT)
 
     # -- committing ------------------------------------------------------------------------------------------
 
@@ -272,13 +270,13 @@ class Shard:
         """Settle what has finished."""
         self._commit_now.set()
 
-    async def _commit_as_visits_finish(self, company: Company) -> None:
+    async def _commit_as_visits_finish(self, group: ShardGroup) -> None:
         while True:
             await self._commit_now.wait()
             self._commit_now.clear()
-            await self._commit_what_has_finished(company)
+            await self._commit_what_has_finished(group)
 
-    async def _commit_what_has_finished(self, company: Company) -> None:
+    async def _commit_what_has_finished(self, group: ShardGroup) -> None:
         """What finishes meanwhile is a later group's."""
         left = len(self._finished)
         while left:
@@ -288,7 +286,7 @@ class Shard:
             await self._commit([self._finished.popleft() for _ in range(size)])
             self._broken_off = False
             self._lease_again.set()
-            company.committed(self)
+            group.committed(self)
 
     async def _commit(self, group: Sequence[Finished]) -> None:
         """One atomic step for a group of visits: archive first, then everything else together with its mark."""
@@ -307,13 +305,14 @@ class Shard:
             if settlement.visit.link.seed:  # only where a seed's redirect leads is a seed, too
                 found = settlement.links if settlement.again is None else [settlement.again]
                 self.take_into_scope([link for link in found if link.seed], settlement.visit.link)
-        accepted = await at.frontier.settle(settlements, at.archive.mark(), at.clock.now())
+        now = at.clock.now()
+        accepted = await at.frontier.settle(settlements, at.archive.mark(), now)
         at.archive.settled()
         at.duplicates.committed([s.page for s in settlements if s.page is not None])
         self.counts = await at.frontier.counts()
-        now = at.clock.now()
         for settlement, open_until_now in zip(settlements, accepted, strict=True):
             del self._open[id(settlement.visit)]
+            self.in_flight -= 1
             if open_until_now:
                 self._pauses.note(settlement, now)
                 self._tell(settlement)

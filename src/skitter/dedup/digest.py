@@ -38,3 +38,8 @@ def sha1(*pieces: bytes) -> bytes:
         pairs[e >> 10 & 1023],
         pairs[e & 1023],
     )
+
+
+def payload_digest(payload: bytes) -> str:
+    """The digest of a payload as in the archive, as text."""
+    return sha1(payload).decode()

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Held:
+class SimhashSet:
     """The SimHashes of a domain, in an array with room for more."""
 
     __slots__ = ("size", "values")

@@ -9,15 +9,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from skitter.dedup.digest import sha1
 from skitter.model import Page
 from skitter.ports import Frontier, Likeness, Twin
 from skitter.settings import DedupSettings
-
-
-def payload_digest(payload: bytes) -> str:
-    """The digest of a payload, as in the archive."""
-    return sha1(payload).decode()
 
 
 def distance(one: int, other: int) -> int:

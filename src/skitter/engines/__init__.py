@@ -1,1 +1,7 @@
-"""Engines run by others: what to do while one is away."""
+"""Engines run by others: databases, brokers, object stores.
+
+breaker   stops calling an engine that keeps failing, for a while
+parts     if an engine refuses a batch, only the refused items are lost
+watch     reports once that an engine is away, and once that it is back
+health    asks each engine one question, for `skitter cluster status`
+"""

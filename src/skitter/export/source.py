@@ -1,6 +1,7 @@
 """A crawl opened for reading, by exports, `why`, `pages` and `status`."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from skitter.crawl.directory import CrawlDirectory
@@ -65,3 +66,38 @@ class Source(Protocol):
     async def elsewhere(self) -> Mapping[str, int]:
         """Number of pages whose answers are in directories that are not read here, by MACHINE:PATH."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryReader:
+    """`Source` of a crawl on this machine."""
+
+    settings: Settings
+    directory: CrawlDirectory
+    frontier: Records
+    archive: Archived
+
+    @property
+    def name(self) -> str:
+        """Its directory."""
+        return str(self.directory.path)
+
+    async def roots(self) -> list[str]:
+        """What the scope is measured from."""
+        return self.directory.roots()
+
+    async def files(self) -> list[str]:
+        """The names of the archive's files."""
+        return self.directory.files()
+
+    def path_of(self, file: str) -> str:
+        """Below the archive folder."""
+        return file
+
+    async def elsewhere(self) -> dict[str, int]:
+        """All of it is here."""
+        return {}
+
+    async def close(self) -> None:
+        """Release the store."""
+        await self.frontier.close()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pycurl
 
-from skitter import urls
+from skitter import reasons, urls
 from skitter.fetch import request, response
 from skitter.fetch.address import Guard, Names
 from skitter.fetch.multi import Multi
@@ -90,7 +90,7 @@ class HttpFetcher:
         allowed = [address for address in answer.addresses if self._guard.refusal(address) is None]
         if not allowed:
             local = self._guard.refusal("127.0.0.1") if urls.is_localhost(where.host) else None
-            return Refused(local or self._guard.refusal(answer.addresses[0]) or Reason("address"))
+            return Refused(local or self._guard.refusal(answer.addresses[0]) or Reason(reasons.ADDRESS))
         lines = (*self._identity, *request.fields(validators)) if validators else self._identity
         return await self._reach(visit, where, allowed[:_MAX_ADDRESSES], lines, begun)
 
@@ -157,7 +157,9 @@ class HttpFetcher:
             code, message = await self._multi.perform(transfer.curl, transfer.peer, fresh=not order.kept)
             if transfer.refused is not None:
                 return Refused(transfer.refused)
-            exchange = self._exchange(visit, order, transfer, started)
+            self._requests += 1
+            self._opened += transfer.curl.getinfo(pycurl.NUM_CONNECTS)
+            exchange = transfer.exchange(visit.link.url, order, started, self._clock.now())
             if transfer.repeated:
                 return self._closed_on_reuse(order.target.host, exchange)
             if (code and not exchange.cut) or not transfer.head_fits():
@@ -172,20 +174,6 @@ class HttpFetcher:
             del self._closers[next(iter(self._closers))]
         self._closers[host] = None
         return Failed(Fault.REUSE, "the server closed a kept connection when it was used again", exchange)
-
-    def _exchange(self, visit: Visit, order: Order, transfer: Transfer, started: float) -> Exchange:
-        self._requests += 1
-        self._opened += transfer.curl.getinfo(pycurl.NUM_CONNECTS)
-        return Exchange(
-            url=visit.link.url,
-            address=transfer.curl.getinfo(pycurl.PRIMARY_IP) or order.address,
-            started=started,
-            ended=self._clock.now(),
-            request=request.head(order.target, order.lines) if transfer.sent() else b"",
-            head=transfer.head(),
-            body=transfer.body(),
-            cut=transfer.fault is Fault.SIZE and not order.whole,
-        )
 
 
 def failure(transfer: Transfer, code: int, message: str, exchange: Exchange) -> Failed:

@@ -12,9 +12,9 @@ from functools import lru_cache
 import pycurl
 from msgspec import Struct
 
-from skitter.fetch.request import Target
+from skitter.fetch import request
 from skitter.fetch.trust import authorities
-from skitter.model import Fault, Reason
+from skitter.model import Exchange, Fault, Reason
 from skitter.settings import FetchSettings
 
 # Longer than the longest Crawl-delay that is accepted (300 s by default): the next visit finds the connection
@@ -47,7 +47,7 @@ class Flight:
 class Order(Struct, frozen=True):
     """The parameters of one transfer."""
 
-    target: Target
+    target: request.Target
     address: str
     lines: tuple[str, ...]
     deadline: float  # seconds from now
@@ -151,21 +151,27 @@ class Transfer:
             put(pycurl.TIMEOUT_MS, limits[2])
             put(pycurl.CONNECTTIMEOUT_MS, limits[3])
 
-    def sent(self) -> bool:
-        """Whether the request was sent."""
-        return bool(self.curl.getinfo(pycurl.REQUEST_SIZE))
+    def exchange(self, url: str, order: Order, started: float, ended: float) -> Exchange:
+        """What was sent and received so far."""
+        sent = self.curl.getinfo(pycurl.REQUEST_SIZE)
+        return Exchange(
+            url=url,
+            address=self.curl.getinfo(pycurl.PRIMARY_IP) or order.address,
+            started=started,
+            ended=ended,
+            request=request.head(order.target, order.lines) if sent else b"",
+            head=self._head(),
+            body=b"".join(self._chunks),
+            cut=self.fault is Fault.SIZE and not order.whole,
+        )
 
-    def head(self) -> bytes:
+    def _head(self) -> bytes:
         """The header block of the final answer as received, without interim answers (RFC 9110 15.2)."""
         lines = self._lines
         if lines.count(b"\r\n") + lines.count(b"\n") > 1:
             ends = [at for at, line in enumerate(lines[:-1]) if line in _EMPTY_LINES]
             lines = lines[ends[-1] + 1 :]
         return b"".join(lines)
-
-    def body(self) -> bytes:
-        """The body as received so far."""
-        return b"".join(self._chunks)
 
     def clear(self) -> None:
         """Drop the answer."""

@@ -1,9 +1,13 @@
 """N workers on this machine: started, watched, told when to stop, and started again when they die.
 
-    messages   what parent and workers say to each other, over one socket each
-    rounds     the decisions, as functions of what the workers report: finished? who may store how many pages?
-    workers    a worker as its parent sees it, and the links under way between two of them
-    parent     the process that a person starts: it starts workers, carries links between them, and shows one crawl
+    messages    what parent and workers say to each other, over one socket each
+    processes   how workers are started and ended, and a worker as its parent sees it
+    carrier     the links under way between two workers
+    seeding     the seeds on their way to the first worker
+    rounds      one question to every worker, and all the answers
+    parent      the process that a person starts: it starts workers, carries links between them, and shows one crawl
+    worker      some shards in a process of their own
 
-The parent crawls nothing and opens no store, so it stays small, and whatever a page does to a worker does not reach it.
+The parent crawls nothing and opens no store, so it stays small, and whatever a page does to a worker does not reach it. What
+it decides is in `crawl.done` and `crawl.limits`.
 """

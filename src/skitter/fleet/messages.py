@@ -43,7 +43,7 @@ class Go(Struct, frozen=True, tag=True):
 
 
 class Ask(Struct, frozen=True, tag=True):
-    """How are things? And how many pages may be stored in all."""
+    """Asks a worker for its Account, and says how many pages it may store in all."""
 
     round: int
     max_pages: int | None = None

@@ -1,7 +1,7 @@
 """The process that a person starts: one crawl to look at, however many workers there are.
 
 Each worker is a process with a socket. The parent listens to all of them, carries links between them, asks everybody how
-things are several times a second, and decides from the answers (see `rounds`). A worker that dies, or does not answer any
+things are several times a second, and decides from the answers (see `crawl.done` and `crawl.limits`). A worker that dies, or does not answer any
 more, is started again: what it was doing is recovered by the store, and a page that kills again and again is set aside
 there. When the parent dies, its workers save what they have and go.
 """
@@ -9,17 +9,19 @@ there. When the parent dies, its workers save what they have and go.
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.done import SeedsAre, Snapshot, why_it_ended, why_over
+from skitter.crawl.limits import grace_is_over, limit_reached
 from skitter.events import Event, Events, Warned
 from skitter.fetch.check import check
+from skitter.fleet.carrier import Carrier
 from skitter.fleet.messages import (
     Account,
     Again,
-    Ask,
     Broken,
     Carried,
     Carry,
@@ -34,10 +36,9 @@ from skitter.fleet.messages import (
     Seeded,
     Start,
 )
-from skitter.fleet.processes import COMMAND, can_fork, cores
-from skitter.fleet.rounds import Round, at_limit, finished, hopeless, overdue, shares
-from skitter.fleet.sowing import Sowing
-from skitter.fleet.workers import Carrier, Worker
+from skitter.fleet.processes import COMMAND, WorkerProcess, can_fork, cores
+from skitter.fleet.rounds import Rounds
+from skitter.fleet.seeding import Seeding
 from skitter.model import Counts, Link, Stop
 from skitter.ports import StateError
 from skitter.reporting.report import TOP_HOSTS, WARNINGS, Report, Run, added_up, dropped, total
@@ -98,7 +99,7 @@ def assembled(
             yield fleet
         finally:
             for worker in fleet.workers:
-                worker.forgo()
+                worker.dismiss()
 
 
 class Fleet:
@@ -118,7 +119,7 @@ class Fleet:
         """`lock` is the descriptor that holds the directory; workers keep it too."""
         self.settings = settings
         self.workers = [
-            Worker(number, range(number, settings.crawl.shards, workers)) for number in range(workers)
+            WorkerProcess(number, range(number, settings.crawl.shards, workers)) for number in range(workers)
         ]
         self._directory = directory
         self._events = events
@@ -126,11 +127,10 @@ class Fleet:
         self._command = command
         self._tell_requests = tell_requests
         self._carrier = Carrier({shard: worker for worker in self.workers for shard in worker.shards})
-        self._lives = 0
+        self._started = 0
         self.intake = Intake(directory.seeds, settings.urls)
-        self._sowing = Sowing(self.intake, self.workers[0].say)
-        self._round = 0
-        self._answered = asyncio.Event()
+        self._seeding = Seeding(self.intake, self.workers[0].say)
+        self._rounds = Rounds(self.workers, self._carrier, settings.crawl, events)
         self._look = asyncio.Event()
         self._stop: Stop | None = None
         self._at_once = False
@@ -156,7 +156,7 @@ class Fleet:
     async def _run(self, began: float) -> None:
         async with asyncio.TaskGroup() as tasks:
             others = [
-                tasks.create_task(self._sow()),
+                tasks.create_task(self._take_in_seeds()),
                 tasks.create_task(self._ask_round_after_round(began)),
             ]
             await asyncio.gather(*(tasks.create_task(self._keep_alive(worker)) for worker in self.workers))
@@ -190,29 +190,29 @@ class Fleet:
 
     # -- the life of a worker --------------------------------------------------------------------------------
 
-    async def _keep_alive(self, worker: Worker) -> None:
+    async def _keep_alive(self, worker: WorkerProcess) -> None:
         """Start a worker, and again whenever it dies, until it has ended as it should."""
         while worker.ended is None and self._broken is None:
-            self._lives += 1
+            self._started += 1
             path, shards = str(self._directory.path), list(worker.shards)
             orders = Start(
-                path, shards, len(self.workers), self._lives, self._tell_requests, self._sowing.held
+                path, shards, len(self.workers), self._started, self._tell_requests, self._seeding.held
             )
             await worker.start(self._command, self._lock, orders)
             await self._listen(worker)
             code = await worker.hung_up()
             self._carrier.forget(worker.shards)
-            self._answered.set()
+            self._rounds.answered()
             if worker.ended is None and self._broken is None:
-                self._mourn(worker, code)
+                self._note_death(worker, code)
                 await asyncio.sleep(min(_LONGEST_PAUSE, 0.05 * 2**worker.deaths))
 
-    async def _listen(self, worker: Worker) -> None:
+    async def _listen(self, worker: WorkerProcess) -> None:
         line = worker.line
         while line is not None and (message := await line.hear()) is not None:
             self._hear(worker, message)
 
-    def _mourn(self, worker: Worker, code: int) -> None:
+    def _note_death(self, worker: WorkerProcess, code: int) -> None:
         worker.deaths += 1
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         self._events.emit(Warned(f"worker {worker.number} died ({how}); it is started again"))
@@ -232,7 +232,7 @@ class Fleet:
 
     # -- what workers say ------------------------------------------------------------------------------------
 
-    def _hear(self, worker: Worker, message: Message) -> None:  # noqa: C901, PLR0912  one arm per message
+    def _hear(self, worker: WorkerProcess, message: Message) -> None:  # noqa: C901, PLR0912  one arm per message
         match message:
             case Carry():
                 self._carrier.carry(message)
@@ -247,13 +247,13 @@ class Fleet:
             case Roots():
                 self._tell_everybody(message, but=worker)
             case Seeded(number):
-                if self._sowing.seeded(number):
+                if self._seeding.seeded(number):
                     self._tell_everybody(Go())
             case Ready(counts):
                 self._welcome(worker, counts)
             case Ended():
                 worker.ended, worker.counts, worker.ready = message, message.counts, False
-                self._answered.set()
+                self._rounds.answered()
                 if self._stop is None:  # it met a limit of its own, such as a full disk
                     self.stop(message.why)
             case Broken(problem):
@@ -261,104 +261,70 @@ class Fleet:
             case _:
                 raise AssertionError(message)
 
-    def _note(self, worker: Worker, account: Account) -> None:
+    def _note(self, worker: WorkerProcess, account: Account) -> None:
         if account.counts.requests + account.counts.failed > worker.counts.requests + worker.counts.failed:
             worker.deaths = 0
         worker.account, worker.counts = account, account.counts
-        self._answered.set()
+        self._rounds.answered()
 
-    def _welcome(self, worker: Worker, counts: Counts) -> None:
+    def _welcome(self, worker: WorkerProcess, counts: Counts) -> None:
         worker.ready, worker.counts = True, counts
         worker.had = counts.pages if worker.had is None else worker.had
         self._tell_everybody(Again(list(worker.shards)), but=worker)
         if worker is self.workers[0]:
-            self._sowing.again()
-        if not self._sowing.held:
+            self._seeding.again()
+        if not self._seeding.held:
             worker.say(Go())
         self._halt()
         self._look.set()
 
-    def _tell_everybody(self, message: Message, but: Worker | None = None) -> None:
+    def _tell_everybody(self, message: Message, but: WorkerProcess | None = None) -> None:
         for worker in self.workers:
             if worker is not but:
                 worker.say(message)
 
     # -- seeds -----------------------------------------------------------------------------------------------
 
-    async def _sow(self) -> None:
+    async def _take_in_seeds(self) -> None:
         self._warn(self.intake.broken_off(now=False))
-        await self._sowing.run()
+        await self._seeding.run()
         self._tell_everybody(Go())
         self._look.set()
 
     # -- rounds ----------------------------------------------------------------------------------------------
 
     async def _ask_round_after_round(self, began: float) -> None:
-        before: Round | None = None
+        before: Snapshot | None = None
         told = 0.0
-        allowed: Mapping[int, int] = {}
         while True:
-            now = await self._ask(allowed)
+            now = await self._rounds.ask(self._seeding)
             if now is None:
                 before = None
             elif self._stop is None:
                 self._decide(before, now, time.monotonic() - began)
                 before = now
-                if self.settings.crawl.max_pages is not None:
-                    allowed = shares(self.settings.crawl.max_pages, now.accounts)
-            is_overdue = self._stop is Stop.LIMIT and overdue(self.settings.crawl, time.monotonic() - began)
-            if is_overdue and not self._at_once:
+            over = self._stop is Stop.LIMIT and grace_is_over(self.settings.crawl, time.monotonic() - began)
+            if over and not self._at_once:
                 self.stop_at_once()
             if time.monotonic() >= told + _STATISTICS_EVERY:
                 told = time.monotonic()
                 self._write_statistics()
-            quiet = before is not None and before.quiet() and self._sowing.done
+            quiet = before is not None and before.quiet and self._seeding.state is SeedsAre.STORED
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SOON if quiet else _ROUND_EVERY):
                     await self._look.wait()
             self._look.clear()
 
-    async def _ask(self, allowed: Mapping[int, int]) -> Round | None:
-        """One question to everybody. None when somebody is not there to answer; who is, and does not, is ended."""
-        workers = [worker for worker in self.workers if worker.ended is None]
-        if not workers or not all(worker.ready for worker in workers):
-            return None
-        self._round += 1
-        limited = self.settings.crawl.max_pages is not None
-        for worker in workers:
-            worker.say(Ask(self._round, allowed.get(worker.number, 0) if limited else None))
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self.settings.crawl.worker_patience):
-                while any(worker.ready and not self._has_answered(worker) for worker in workers):
-                    self._answered.clear()
-                    await self._answered.wait()
-        for worker in workers:
-            if worker.ready and not self._has_answered(worker):
-                self._end(worker)
-        if not all(worker.ready and self._has_answered(worker) for worker in workers):
-            return None
-        accounts = {worker.number: worker.account for worker in workers if worker.account is not None}
-        return Round(accounts, self._carrier.sent, self._carrier.accepted)
-
-    def _has_answered(self, worker: Worker) -> bool:
-        return worker.account is not None and worker.account.round == self._round
-
-    def _end(self, worker: Worker) -> None:
-        """It hangs. What it has in hand is blamed for it when its store is opened again."""
-        patience = self.settings.crawl.worker_patience
-        self._events.emit(
-            Warned(f"worker {worker.number} has not answered for {patience:.0f} s and is ended")
+    def _decide(self, before: Snapshot | None, now: Snapshot, elapsed: float) -> None:
+        counts = [part.counts for part in now.parts.values()]
+        limit = limit_reached(
+            self.settings.crawl,
+            pages=sum(each.pages for each in counts),
+            received=sum(each.bytes for each in counts),
+            elapsed=elapsed,
         )
-        worker.kill()
-
-    def _decide(self, before: Round | None, now: Round, elapsed: float) -> None:
-        if at_limit(self.settings.crawl, now.counts, elapsed):
-            if not self._sowing.ends_soon:  # else it would not be known whether the limit keeps anything back
-                self.stop(Stop.LIMIT)
-        elif self._sowing.done and finished(before, now):
-            self.stop(Stop.DONE)
-        elif self._sowing.done and hopeless(before, now):
-            self.stop(Stop.UNREACHABLE)
+        if why := why_over(before, now, at_limit=bool(limit)):
+            self.stop(why)
 
     # -- the end ---------------------------------------------------------------------------------------------
 
@@ -370,9 +336,8 @@ class Fleet:
         ends = [worker.ended for worker in self.workers if worker.ended is not None]
         hosts = [host for end in ends for host in end.hosts]
         hosts.sort(key=lambda host: (host.pages, host.requests, host.host), reverse=True)
-        why = self._stop or Stop.DONE
-        if why is Stop.LIMIT and self._sowing.done and not any(end.work_left for end in ends):
-            why = Stop.DONE  # a limit that was reached with the very last page has kept nothing back
+        work_left = self._seeding.state is not SeedsAre.STORED or any(end.work_left for end in ends)
+        why = why_it_ended(self._stop, work_left=work_left)
         caches = added_up([end.statistics for end in ends])
         if text := dropped(caches):
             self._events.emit(Warned(text))

@@ -1,19 +1,26 @@
-"""How a worker comes into being: as a copy of its parent, or from scratch.
+"""The processes of a fleet's workers: how they are started, as a copy of their parent or from scratch, and ended.
 
 The first process of every worker is forked. What the parent has loaded by then is loaded in the copy as well, which saves
 a third of a worker's start (0.1 s of CPU). That is safe only while the parent has one thread and no event loop; so one
 that takes the place of a dead worker, hours later, is a new interpreter.
 """
 
+import asyncio
 import logging
 import os
 import runpy
+import signal
+import socket
 import subprocess
 import sys
 import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn, Protocol
+
+from skitter.fleet.messages import Account, Ended, Line, Message, Start
+from skitter.model import Counts
 
 MODULE = "skitter.compose.fleet_worker"  # by name: wiring is above what it wires
 COMMAND = (sys.executable, "-m", MODULE)
@@ -99,3 +106,65 @@ def _close_all_but(*kept: int) -> None:
     for number in (*sorted(kept), os.sysconf("SC_OPEN_MAX")):
         os.closerange(low, number)
         low = number + 1
+
+
+# ------------------------------------------------------------------------------------------------ a worker
+
+
+@dataclass(eq=False)
+class WorkerProcess:
+    """A worker as its parent sees it: one process, or the next one in its place."""
+
+    number: int
+    shards: Sequence[int]
+    process: Child | None = None
+    waiting: socket.socket | None = None  # our end of the line to a forked process that waits for its orders
+    line: Line | None = None
+    ready: bool = False
+    account: Account | None = None
+    counts: Counts = field(default_factory=Counts)
+    ended: Ended | None = None
+    had: int | None = None  # pages, when it was first opened
+    deaths: int = 0  # in a row, without getting anywhere
+
+    def fork(self, lock: int) -> None:
+        """Start the first process, before there are threads or an event loop. It waits for its orders."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self.process = forked(theirs.fileno(), lock)
+        self.waiting = ours
+
+    def dismiss(self) -> None:
+        """There are no orders after all: a forked process ends when nobody is at the other end of its line."""
+        if self.waiting is not None and self.process is not None:
+            self.waiting.close()
+            self.process.wait()
+            self.waiting = None
+
+    async def start(self, command: Sequence[str], lock: int, orders: Start) -> None:
+        """Start a process, unless the first is there already. It holds the lock of the crawl directory, too."""
+        ours, self.waiting = self.waiting, None
+        if ours is None:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                self.process = executed(command, theirs.fileno(), lock)
+        self.line = Line(*await asyncio.open_connection(sock=ours))
+        self.line.say(orders)
+
+    def say(self, message: Message) -> None:
+        """Tell it something, if it is there to listen."""
+        if self.line is not None and self.ready:
+            self.line.say(message)
+
+    async def hung_up(self) -> int:
+        """It has closed its end: wait for it to go. Returns its exit code, negative for a signal."""
+        self.ready = False
+        if self.line is not None:
+            await self.line.close()
+        return 0 if self.process is None else await asyncio.to_thread(self.process.wait)
+
+    def kill(self) -> None:
+        """End it. That is always safe."""
+        self.ready = False
+        if self.process is not None:
+            os.kill(self.process.pid, signal.SIGKILL)

@@ -1,102 +1,84 @@
-"""What the parent decides from the reports of its workers. Pure: reports in, decision out.
+"""A round: one question to every worker, and all the answers as one snapshot of the crawl."""
 
-A round is one question to every worker and all the answers. Answers are not given at the same moment, and a link may be
-on its way between two of them; so one round in which everybody is idle proves nothing, but two in a row, between which
-no counter has changed and no link was under way, do.
-"""
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
-from collections.abc import Mapping
+from skitter.crawl.done import Activity, Snapshot
+from skitter.crawl.limits import Share, share_out
+from skitter.events import Events, Warned
+from skitter.fleet.carrier import Carrier
+from skitter.fleet.messages import Ask
+from skitter.fleet.processes import WorkerProcess
+from skitter.fleet.seeding import Seeding
+from skitter.settings import CrawlSettings
 
-from msgspec import Struct
 
-from skitter.fleet.messages import Account
-from skitter.model import Counts
-from skitter.reporting.report import total
-from skitter.settings import TIME_FOR_THE_LAST, CrawlSettings
+class Rounds:
+    """Asks all workers how things are, and tells each how many pages it may store."""
 
+    def __init__(
+        self, workers: Sequence[WorkerProcess], carrier: Carrier, limits: CrawlSettings, events: Events
+    ) -> None:
+        self._workers = workers
+        self._carrier = carrier
+        self._limits = limits
+        self._events = events
+        self._number = 0
+        self._allowed: Mapping[int, int] = {}  # pages, by worker
+        self._answered = asyncio.Event()
 
-class Round(Struct, frozen=True):
-    """The answers of all workers to one question, and the links that were carried until then."""
+    def answered(self) -> None:
+        """A worker has answered, or is gone."""
+        self._answered.set()
 
-    accounts: Mapping[int, Account]
-    sent: int
-    accepted: int
+    async def ask(self, seeding: Seeding) -> Snapshot | None:
+        """One question to everybody. None when a worker is not there to answer; one that does not answer is ended."""
+        workers = [worker for worker in self._workers if worker.ended is None]
+        if not workers or not all(worker.ready for worker in workers):
+            return None
+        self._number += 1
+        limit = self._limits.max_pages
+        for worker in workers:
+            worker.say(Ask(self._number, None if limit is None else self._allowed.get(worker.number, 0)))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.worker_patience):
+                while any(worker.ready and not self._has_answered(worker) for worker in workers):
+                    self._answered.clear()
+                    await self._answered.wait()
+        for worker in workers:
+            if worker.ready and not self._has_answered(worker):
+                self._end(worker)
+        if not all(worker.ready and self._has_answered(worker) for worker in workers):
+            return None
+        if limit is not None:
+            self._allowed = share_out(limit, _shares(limit, workers))
+        parts = {
+            worker.number: Activity(account.counts, account.idle, account.in_flight, account.hopeless)
+            for worker in workers
+            if (account := worker.account) is not None
+        }
+        sent, accepted = self._carrier.sent, self._carrier.accepted
+        return Snapshot(parts, sent - accepted, accepted, seeding.state)
 
-    @property
-    def counts(self) -> Counts:
-        """The whole crawl in numbers."""
-        return total([account.counts for account in self.accounts.values()])
+    def _has_answered(self, worker: WorkerProcess) -> bool:
+        return worker.account is not None and worker.account.round == self._number
 
-    def quiet(self) -> bool:
-        """Whether nobody has anything to do, and nothing is under way."""
-        return self.sent == self.accepted and all(
-            account.idle and not account.in_flight and not account.counts.outbox
-            for account in self.accounts.values()
+    def _end(self, worker: WorkerProcess) -> None:
+        """It hangs. What it has in hand is blamed for it when its store is opened again."""
+        patience = self._limits.worker_patience
+        self._events.emit(
+            Warned(f"worker {worker.number} has not answered for {patience:.0f} s and is ended")
         )
-
-    def hopeless(self) -> bool:
-        """Whether some workers have nothing but hosts that failed, the others nothing at all, and nobody had an answer."""
-        return (
-            self.sent == self.accepted
-            and not self.counts.bytes
-            and any(account.hopeless for account in self.accounts.values())
-            and all(
-                (account.hopeless or account.idle) and not account.in_flight and not account.counts.outbox
-                for account in self.accounts.values()
-            )
-        )
-
-    def same_as(self, other: "Round") -> bool:
-        """Whether no counter has changed."""
-        return (self.sent, self.accepted) == (other.sent, other.accepted) and {
-            worker: _counters(account.counts) for worker, account in self.accounts.items()
-        } == {worker: _counters(account.counts) for worker, account in other.accounts.items()}
+        worker.kill()
 
 
-def _counters(counts: Counts) -> tuple[int, ...]:
-    return counts.seen, counts.added, counts.queued, counts.requests, counts.crawled, counts.failed
-
-
-def at_limit(limits: CrawlSettings, counts: Counts, elapsed: float) -> bool:
-    """Whether nothing new may be begun."""
-    return (
-        (limits.max_pages is not None and counts.pages >= limits.max_pages)
-        or (limits.max_bytes is not None and counts.bytes >= limits.max_bytes)
-        or (limits.max_time is not None and elapsed >= limits.max_time)
-    )
-
-
-def overdue(limits: CrawlSettings, elapsed: float) -> bool:
-    """Whether requests that were in flight when the time was over have had the time that is left to them."""
-    return limits.max_time is not None and elapsed >= limits.max_time + TIME_FOR_THE_LAST
-
-
-def finished(before: Round | None, now: Round) -> bool:
-    """Whether the crawl is over."""
-    return before is not None and before.quiet() and now.quiet() and now.same_as(before)
-
-
-def hopeless(before: Round | None, now: Round) -> bool:
-    """Whether nothing is left but hosts that have failed, and no host has ever answered anybody (see `trouble`)."""
-    return before is not None and now.hopeless() and before.hopeless() and now.same_as(before)
-
-
-def shares(limit: int, accounts: Mapping[int, Account]) -> dict[int, int]:
-    """How many pages each worker may store in all, so that together they never store more than the limit.
-
-    What a worker was allowed stays its own until it says otherwise: a share is raised by telling it, and lowered by asking.
-    The account that answers names what is left, which is never less than what it has stored or in flight. So the sum of
-    the shares is at most the limit at every moment, and whoever has work gets what others do not need.
-    """
-    held = {worker: account.max_pages or 0 for worker, account in accounts.items()}
-    free = limit - sum(held.values())
-    wanting = [worker for worker, account in accounts.items() if account.wants_pages]
-    if not wanting:
-        return held
-    for worker, account in accounts.items():
-        if not account.wants_pages:
-            held[worker] = account.counts.pages + account.in_flight
-    each, rest = divmod(max(0, free), len(wanting))
-    for place, worker in enumerate(wanting):
-        held[worker] += each + (place < rest)
-    return held
+def _shares(limit: int, workers: Sequence[WorkerProcess]) -> dict[int, Share]:
+    """What each worker has of the page limit. One that has no use for more is asked to give the rest back."""
+    shares = {}
+    for worker in workers:
+        if (account := worker.account) is not None:
+            used = account.counts.pages + account.in_flight
+            wanted = limit if account.wants_pages else used
+            shares[worker.number] = Share(used, account.max_pages or 0, wanted)
+    return shares

@@ -13,7 +13,8 @@ import msgspec
 from msgspec.structs import replace
 
 from skitter.crawl.directory import CrawlDirectory
-from skitter.crawl.local_shards import Team
+from skitter.crawl.limits import pages_left
+from skitter.crawl.local_shards import LocalShards
 from skitter.events import (
     Deferred,
     Event,
@@ -49,12 +50,14 @@ from skitter.settings import Settings
 _links = msgspec.msgpack.Decoder(list[Link])
 _TOLD = (Opened, Deferred, SetAside, ScopeWidened, Warned)
 
-OpenShards = Callable[[CrawlDirectory, Sequence[int], Settings, Events], AbstractAsyncContextManager[Team]]
+OpenShards = Callable[
+    [CrawlDirectory, Sequence[int], Settings, Events], AbstractAsyncContextManager[LocalShards]
+]
 """Opens some shards of a crawl in this process."""
 
 
 class Worker:
-    """One team under the orders of a parent."""
+    """Some shards under the orders of a parent."""
 
     def __init__(self, line: Line, start: Start, open_shards: OpenShards) -> None:
         self._line = line
@@ -68,30 +71,30 @@ class Worker:
         """Open the shards, crawl until told to stop, and report."""
         directory = CrawlDirectory(Path(self._start.directory))
         settings = _share(directory.read_settings(), self._start.workers)
-        async with self._open_shards(directory, self._start.shards, settings, self._events()) as team:
-            team.when_idle = lambda: self._line.say(Idle())
-            team.elsewhere = self._send
-            if team.max_pages is not None:
-                team.max_pages = 0  # until the parent allows more
+        async with self._open_shards(directory, self._start.shards, settings, self._events()) as shards:
+            shards.when_idle = lambda: self._line.say(Idle())
+            shards.elsewhere = self._send
+            if shards.max_pages is not None:
+                shards.max_pages = 0  # until the parent allows more
             if self._start.held:
-                team.pause()
-            self._line.say(Ready(team.counts))
-            why = await self._crawl(team)
+                shards.pause()
+            self._line.say(Ready(shards.counts))
+            why = await self._crawl(shards)
             self._line.say(
                 Ended(
                     why,
-                    team.counts,
-                    await team.top_hosts(),
-                    team.statistics(),
-                    team.in_flight > 0 or not await team.nothing_due(),
-                    {} if team.counts.bytes else team.failed,
+                    shards.counts,
+                    await shards.top_hosts(),
+                    shards.statistics(),
+                    shards.in_flight > 0 or not await shards.nothing_due(),
+                    {} if shards.counts.bytes else shards.failed,
                 )
             )
 
-    async def _crawl(self, team: Team) -> Stop:
+    async def _crawl(self, shards: LocalShards) -> Stop:
         async with asyncio.TaskGroup() as tasks:
-            crawling = tasks.create_task(team.run())
-            listening = tasks.create_task(self._listen(team, crawling, tasks))
+            crawling = tasks.create_task(shards.run())
+            listening = tasks.create_task(self._listen(shards, crawling, tasks))
             await asyncio.wait([crawling])
             for task in (listening, *self._receiving):
                 task.cancel()
@@ -100,29 +103,29 @@ class Worker:
     # -- listening -------------------------------------------------------------------------------------------
 
     async def _listen(  # noqa: C901, PLR0912  one arm per message
-        self, team: Team, crawling: asyncio.Task[Stop], tasks: asyncio.TaskGroup
+        self, shards: LocalShards, crawling: asyncio.Task[Stop], tasks: asyncio.TaskGroup
     ) -> None:
         while (message := await self._line.hear()) is not None:
             match message:
                 case Carry():
-                    self._begin(tasks, self._receive(team, message))
+                    self._begin(tasks, self._receive(shards, message))
                 case Carried(_, number):
                     if (sent := self._unacknowledged.get(number)) and not sent[1].done():
                         sent[1].set_result(None)
                 case Seeds():
-                    self._begin(tasks, self._sow(team, message))
+                    self._begin(tasks, self._add_seeds(shards, message))
                 case Go():
-                    team.go_on()
+                    shards.go_on()
                 case Ask():
-                    await self._answer(team, message)
-                case Again(shards):
+                    await self._answer(shards, message)
+                case Again(renewed):
                     for carry, _ in self._unacknowledged.values():
-                        if carry.to in shards:
+                        if carry.to in renewed:
                             self._line.say(carry)
                 case Roots(roots):
-                    team.widen(roots)
+                    shards.widen(roots)
                 case Halt(why, at_once):
-                    team.stop(why)
+                    shards.stop(why)
                     if at_once:
                         crawling.cancel()
                 case _:
@@ -135,33 +138,32 @@ class Worker:
         self._receiving.add(task)
         task.add_done_callback(self._receiving.discard)
 
-    async def _receive(self, team: Team, message: Carry) -> None:
-        await team.deliver(message.to, _links.decode(message.links))
+    async def _receive(self, shards: LocalShards, message: Carry) -> None:
+        await shards.deliver(message.to, _links.decode(message.links))
         self._line.say(Carried(message.sender, message.number))
 
-    async def _sow(self, team: Team, message: Seeds) -> None:
-        await team.add_seed_batch([*message.seeds, *message.bad])
-        await team.synced()
+    async def _add_seeds(self, shards: LocalShards, message: Seeds) -> None:
+        await shards.add_seed_batch([*message.seeds, *message.bad])
+        await shards.synced()
         self._line.say(Seeded(message.number))
 
-    async def _answer(self, team: Team, question: Ask) -> None:
-        counts, in_flight, idle = await team.fresh_counts(), team.in_flight, await team.nothing_due()
+    async def _answer(self, shards: LocalShards, question: Ask) -> None:
+        now = await shards.activity()
         wants = False
         if question.max_pages is not None:
-            used = counts.pages + in_flight
-            team.allow_pages(max(question.max_pages, used))
-            wants = not idle and team.max_pages is not None and used >= team.max_pages
+            shards.allow_pages(max(question.max_pages, now.counts.pages + now.in_flight))
+            wants = not now.idle and pages_left(shards.max_pages, now.counts.pages, now.in_flight) <= 0
         self._line.say(
             Account(
                 question.round,
-                counts,
-                in_flight,
-                idle,
-                team.max_pages,
+                now.counts,
+                now.in_flight,
+                now.idle,
+                shards.max_pages,
                 wants,
-                team.statistics(),
-                team.waiting(),
-                await team.hopeless(),
+                shards.statistics(),
+                shards.waiting(),
+                now.hopeless,
             )
         )
 

@@ -1,41 +1,48 @@
 """Which host is next: those that are free by the level and score of their first link, the others by time.
 
-Politeness is this data structure, as in the frontier on disk: a host stands in one place of it at most, and in none while
-it has nothing to give, no room for another visit, or visits that are taken out already.
+Politeness is this data structure. A host stands in one place of it at most, and in none while it has nothing to give, no
+room for another visit, or visits that are taken out already. What is not due stands behind the time it is due and cannot
+be reached.
 """
 
 from skitter import urls
-from skitter.frontier import rules
+from skitter.frontier import levels
 from skitter.frontier.rows import HostRow, Span
 from skitter.frontier.sortable import number8, score8, time8, time_of
-from skitter.frontier.window import Window
+from skitter.frontier.store import Source
+from skitter.frontier.through import Window
 from skitter.model import Level
 
 LATER = b"\xff"
 _END = b"\xff" * 32
+_LEVELS = len(Level)
 
 
 def drawn(host: HostRow) -> tuple[int, int]:
-    """The level of the host's next link, and its turn afterwards. A robots.txt, and its hops, come before any page."""
+    """The queue of the host's next link, and its turn afterwards. A robots.txt, and its hops, come before any page."""
     if host.hops:
         return Level.CRITICAL, host.turn
-    mask = sum((count > 0) << level for level, count in enumerate(host.levels))
-    return rules.DRAW[mask][host.turn]
+    critical, high, normal, low, background, *retries = host.levels
+    mask = (critical > 0) | (high > 0) << 1 | (normal > 0) << 2 | (low > 0) << 3 | (background > 0) << 4
+    if not mask:
+        mask = sum((count > 0) << _LEVELS + level for level, count in enumerate(retries))
+    return levels.draw(mask, host.turn)
 
 
 def place_of(host: HostRow, now: float) -> bytes:
     """Where a host with room for a visit belongs; nowhere when it has nothing to give."""
-    level, _ = drawn(host)
-    if level < 0 or host.aside is not None:
+    queue, _ = drawn(host)
+    if queue < 0 or host.aside is not None:
         return b""
-    name8 = number8(urls.fingerprint(host.name, 0))  # makes the place unique
     ready_at = host.ready_at()
     if ready_at > now:
-        return LATER + time8(ready_at) + name8
-    head = host.heads[level]
+        return LATER + time8(ready_at) + number8(urls.fingerprint(host.name, 0))  # two may have the same time
+    head = host.heads[queue]
     if head is None:
-        raise AssertionError(f"{host.name} counts links of level {level} and has no head there")
-    return bytes((level,)) + score8(-head[0]) + number8(head[1]) + name8
+        raise AssertionError(f"{host.name} counts links in queue {queue} and has no head there")
+    return (
+        bytes((queue % _LEVELS,)) + score8(-head[0]) + number8(head[1])
+    )  # no two links have the same number
 
 
 def is_ready(place: bytes) -> bool:
@@ -46,10 +53,12 @@ def is_ready(place: bytes) -> bool:
 class Agenda:
     """Every host that has something to give, the first ones of each list in memory."""
 
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._ready: list[Window[bytes, str]] = [Window(bytes((level,)), size) for level in Level]
-        self._later: Window[bytes, str] = Window(LATER, size)
+    def __init__(self, size: int, source: Source, touched: dict[str, HostRow]) -> None:
+        self._source, self._touched = source, touched
+        self._ready: list[Window[bytes, str]] = [
+            Window(bytes((level,)), size, self._read_on) for level in Level
+        ]
+        self._later: Window[bytes, str] = Window(LATER, size, self._read_on)
         self.turn = 0
 
     def _window(self, place: bytes) -> Window[bytes, str]:
@@ -62,22 +71,24 @@ class Agenda:
         if new:
             self._window(new).push(new, name)
 
-    # -- reading ahead -----------------------------------------------------------------------------------------
+    # -- reading on --------------------------------------------------------------------------------------------
+
+    def _read_on(self, window: Window[bytes, str]) -> None:
+        ask = _ask(window)
+        self.fill(ask, self._source.agenda(ask))
 
     def lacking(self) -> list[Span]:
         """What has to be asked for before the first host of every list is known."""
-        spans = [
-            Span(window.horizon, bytes((level + 1,)), self._size)
-            for level, window in enumerate(self._ready)
-            if window.lacks(1)
-        ]
-        if self._later.lacks(1):
-            spans.append(Span(self._later.horizon, _END, self._size))
-        return spans
+        return [_ask(window) for window in (*self._ready, self._later) if window.lacks(1)]
 
-    def fill(self, span: Span, places: list[tuple[bytes, str]], horizon: bytes | None) -> None:
-        """The answer to one of these."""
-        self._window(span.after).fill(places, horizon)
+    def fill(self, ask: Span, found: list[tuple[bytes, str]]) -> None:
+        """The answer to one of these, as of the last write: hosts that were touched since stand where they say."""
+        horizon = found[-1][0] if len(found) >= ask.limit else None
+        end = ask.before if horizon is None else horizon
+        touched = self._touched
+        places = [(place, name) for place, name in found if name not in touched]
+        places += [(host.place, host.name) for host in touched.values() if ask.after < host.place <= end]
+        self._window(ask.after).fill(places, horizon)
 
     # -- who is next -------------------------------------------------------------------------------------------
 
@@ -85,27 +96,27 @@ class Agenda:
         """The host that is next and the turn after it, by the draw of levels, then by score and age."""
         heads = [window.first() for window in self._ready]
         mask = sum(1 << level for level, head in enumerate(heads) if head is not None)
-        level, turn = rules.DRAW[mask][self.turn]
+        level, turn = levels.DRAW[mask][self.turn]
         head = heads[level] if level >= 0 else None
         return None if head is None else (head[1], turn)
 
     def ready(self, count: int) -> list[str]:
-        """Hosts that are soon next, so many of each level."""
-        return [name for window in self._ready for _, name in window.heads(count)]
+        """Hosts that are soon next, so many of each level, as far as they are in memory."""
+        return [name for window in self._ready for _, name in window.in_memory(count)]
 
     def later(self, until: float, count: int) -> list[tuple[float, str]]:
-        """Hosts whose clock comes until then, in order."""
+        """Hosts whose clock comes until then, in order, as far as they are in memory."""
         found = []
-        for place, name in self._later.heads(count):
+        for place, name in self._later.in_memory(count):
             if time_of(place) > until:
                 break
             found.append((time_of(place), name))
         return found
 
-    def next_later(self) -> float | None:
-        """The earliest clock."""
+    def next_later(self) -> tuple[float, str] | None:
+        """The earliest clock, and whose it is."""
         first = self._later.first()
-        return None if first is None else time_of(first[0])
+        return None if first is None else (time_of(first[0]), first[1])
 
     @property
     def ready_count(self) -> int:
@@ -115,3 +126,8 @@ class Agenda:
     def statistics(self) -> dict[str, float]:
         """How much is in memory."""
         return {"ready": self.ready_count, "later": len(self._later)}
+
+
+def _ask(window: Window[bytes, str]) -> Span:
+    first = window.horizon[0]
+    return Span(window.horizon, _END if first == LATER[0] else bytes((first + 1,)), window.size)

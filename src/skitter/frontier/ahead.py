@@ -1,80 +1,42 @@
 """Visits taken out ahead: in one write for all hosts that are free soon, handed out from memory when their time has come.
 
-A round trip per visit would be the price of politeness, because hosts become free one by one. What is taken out is leased to
-the engine, so that a crash makes it pending like any other visit; to everybody else it still waits.
+For stores behind a network: a round trip per visit would be the price of politeness, because hosts become free one by one.
+What is taken out is leased to the engine, so that a crash makes it pending like any other visit; to everybody else it still
+waits.
 """
 
 from skitter import urls
-from skitter.frontier import rules
-from skitter.frontier.adding import need_heads
+from skitter.frontier import robots_first
 from skitter.frontier.agenda import drawn
 from skitter.frontier.held import Lease
-from skitter.frontier.leasing import (
-    AT_ONCE,
-    chosen_host,
-    depth_of,
-    hand_out,
-    look_ahead,
-    prepare,
-    rules_of,
-    take,
-)
-from skitter.frontier.loading import lacking
-from skitter.frontier.rows import HostRow, Wanted
+from skitter.frontier.leasing import chosen_host, hand_out, prepare, take
+from skitter.frontier.prefetch import AT_ONCE, depth_of
+from skitter.frontier.rows import HostRow
 from skitter.frontier.shard import Shard
+from skitter.frontier.through import Lacking
 from skitter.model import Purpose, Visit
 
 
-def take_ahead(shard: Shard, target: int, now: float) -> Wanted | None:
+def take_ahead(shard: Shard, target: int, now: float) -> None:
     """Take out visits of hosts that are free, then of those that are free soon, until so many wait to be handed out."""
-    _put_back_what_lost_itsrules_of(shard, now)
-    wanted = prepare(shard, now)
-    if wanted is not None:
-        return wanted
+    _put_back_what_lost_its_rules(shard, now)
+    prepare(shard, now)
     while shard.reserve.size < target and not shard.alone:
-        wanted = lacking(shard)
-        if wanted is not None:
-            return wanted
-        chosen = chosen_host(shard)
+        chosen = chosen_host(shard, now)
         if chosen is None:
             break
-        wanted = _reserve(shard, chosen[0], now)
-        if wanted is not None:
-            return look_ahead(shard, target - shard.reserve.size, wanted)
+        _reserve(shard, chosen[0], now)
         if shard.drain:
-            return None
+            return
         shard.agenda.turn = chosen[1]
-    if shard.alone or shard.drain:
-        return None
-    return _take_later(shard, target, now)
+    if not shard.alone and not shard.drain:
+        _take_later(shard, target, now)
 
 
-def _take_later(shard: Shard, target: int, now: float) -> Wanted | None:
-    soon = shard.agenda.later(now + shard.ahead, max(0, target - shard.reserve.size))
-    wanted = Wanted()
-    for _, name in soon:
-        if name not in shard.hosts:
-            wanted.hosts.append(name)
-        elif (host := shard.hosts[name]) is not None:
-            level, _ = drawn(host)
-            need_heads(
-                shard,
-                host,
-                level,
-                min(1 + depth_of(shard, host.delay or shard.delay), host.levels[level]),
-                wanted,
-            )
-            first = shard.queue(host, level).first()
-            if first is not None and rules_of(shard, first[1]) is None:
-                wanted.robots.append(first[1].origin or urls.origin(first[1].url))
-    if wanted:
-        return wanted
-    for _, name in soon:
+def _take_later(shard: Shard, target: int, now: float) -> None:
+    for _, name in shard.agenda.later(now + shard.ahead, max(0, target - shard.reserve.size)):
         if not _is_suspect(shard, name):
-            wanted_more = _reserve(shard, name, now)
-            if wanted_more is not None:
-                return wanted_more
-    return None
+            _reserve(shard, name, now)
 
 
 def _is_suspect(shard: Shard, name: str) -> bool:
@@ -85,28 +47,28 @@ def _is_suspect(shard: Shard, name: str) -> bool:
     first = shard.queue(host, drawn(host)[0]).first()
     if first is None:
         return False
-    robots = rules.robots_link(urls.origin(first[1].url), name)
+    robots = robots_first.robots_link(urls.origin(first[1].url), name)
     return any(id16 in shard.suspects for id16 in (first[1].id, shard.names.id_of(robots)))
 
 
-def _reserve(shard: Shard, name: str, now: float) -> Wanted | None:
+def _reserve(shard: Shard, name: str, now: float) -> None:
     """Take out the next visits of a host, several when it is free again at once."""
     depth = 1
     for number in range(AT_ONCE + shard.per_host):
         if number >= depth:
             break
-        taken = take(shard, name, now)
-        if taken is None:
-            break
-        if isinstance(taken, Wanted):
-            if number:  # what has been taken out is enough for now
+        try:
+            taken = take(shard, name, now)
+            if taken is None:
                 break
-            return taken
-        host = shard.host(name)
-        shard.reserve.put(name, shard.names.id_of(taken.visit.link), max(now, _ready_at(host, taken)))
-        depth = 1 if _is_last(shard, host, taken) else depth_of(shard, host.delay or shard.delay)
+            host = shard.host(name)
+            shard.reserve.put(name, shard.names.id_of(taken.visit.link), max(now, _ready_at(host, taken)))
+            depth = 1 if _is_last(shard, host, taken) else depth_of(shard, host.delay or shard.delay)
+        except Lacking:
+            if not number:
+                raise
+            break  # what has been taken out is enough for now
     shard.place(shard.host(name), now)
-    return None
 
 
 def _is_last(shard: Shard, host: HostRow, taken: Lease) -> bool:
@@ -122,7 +84,7 @@ def _ready_at(host: HostRow, taken: Lease) -> float:
     return max(host.free_at, host.held) if page else host.free_at
 
 
-def _put_back_what_lost_itsrules_of(shard: Shard, now: float) -> None:
+def _put_back_what_lost_its_rules(shard: Shard, now: float) -> None:
     for name in list(shard.reserve.hosts):
         if any(shard.leases[id16].until <= now for id16 in shard.reserve.hosts[name]):
             shard.put_back(name)

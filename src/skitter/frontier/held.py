@@ -1,4 +1,4 @@
-"""What the owner of a shard remembers of visits that are out, of rules, and of links that were offered before."""
+"""What the owner of a shard remembers of visits that are out, and of rules."""
 
 from math import inf
 from typing import NamedTuple
@@ -6,11 +6,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from skitter.frontier.rows import UrlRow
-from skitter.model import Level, Visit
-
-Rank = tuple[int, float]
-NEVER: Rank = (-1, 0.0)  # nothing would move this one forward
-ALWAYS: Rank = (len(Level), 0.0)  # whoever wants this one changes something
+from skitter.model import RobotsCopy, Visit
 
 
 class Flight(NamedTuple):
@@ -29,6 +25,11 @@ class Rules(NamedTuple):
     expires: float = 0.0
     tries: int = 0
     access: str = ""
+
+
+def rules_of(copy: RobotsCopy | None) -> Rules:
+    """The part of a copy that is kept in memory."""
+    return Rules() if copy is None else Rules(copy.expires, copy.tries, copy.access)
 
 
 class Lease(Struct, gc=False):

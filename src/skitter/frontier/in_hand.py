@@ -12,14 +12,21 @@ _EMPTY = bytes(_SIZE)
 
 
 class Hand:
-    """What is in hand."""
+    """What is in hand. Its file is opened when it is first used: until then it may not have a folder."""
 
     def __init__(self, path: Path) -> None:
-        with path.open("a+b") as file:
-            # Written, not only made this long: a hole in a file on a full disk would end the process with SIGBUS.
-            file.write(bytes(max(0, _SIZE - file.tell())))
-            file.flush()
-            self._bytes = mmap.mmap(file.fileno(), _SIZE)
+        self._path = path
+        self._opened: mmap.mmap | None = None
+
+    @property
+    def _bytes(self) -> mmap.mmap:
+        if self._opened is None:
+            with self._path.open("a+b") as file:
+                # Written, not only made this long: a hole in a file on a full disk would end the process with SIGBUS.
+                file.write(bytes(max(0, _SIZE - file.tell())))
+                file.flush()
+                self._opened = mmap.mmap(file.fileno(), _SIZE)
+        return self._opened
 
     def read(self) -> bytes:
         """The id that stands there; zeros for none."""
@@ -31,4 +38,5 @@ class Hand:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._bytes.close()
+        if self._opened is not None:
+            self._opened.close()

@@ -1,5 +1,6 @@
-"""What names stand for: the id of a URL, the domain and the shard of a host."""
+"""What names stand for: the id of a link, the domain and the shard of a host."""
 
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -17,22 +18,53 @@ class Named(NamedTuple):
 
 
 def key_id(key: str) -> bytes:
-    """What a URL, its page and its links are known by. No two keys that anybody can find have the same (BLAKE2b)."""
+    """An id that is the same everywhere. No two keys that anybody can find have the same (BLAKE2b)."""
     return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-class Names:
-    """Fingerprints and owners, remembered."""
+class Same:
+    """Links that were offered before, as these very values, by identity.
 
-    def __init__(self, shard: int, shards: int, capacity: int) -> None:
-        self._shard, self._shards = shard, shards
+    The memo of judged links hands out one value for every page that repeats an href, so navigation is recognised here at
+    0.1 µs a link. Holding the links keeps their identities from being reused.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.ids: dict[int, bytes] = {}
+        self._links: list[Link] = []
         self._capacity = capacity
+
+    def remember(self, link: Link, id16: bytes) -> None:
+        """This value stands for this URL."""
+        self.ids[id(link)] = id16
+        self._links.append(link)
+
+    def forget(self) -> None:
+        """What was true of these links may not be any more."""
+        self.ids.clear()
+        self._links.clear()
+
+    def trim(self) -> None:
+        """Begin anew when there are too many: what is still in use is soon back."""
+        if len(self._links) > self._capacity:
+            self.forget()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+_SAME = 20_000  # links; most are held by the memo of judged links anyway
+
+
+class Names:
+    """Ids and owners, remembered."""
+
+    def __init__(self, id_of: Callable[[str, str], bytes], shard: int, shards: int, capacity: int) -> None:
+        self.page_id = id_of  # by key and domain
+        self._shard, self._shards = shard, shards
         self._hosts: Bounded[str, Named] = Bounded(4 * capacity)
-        # The memo of judged links hands out the very same value for every page that repeats an href. Holding the link
-        # keeps its identity from being reused.
-        self._same: dict[int, tuple[Link, bytes]] = {}
-        self.known: dict[int, bytes] = {}  # of these, what changes nothing when it is offered again
-        self.refused: dict[int, bytes] = {}  # … when it is refused again
+        self.known = Same(_SAME)  # changes nothing when it is offered again
+        self.refused = Same(_SAME)  # … when it is refused again
 
     def host(self, name: str) -> Named:
         """The domain of a host, and whose it is."""
@@ -45,18 +77,15 @@ class Names:
 
     def id_of(self, link: Link) -> bytes:
         """What a link's row, lease and page are known by."""
-        same = self._same.get(id(link))
-        if same is not None:
-            return same[1]
-        page = link.purpose is Purpose.PAGE
-        id16 = key_id(link.key if page else f"robots\0{link.host}\0{link.origin}")
-        self._same[id(link)] = link, id16
-        return id16
+        key = link.key if link.purpose is Purpose.PAGE else f"robots\0{link.host}\0{link.origin}"
+        return self.page_id(key, self.host(link.host).domain)
 
     def trim(self) -> None:
         """Forget what is too much."""
         self._hosts.trim()
-        if len(self._same) > self._capacity:
-            self._same.clear()
-            self.known.clear()
-            self.refused.clear()
+        self.known.trim()
+        self.refused.trim()
+
+    def statistics(self) -> dict[str, float]:
+        """How much is remembered."""
+        return {"entries": len(self.known) + len(self.refused), "capacity": 2 * _SAME}

@@ -1,17 +1,16 @@
-"""The read side of a shard on an engine, for its owner and for everybody else."""
+"""The read side of a shard, for its owner and for everybody else."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
 from msgspec.structs import replace
 
 from skitter import urls
-from skitter.frontier import rules
-from skitter.frontier.names import key_id
-from skitter.frontier.nearby import PER_DOMAIN, Nearby
+from skitter.frontier.levels import LEVELS
+from skitter.frontier.nearby import Nearby
 from skitter.frontier.patience import patiently
 from skitter.frontier.rows import (
     FOREIGN,
-    LEASED,
     STATES,
     Compared,
     Found,
@@ -20,19 +19,21 @@ from skitter.frontier.rows import (
     UrlRow,
     Wanted,
 )
-from skitter.frontier.store import Store
-from skitter.model import Counts, HostRecord, Page, RobotsCopy, State, UrlRecord
+from skitter.frontier.store import AtHand, Store
+from skitter.model import Counts, HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
 from skitter.ports import Likeness, Twin
 
 _AT_ONCE = 500  # rows whose hosts or links are asked for together
 _ID = 16
+_ReadsOut = Callable[[str], tuple[int, int]]  # visits of a host that are out, and links taken out ahead
 
 
-class RemoteReader:
+class ShardReader:
     """`skitter.ports.Records` on a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._at_hand: AtHand | None = None  # its index of SimHashes may be asked
 
     async def _load(self, wanted: Wanted) -> Found:
         return await patiently(lambda: self._store.load(wanted))
@@ -45,26 +46,29 @@ class RemoteReader:
         """The crawl in numbers."""
         return (await patiently(self._store.meta)).counts
 
+    def _id(self, key: str, host: str) -> bytes:
+        return self._store.id_of(key, urls.registrable_domain(host))
+
     async def url(self, key: str, host: str) -> UrlRecord | None:
         """What is known of a URL."""
-        id16 = key_id(key)
+        id16 = self._id(key, host)
         found = await self._load(Wanted(urls=[id16], hosts=[host]))
         row = found.urls.get(id16)
         if row is None or row.state == FOREIGN:
             return None
         hosts = found.hosts if row.host == host else (await self._load(Wanted(hosts=[row.host]))).hosts
-        return self._url_record(row, hosts.get(row.host))
+        return _url_record(row, hosts.get(row.host), leased=id16 in await self._leased())
 
-    async def page(self, key: str, host: str) -> Page | None:  # noqa: ARG002  other back ends find it by its host
+    async def page(self, key: str, host: str) -> Page | None:
         """The stored page."""
-        id16 = key_id(key)
+        id16 = self._id(key, host)
         row = (await self._load(Wanted(pages=[id16]))).pages.get(id16)
         return None if row is None else row.page
 
     async def host(self, name: str) -> HostRecord | None:
         """What is known of a host."""
         row = (await self._load(Wanted(hosts=[name]))).hosts.get(name)
-        return None if row is None else self._host_record(row)
+        return None if row is None else self._host_record(row, (await self._all_out())(name))
 
     async def robots(self, origin: str) -> RobotsCopy | None:
         """The copy of an origin's robots.txt."""
@@ -86,13 +90,13 @@ class RemoteReader:
         """`compared` gets what was found out about digests."""
         same = list(dict.fromkeys((page.domain, page.digest) for page in pages if page.digest))
         domains = {page.domain for page in pages if page.simhash is not None}
-        unread = [(domain, PER_DOMAIN) for domain in domains if nearby.of(domain) is None]
+        unread = [(domain, nearby.per_domain) for domain in domains if nearby.of(domain) is None]
         found = await self._load(Wanted(digests=same, domains=unread)) if same or unread else Found()
         for domain, _ in unread:
             nearby.hold(domain, found.domains.get(domain, []))
         compared.update((key, found.digests.get(key)) for key in same)
         near = [
-            [] if (page.domain, page.digest) in found.digests else _near(page, distance, nearby)
+            [] if (page.domain, page.digest) in found.digests else self._near(page, distance, nearby)
             for page in pages
         ]
         keys = list(dict.fromkeys(key for keys in near for key in keys))
@@ -102,25 +106,37 @@ class RemoteReader:
             for page, keys in zip(pages, near, strict=True)
         ]
 
+    def _near(self, page: Likeness, distance: int, nearby: Nearby) -> list[tuple[str, int]]:
+        """By domain and SimHash, what is nearest to a page."""
+        held = nearby.of(page.domain)
+        if page.simhash is None or held is None:
+            return []
+        if self._at_hand is not None and held.size >= nearby.per_domain:
+            found = self._at_hand.nearest(page.domain, page.simhash, distance)
+        else:
+            found = held.nearest(page.simhash, distance)
+        return [(page.domain, simhash) for simhash in found]
+
     # -- everything --------------------------------------------------------------------------------------------
 
     async def urls(self) -> AsyncIterator[UrlRecord]:
         """Every URL."""
         some: list[UrlRow] = []
+        leased = await self._leased()
         async for row in self._store.urls():
             if row.state == FOREIGN or row.origin:
                 continue
             some.append(row)
             if len(some) == _AT_ONCE:
-                for record in await self._url_records(some):
+                for record in await self._url_records(some, leased):
                     yield record
                 some = []
-        for record in await self._url_records(some):
+        for record in await self._url_records(some, leased):
             yield record
 
-    async def _url_records(self, rows: list[UrlRow]) -> list[UrlRecord]:
+    async def _url_records(self, rows: list[UrlRow], leased: Collection[bytes]) -> list[UrlRecord]:
         hosts = (await self._load(Wanted(hosts=list({row.host for row in rows})))).hosts if rows else {}
-        return [self._url_record(row, hosts.get(row.host)) for row in rows]
+        return [_url_record(row, hosts.get(row.host), leased=row.id in leased) for row in rows]
 
     async def pages(self) -> AsyncIterator[Page]:
         """Every page."""
@@ -129,8 +145,9 @@ class RemoteReader:
 
     async def hosts(self) -> AsyncIterator[HostRecord]:
         """Every host."""
+        out = await self._all_out()
         async for row in self._store.hosts():
-            yield self._host_record(row)
+            yield self._host_record(row, out(row.name))
 
     async def links(self) -> AsyncIterator[tuple[str, str]]:
         """Every link from a stored page."""
@@ -142,26 +159,23 @@ class RemoteReader:
                     yield found[row.id].url, found[target].url
 
     def statistics(self) -> dict[str, dict[str, float]]:
-        """Round trips."""
-        return {"store": self._store.statistics()}
+        """Round trips, caches and filters."""
+        return self._store.statistics()
 
-    # -- records -----------------------------------------------------------------------------------------------
+    # -- visits that are out -----------------------------------------------------------------------------------
 
-    def _is_leased(self, row: UrlRow) -> bool:
-        return row.state == LEASED
+    async def _leased(self) -> Collection[bytes]:
+        """URLs that are out for a visit."""
+        return (await patiently(self._store.open)).leases
 
-    def _url_record(self, row: UrlRow, host: HostRow | None) -> UrlRecord:
-        state = State.QUEUED if row.state == LEASED else STATES[row.state]
-        if self._is_leased(row):
-            state = State.LEASED
-        return rules.url_record(row, state, None if host is None else host.aside)
+    async def _all_out(self) -> _ReadsOut:
+        """Tells of a host how many visits are out, and how many links are taken out ahead."""
+        leases = (await patiently(self._store.open)).leases
+        out = Counter(visit.link.host for visit in leases.values())
+        return lambda name: (out[name], 0)
 
-    def _out(self, name: str) -> tuple[int, int]:  # noqa: ARG002  the owner knows
-        """Visits of a host that are handed out, and links that are taken out ahead."""
-        return 0, 0
-
-    def _host_record(self, row: HostRow) -> HostRecord:
-        in_flight, ahead = self._out(row.name)
+    def _host_record(self, row: HostRow, out: tuple[int, int]) -> HostRecord:
+        in_flight, ahead = out
         return HostRecord(
             host=row.name,
             domain=urls.registrable_domain(row.name),
@@ -177,6 +191,33 @@ class RemoteReader:
         )
 
 
+def _url_record(row: UrlRow, host: HostRow | None, *, leased: bool) -> UrlRecord:
+    """What is told of a URL. What waits on a host that was set aside is refused, for the same reason."""
+    state, reason = STATES[row.state], row.reason
+    aside: Reason | None = None if host is None else host.aside
+    if leased:
+        state = State.LEASED
+    elif state is State.QUEUED and aside is not None:
+        state, reason = State.REFUSED, aside
+    return UrlRecord(
+        url=row.url,
+        key=row.key,
+        state=state,
+        reason=reason,
+        depth=row.depth,
+        parent=row.parent,
+        level=LEVELS[row.level % len(LEVELS)],
+        score=row.score,
+        attempts=row.attempts,
+        crashes=row.crashes,
+        crawl_count=row.crawl_count,
+        status=row.status,
+        first_seen=row.first_seen,
+        last_crawl=row.last_crawl,
+        next_crawl=None if state is State.REFUSED else row.due,
+    )
+
+
 def copied(counts: Counts) -> Counts:
     """Counts of the caller's own."""
     return replace(
@@ -186,13 +227,6 @@ def copied(counts: Counts) -> Counts:
         statuses=dict(counts.statuses),
         depths=dict(counts.depths),
     )
-
-
-def _near(page: Likeness, distance: int, nearby: Nearby) -> list[tuple[str, int]]:
-    held = nearby.of(page.domain)
-    if page.simhash is None or held is None:
-        return []
-    return [(page.domain, simhash) for simhash in held.nearest(page.simhash, distance)]
 
 
 def _oldest(rows: Sequence[PageRow | None]) -> PageRow | None:

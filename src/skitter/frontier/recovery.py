@@ -1,27 +1,21 @@
-"""Taking a shard over, and giving it back: what the last owner left open, and what the archive has lost."""
+"""Taking a shard over, and giving it back: what the last owner left open, what the archive has lost, and times that are
+wrong because the clock was set back."""
 
 from collections.abc import Mapping, Sequence
 from math import inf
 
-from skitter.frontier import rules
-from skitter.frontier.adding import need_host, need_robots
+from skitter.frontier import crashes, robots_first
+from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import Lease
 from skitter.frontier.pages import drop_page
-from skitter.frontier.rows import FAILED, QUEUED, PageRow, UrlRow, Wanted
-from skitter.frontier.rules import Suspicion
+from skitter.frontier.rows import FAILED, QUEUED, PageRow, UrlRow
 from skitter.frontier.shard import Shard
 from skitter.model import Purpose, Visit
 from skitter.ports import Opened
 
-
-def need_lost(shard: Shard, leases: dict[bytes, Visit]) -> Wanted:
-    """Ask for what recovering these takes."""
-    wanted = Wanted(urls=list(leases))
-    for visit in leases.values():
-        need_host(shard, visit.link.host, wanted)
-        if visit.link.purpose is Purpose.ROBOTS:
-            need_robots(shard, visit.link, wanted)
-    return wanted
+SET_BACK = (
+    2.0  # seconds that a clock may go back without anybody caring: those of a cluster differ by that much
+)
 
 
 def recover(shard: Shard, leases: dict[bytes, Visit], hand: bytes, free_after: float, now: float) -> Opened:
@@ -48,15 +42,16 @@ def _recover(
 ) -> bool:
     after = shard.suspects.get(id16, Suspicion()).once_more(in_hand=in_hand)
     shard.suspect(id16, after)
-    reason = rules.crash_reason(after.crashes, after.in_hand)
+    reason = crashes.crash_reason(after.crashes, after.in_hand)
     if reason is not None and visit.link.purpose is Purpose.ROBOTS:
         if row is not None:
             shard.drop(id16)
-        shard.keep_robots(rules.unreachable(visit.link.origin, reason.detail, now))
+        shard.keep_robots(robots_first.unreachable(visit.link.origin, reason.detail, now))
     elif row is not None:
         row.attempts, row.crashes = visit.attempt, row.crashes + 1
         if reason is not None:
             shard.enter(row, FAILED, reason)
+            shard.seen.ended(id16)
             shard.keep(row)
         else:
             shard.enqueue(row)
@@ -92,24 +87,6 @@ def give_back(shard: Shard, now: float) -> None:
             shard.enqueue(lease.row)
 
 
-def need_gone(shard: Shard, pages: Sequence[PageRow]) -> Wanted:
-    """Ask for what reopening these takes, apart from the hosts of their URLs, which the rows name."""
-    wanted = Wanted(urls=[row.id for row in pages], pages=[row.id for row in pages])
-    for row in pages:
-        need_host(shard, row.page.host, wanted)
-    return wanted
-
-
-def need_hosts(shard: Shard, pages: Sequence[PageRow]) -> Wanted:
-    """Ask for the hosts that loaded rows name."""
-    wanted = Wanted()
-    for page in pages:
-        row = shard.row(page.id)
-        if row is not None:
-            need_host(shard, row.host, wanted)
-    return wanted
-
-
 def reopen(shard: Shard, pages: Sequence[PageRow]) -> None:
     """Make pages pending again that the archive has lost."""
     for page in pages:
@@ -120,3 +97,25 @@ def reopen(shard: Shard, pages: Sequence[PageRow]) -> None:
             shard.set_due(row, None)
             row.reason = None
             shard.enqueue(row)
+
+
+# ------------------------------------------------------------------------------------------------ a clock that went back
+
+
+def move_clocks(shard: Shard, names: Sequence[str], by: float) -> None:
+    """Clocks of hosts that were written before the clock was set back are moved by as much.
+
+    What a host is owed is counted from the last thing that was written before: it is never cut short.
+    """
+    for name in names:
+        host = shard.host(name)
+        host.free_at, host.held = max(0.0, host.free_at - by), max(0.0, host.held - by)
+        shard.touch(host)
+
+
+def move_retries(shard: Shard, ids: Sequence[bytes], by: float) -> None:
+    """The same for URLs that wait for another try."""
+    for id16 in ids:
+        row = shard.row(id16)
+        if row is not None and row.state == QUEUED and row.due is not None and not row.parked:
+            shard.set_due(row, max(0.0, row.due - by))

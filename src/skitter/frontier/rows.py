@@ -1,23 +1,24 @@
-"""The rows of one shard as any store keeps them, and what is asked of and told to a store in one round trip.
+"""The rows of one shard as any store keeps them, and what a store is asked and told.
 
-A row is a value: what `load` returns belongs to the caller, who changes it and writes it back whole. Every index that a
-store keeps is a function of its rows (see `standing`), so that a row alone says where it is found.
+A row is a value: what a store returns belongs to the caller, who changes it and writes it back whole. Every index that a
+store keeps is a function of its rows (see `standing`), so a row alone says where it is found.
 """
 
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
-from skitter.frontier.rules import LEVELS, Suspicion
+from skitter.frontier.crashes import Suspicion
+from skitter.frontier.levels import LEVELS, QUEUES
 from skitter.model import Counts, Level, Link, Page, Purpose, Reason, RobotsCopy, State, Visit
 from skitter.ports import Mark
 
 Spot = tuple[float, int]
 """Where a link stands in its host's level: (-score, sequence number). The smaller comes first; no two are equal."""
 
-# A row's state as a number. FOREIGN was sent to the shard that owns it, and shall not be sent again. LEASED is out for a
-# visit, handed out or about to be, and has a lease; the robots.txt of an origin is leased without a row.
-QUEUED, CRAWLED, FAILED, REFUSED, FOREIGN, LEASED = range(6)
+# A row's state as a number. FOREIGN was sent to the shard that owns it, and shall not be sent again. A row that is out for
+# a visit stays as it is, in its queue: that it is out, its lease says. So a lease does not rewrite the row.
+QUEUED, CRAWLED, FAILED, REFUSED, FOREIGN = range(5)
 STATES = (State.QUEUED, State.CRAWLED, State.FAILED, State.REFUSED)
 CODES = {state: code for code, state in enumerate(STATES)}
 
@@ -31,7 +32,7 @@ class UrlRow(Struct, array_like=True, gc=False):
     host: str
     domain: str
     state: int = QUEUED
-    level: int = Level.NORMAL
+    level: int = Level.NORMAL  # the queue it waits in: its level, or that of a retry (see `levels`)
     score: float = 0.0
     seq: int = 0  # its age; 0: never accepted
     depth: int = 0
@@ -61,8 +62,8 @@ class HostRow(Struct, array_like=True, gc=False):
 
     name: str
     domain: str
-    levels: list[int]  # links in the queue, by level
-    heads: list[Spot | None]  # the first of them, by level
+    levels: list[int]  # links in each of its queues
+    heads: list[Spot | None]  # the first of them
     free_at: float = 0.0
     held: float = 0.0  # its pages wait until then for a robots.txt that is being fetched elsewhere
     delay: float = 0.0
@@ -108,7 +109,9 @@ class Meta(Struct, array_like=True):
     seq: int = 0
     mark: Mark = field(default_factory=Mark)
     counts: Counts = field(default_factory=Counts)
-    mail: dict[str, str] = field(default_factory=dict)  # how far the mail is taken in, by source
+    positions: dict[str, str] = field(default_factory=dict)  # how far messages are taken in, by source
+    clock: float = 0.0  # when this was written, by the owner's clock
+    judged_by: str = ""  # a digest of the settings by which waiting and refused URLs were judged last
 
 
 # ------------------------------------------------------------------------------------------------ where a URL stands
@@ -166,7 +169,7 @@ class Times(NamedTuple):
 
 
 class Wanted(Struct, gc=False):
-    """What a verb needs and does not have in memory, all of it asked for at once."""
+    """What is not in memory and needed, all of it asked for at once."""
 
     urls: list[bytes] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
@@ -203,8 +206,9 @@ class Found(Struct, gc=False):
 class Batch(Struct, gc=False):
     """One atomic step: rows put, or deleted where the value is None.
 
-    A store whose indexes do not keep themselves finds in `stood`, `placed` and `replaced` where the rows that are put
-    stood before. `number` grows from one batch of an owner to the next; 0 for one that needs none.
+    A store that keeps its indexes by hand finds in `stood`, `placed` and `replaced` where the rows stood before.
+    `outbox` is only filled where the store keeps links for other shards (see `store.Outbox`).
+    `number` grows from one batch of an owner to the next; 0 for one that needs none.
     """
 
     meta: Meta
@@ -217,8 +221,11 @@ class Batch(Struct, gc=False):
     suspects: dict[bytes, Suspicion | None] = field(default_factory=dict)
     outbox: dict[int, Link | None] = field(default_factory=dict)
     stood: dict[bytes, Standing] = field(default_factory=dict)  # of URLs that stood somewhere
-    placed: dict[str, bytes] = field(default_factory=dict)  # of hosts that stood in the agenda
+    placed: dict[str, bytes] = field(
+        default_factory=dict
+    )  # of hosts that moved in the agenda; empty: new there
     replaced: dict[bytes, PageRow] = field(default_factory=dict)
+    last: bool = False  # the owner gives the shard back with this one
 
 
 class Opening(Struct, gc=False):
@@ -227,9 +234,17 @@ class Opening(Struct, gc=False):
     meta: Meta
     leases: dict[bytes, Visit]
     suspects: dict[bytes, Suspicion]
+    power_lost: bool = (
+        False  # the machine went down since the last owner opened the shard: writes may be missing
+    )
 
 
 # ------------------------------------------------------------------------------------------------ rows and the model
+
+
+def new_host(name: str, domain: str) -> HostRow:
+    """The row of a host that is met for the first time."""
+    return HostRow(name, domain, [0] * QUEUES, [None] * QUEUES)
 
 
 def url_row(id16: bytes, link: Link, domain: str, now: float) -> UrlRow:
@@ -261,7 +276,7 @@ def link_of(row: UrlRow) -> Link:
         host=row.host,
         depth=row.depth,
         parent=row.parent,
-        level=LEVELS[row.level],
+        level=LEVELS[row.level % len(LEVELS)],
         score=row.score,
         purpose=Purpose.ROBOTS if row.origin else Purpose.PAGE,
         origin=row.origin,

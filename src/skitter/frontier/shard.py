@@ -1,75 +1,91 @@
-"""One open shard: what its owner holds in memory, and the small steps that keep rows, hosts, queues and counts in agreement.
+"""One open shard: what its owner has in memory, and the small steps that keep rows, hosts, queues and counts in agreement.
 
-The owner is exclusive, so what it has read stays true until it changes it. A verb loads what it does not have, then decides
-in memory, then writes all that has changed in one batch (`commit`). Rows of URLs and pages are held for one verb only;
-hosts, rules and the heads of lists stay, a bounded number of them.
+The owner is exclusive, so what it has read stays true until it changes it. A verb reads what it needs (`through`), decides
+in memory, and hands over all that has changed as one batch (`seal`). Rows of URLs and pages are held for one verb only; hosts,
+rules and the heads of lists stay, a bounded number of them.
 """
 
 from itertools import islice
 from math import inf
 
 from skitter import urls
-from skitter.frontier import rules
+from skitter.frontier import counting, robots_first
 from skitter.frontier.agenda import Agenda, place_of
 from skitter.frontier.bounded import Bounded
-from skitter.frontier.held import IDLE, Flight, Lease, Rank, Rules
+from skitter.frontier.crashes import Suspicion
+from skitter.frontier.held import IDLE, Flight, Lease, Rules, rules_of
 from skitter.frontier.names import Names
 from skitter.frontier.nearby import Nearby
 from skitter.frontier.reserve import Reserve
 from skitter.frontier.rows import (
-    LEASED,
     QUEUED,
     RECRAWL,
     RETRY,
     STATES,
     Batch,
     Compared,
+    Heads,
     HostRow,
     Meta,
     Opening,
     PageRow,
     Spot,
     Standing,
+    Times,
     UrlRow,
+    new_host,
     standing,
 )
-from skitter.frontier.rules import Suspicion
-from skitter.frontier.window import Window
+from skitter.frontier.store import Seen, Source
+from skitter.frontier.through import Through, Window
 from skitter.model import Level, Link, Purpose, Reason, RobotsCopy
 from skitter.settings import Settings
 
 # Everything in memory is bounded by `frontier.window`, so that a worker with many shards can share it out among them.
-# Rows of the queue that are read ahead: few per host and level when many hosts are at work, more when few are.
+# Rows of the queue that are read ahead: few per queue when many hosts are at work, more when few are.
 _READ_AHEAD = (4, 32)
-_SEEN = 7  # URLs whose rank is remembered, for each host in the window
 _LARGEST_WINDOW = 1024
+_LEVELS = len(Level)
+
+When = tuple[float, bytes]  # a time, and the id of the URL that is due then
 
 
 class Shard:
     """Everything that its owner has open."""
 
-    def __init__(self, opening: Opening, settings: Settings, names: Names, *, by_mail: bool) -> None:
+    def __init__(
+        self,
+        opening: Opening,
+        settings: Settings,
+        names: Names,
+        source: Source,
+        seen: Seen,
+        nearby: Nearby,
+        *,
+        by_message: bool,
+    ) -> None:
         window = settings.frontier.window
         size = min(window, _LARGEST_WINDOW)
-        self.names = names
+        self.names, self.source, self.seen, self.nearby = names, source, seen, nearby
         self.per_host = settings.politeness.per_host
         self.delay = float(settings.politeness.delay)
-        self.ahead = float(settings.cluster.lease_ahead)
-        self.by_mail = by_mail  # links of other shards leave no record here
+        self.ahead = 0.0  # seconds before their time at which visits are taken out
+        self.by_message = by_message  # links of other shards leave no record here
         self.meta: Meta = opening.meta
         self.counts = self.meta.counts
         self.suspects = opening.suspects
+        self.unsure_since: float | None = None  # opened then, after a loss of power; see `leasing`
         self.capacity = window
         self.window_size = size
-        self.hosts: dict[str, HostRow | None] = {}  # None: there is no such host
-        self.rules: Bounded[str, Rules] = Bounded(4 * window)
+        self.hosts: Through[str, HostRow | None] = Through(source.host, window)  # None: there is no such host
+        self.rules: Through[str, Rules] = Through(lambda origin: rules_of(source.robots(origin)), 4 * window)
         self.queues: Bounded[tuple[str, int], Window[Spot, UrlRow]] = Bounded(window)
-        self.agenda = Agenda(size)
-        self.times: dict[str, Window[tuple[float, bytes], str]] = {
-            kind: Window((-inf, b""), size) for kind in (RETRY, RECRAWL)
+        self.touched: dict[str, HostRow] = {}  # hosts to be written
+        self.moved: dict[str, HostRow] = {}  # of these, what may have to stand elsewhere in the agenda
+        self.agenda = Agenda(size, source, self.touched)
+        self.times: dict[str, Window[When, str]] = {
+            kind: Window((-inf, b""), size, self._read_times) for kind in (RETRY, RECRAWL)
         }
-        self.seen: Bounded[bytes, Rank] = Bounded(_SEEN * window)
-        self.nearby = Nearby()
         self.compared: Compared = {}  # digests that were last asked for, and who stands for them
         self.leases: dict[bytes, Lease] = {}
         self.flights: dict[str, Flight] = {}
@@ -80,19 +96,16 @@ class Shard:
         self._begin_unit()
 
     def _begin_unit(self) -> None:
+        source = self.source
         self.batch = Batch(self.meta)
-        self.letters: list[Link] = []  # for other shards, by mail
-        self.rows: dict[bytes, UrlRow | None] = {}
+        self.messages: list[Link] = []  # for other shards
+        self.rows: Through[bytes, UrlRow | None] = Through(self._read_row)
         self.stood: dict[bytes, Standing] = {}
-        self.pages: dict[bytes, PageRow | None] = {}
-        self.digests: dict[tuple[str, str], PageRow | None] = {}
-        self.simhashes: dict[tuple[str, int], PageRow | None] = {}
-        self.parked: dict[str, list[UrlRow]] = {}
-        self.headless: dict[
-            tuple[str, int], HostRow
-        ] = {}  # their first link is somewhere behind the head they name
-        self.touched: dict[str, HostRow] = {}  # to be written
-        self.moved: dict[str, HostRow] = {}  # of these, what may have to stand elsewhere in the agenda
+        self.pages: Through[bytes, PageRow | None] = Through(source.page)
+        self.digests: Through[tuple[str, str], PageRow | None] = Through(source.digest)
+        self.simhashes: Through[tuple[str, int], PageRow | None] = Through(source.simhash)
+        self.parked: Through[str, list[UrlRow]] = Through(self._read_parked)
+        self.headless: dict[tuple[str, int], HostRow] = {}  # their first link is behind the head they name
 
     # -- a unit of work ----------------------------------------------------------------------------------------
 
@@ -106,39 +119,46 @@ class Shard:
     def follow(self, other: "Shard") -> None:
         """Take the place of another under the same epoch: the engine takes batches in the order of their numbers."""
         self.batches = other.batches
-        self.names.known.clear()
-        self.names.refused.clear()
+        self.names.known.forget()
+        self.names.refused.forget()
 
     def seal(self, now: float) -> tuple[Batch, list[Link]]:
-        """Everything that this verb has changed, and what must be in the mail before it is written."""
+        """Everything that this verb has changed, and the messages that must be safe before it is written."""
         for host in self.moved.values():
             self.place(host, now)
+        self.moved.clear()
         self.batches += 1
-        batch, letters = self.batch, self.letters
+        batch, messages = self.batch, self.messages
         batch.number = self.batches
         batch.hosts = dict(self.touched)
-        batch.stood = {id16: self.stood[id16] for id16 in batch.urls if id16 in self.stood}
-        for name, host in self.touched.items():  # what was changed lately is forgotten last
-            self.hosts.pop(name, None)
-            self.hosts[name] = host
+        stood = self.stood
+        batch.stood = {id16: stood[id16] for id16 in batch.urls if id16 in stood}
+        self.meta.clock = max(self.meta.clock, now)
+        if len(self.hosts) > self.capacity // 2:  # what was changed lately is forgotten last
+            for name, host in self.touched.items():
+                self.hosts.pop(name, None)
+                self.hosts[name] = host
+        self.touched.clear()
         self._begin_unit()
         self._trim()
-        return batch, letters
+        return batch, messages
 
     def _trim(self) -> None:
         if len(self.hosts) > self.capacity:
             for name in list(islice(self.hosts, len(self.hosts) - self.capacity // 2)):
                 if name not in self.flights and name not in self.reserve.hosts and name != self.drain:
                     del self.hosts[name]
-        if len(self.seen) > self.seen.capacity:  # a link that is known is not loaded: its rank must be here
-            self.names.known.clear()
         for kept in (self.rules, self.queues, self.seen, self.names):
             kept.trim()
 
     # -- rows of URLs ------------------------------------------------------------------------------------------
 
+    def _read_row(self, id16: bytes) -> UrlRow | None:
+        row = self.source.url(id16)
+        return row if row is None else self.adopt(row)
+
     def adopt(self, row: UrlRow) -> UrlRow:
-        """A row comes into this verb as the engine has it."""
+        """A row comes into this verb as the store has it."""
         self.rows[row.id] = row
         stood = standing(row)
         if stood is not None:
@@ -146,13 +166,17 @@ class Shard:
         return row
 
     def has_row(self, id16: bytes) -> bool:
-        """Whether `row` has an answer without a load."""
+        """Whether `row` has an answer without reading."""
         return id16 in self.rows or id16 in self.leases
 
     def row(self, id16: bytes) -> UrlRow | None:
-        """The row of a URL, which was loaded if there is one."""
+        """The row of a URL."""
         lease = self.leases.get(id16)
         return self.rows[id16] if lease is None else lease.row
+
+    def is_out(self, row: UrlRow) -> bool:
+        """Whether a row is out for a visit. It stays in its queue meanwhile."""
+        return row.id in self.leases
 
     def keep(self, row: UrlRow) -> None:
         """A row has changed."""
@@ -171,11 +195,11 @@ class Shard:
     def enter(self, row: UrlRow, code: int, reason: Reason | None) -> None:
         """A URL comes into a state."""
         row.state, row.reason = code, reason
-        rules.count_state(self.counts, STATES[code], reason, 1)
+        counting.count_state(self.counts, STATES[code], reason, 1)
 
     def leave(self, row: UrlRow) -> None:
         """A URL goes out of its state."""
-        rules.count_state(self.counts, STATES[row.state], row.reason, -1)
+        counting.count_state(self.counts, STATES[row.state], row.reason, -1)
 
     # -- waiting -----------------------------------------------------------------------------------------------
 
@@ -186,68 +210,79 @@ class Shard:
             self.drop(row.id)
             return
         row.state = QUEUED
-        rules.count_waiting(self.counts, host.aside, 1)
+        counting.count_waiting(self.counts, host.aside, 1)
         host.hops += bool(row.origin)
+        if not row.origin:
+            self.rank(row)
         self.push(host, row)
 
     def push(self, host: HostRow, row: UrlRow) -> None:
-        """Put a row into the queue of its host."""
-        spot, level = row.spot(), row.level
-        host.levels[level] += 1
-        head = host.heads[level]
+        """Put a row into its queue."""
+        spot, queue = (-row.score, row.seq), row.level
+        host.levels[queue] += 1
+        head = host.heads[queue]
         if head is None or spot < head:
-            host.heads[level] = spot
-            self.headless.pop((host.name, level), None)
-        window = self.queues.get((host.name, level))
+            host.heads[queue] = spot
+            self.moved[host.name] = host
+            if self.headless:
+                self.headless.pop((host.name, queue), None)
+        window = self.queues.get((host.name, queue))
         if window is not None:
             window.push(spot, row)
-        if not row.origin:
-            self.rank(row)
-        self.keep(row)
-        self.touch(host)
+        self.rows[row.id] = self.batch.urls[row.id] = row
+        self.touched[host.name] = host
 
     def rank(self, row: UrlRow) -> None:
-        """A URL waits at its rank. If it waited at a sooner one before, or nothing could move it, links that were no
-        better than that may be better than this."""
-        old, new = self.seen.get(row.id), (row.level, -row.score)
-        if (old is None or old < new) and self.rows.get(row.id) is not None:
-            self.names.known.clear()
-        self.seen[row.id] = new
+        """A URL waits at its rank. Links that changed nothing when it was sooner, or over, may change something now."""
+        was_there = self.rows.get(row.id) is not None
+        if self.seen.waits(row.id, row.level % _LEVELS, row.score) and was_there:
+            self.names.known.forget()
 
-    def take(self, host: HostRow, level: int, spot: Spot) -> None:
-        """A row leaves the queue of its host. If it was the first, and the second is not in memory, the host is headless."""
-        host.levels[level] -= 1
-        window = self.queues.get((host.name, level))
+    def take(self, host: HostRow, queue: int, spot: Spot) -> None:
+        """A row leaves its queue. If it was the first, and the second is not in memory, the host is headless."""
+        host.levels[queue] -= 1
+        window = self.queues.get((host.name, queue))
         if window is not None:
             window.discard(spot)
-        if not host.levels[level]:
-            host.heads[level] = None
-            self.queues.pop((host.name, level), None)
-            self.headless.pop((host.name, level), None)
-        elif spot == host.heads[level]:
-            first = None if window is None else window.first()
-            if first is None:
-                self.headless[host.name, level] = host
+        if not host.levels[queue]:
+            host.heads[queue] = None
+            self.queues.pop((host.name, queue), None)
+            self.headless.pop((host.name, queue), None)
+        elif spot == host.heads[queue]:
+            if window is not None and window.keys:
+                host.heads[queue] = window.keys[0]
             else:
-                host.heads[level] = first[0]
+                self.headless[host.name, queue] = host
         self.touch(host)
 
-    def queue(self, host: HostRow, level: int) -> Window[Spot, UrlRow]:
-        """The first links of a host's level, from the head on."""
-        key = host.name, level
+    def queue(self, host: HostRow, queue: int) -> Window[Spot, UrlRow]:
+        """The first links of a host's queue, from the head on."""
+        key = host.name, queue
         window = self.queues.get(key)
         if window is None:
-            score, seq = host.heads[level] or (-inf, 0)
+            score, seq = host.heads[queue] or (-inf, 0)
             least, most = _READ_AHEAD
             size = min(max(self.capacity // (len(self.queues) + 1), least), most)
-            window = self.queues[key] = Window((score, seq - 1), size)
+            window = self.queues[key] = Window(
+                (score, seq - 1), size, lambda window: self._read_queue(*key, window)
+            )
         return window
+
+    def find_heads(self) -> None:
+        """Give hosts whose first link has moved away the next one. Every verb ends with it."""
+        for (name, queue), host in list(self.headless.items()):
+            first = self.queue(host, queue).first()
+            if first is None:
+                raise AssertionError(f"queue {queue} of {name} has lost {host.levels[queue]} links")
+            host.heads[queue] = first[0]
+            del self.headless[name, queue]
+            self.touch(host)
 
     def wait(self, row: UrlRow, due: float) -> None:
         """A URL waits for a later time."""
         host = self.host(row.host)
         row.state = QUEUED
-        rules.count_waiting(self.counts, host.aside, 1)
+        counting.count_waiting(self.counts, host.aside, 1)
         self.set_due(row, due)
         host.waiting += 1
         self.touch(host)
@@ -269,14 +304,62 @@ class Shard:
         self.set_due(row, None)
         row.due, row.parked = due, True
 
+    # -- reading on --------------------------------------------------------------------------------------------
+
+    def _read_queue(self, name: str, queue: int, window: Window[Spot, UrlRow]) -> None:
+        """At hand no more is read than there is: many hosts have one link, and the end of a queue costs as much as a row."""
+        limit = window.size if self.ahead else min(window.size, max(1, self.host(name).levels[queue]))
+        ask = Heads(name, queue, window.horizon, limit)
+        rows = self.source.heads(ask)
+        self.fill_queue(ask, rows, window, [row for row in self.batch.urls.values() if row is not None])
+
+    def fill_queue(
+        self, ask: Heads, rows: list[UrlRow], window: Window[Spot, UrlRow], changed: list[UrlRow]
+    ) -> None:
+        """The answer of a store, as of the last write: rows that are out, or were changed since, stand elsewhere."""
+        horizon = rows[-1].spot() if len(rows) >= ask.limit else None
+        batch, leases = self.batch.urls, self.leases
+        found = [(row.spot(), row) for row in rows if row.id not in batch and row.id not in leases]
+        for row in changed:
+            if row.host == ask.host and row.level == ask.level and row.state == QUEUED and row.due is None:
+                spot = row.spot()
+                if spot > window.horizon and (horizon is None or spot <= horizon):
+                    found.append((spot, row))
+        window.fill(found, horizon)
+
+    def _read_times(self, window: Window[When, str]) -> None:
+        kind = RETRY if window is self.times[RETRY] else RECRAWL
+        ask = Times(kind, window.horizon, window.size)
+        self.fill_times(ask, self.source.times(ask))
+
+    def fill_times(self, ask: Times, rows: list[UrlRow]) -> None:
+        """The same for a list of times."""
+        window = self.times[ask.kind]
+        last = (rows[-1].due or 0.0, rows[-1].id) if len(rows) >= ask.limit else None
+        batch = self.batch.urls
+        new = [((row.due, row.id), row.host) for row in rows if row.due is not None and row.id not in batch]
+        for row in batch.values():
+            stands = None if row is None else standing(row)
+            if row is not None and stands is not None and stands.kind == ask.kind and row.due is not None:
+                key = row.due, row.id
+                if key > window.horizon and (last is None or key <= last):
+                    new.append((key, row.host))
+        window.fill(new, last)
+
+    def _read_parked(self, host: str) -> list[UrlRow]:
+        return self.adopted(self.source.parked(host))
+
+    def adopted(self, rows: list[UrlRow]) -> list[UrlRow]:
+        """Rows that were read in a list, each as this verb has it."""
+        return [self.row(row.id) or row if self.has_row(row.id) else self.adopt(row) for row in rows]
+
     # -- hosts -------------------------------------------------------------------------------------------------
 
     def host(self, name: str) -> HostRow:
-        """A host that was loaded, new if need be."""
+        """The row of a host, new if need be."""
         host = self.hosts[name]
         if host is None:
-            none: list[Spot | None] = [None] * len(Level)
-            host = self.hosts[name] = HostRow(name, self.names.host(name).domain, [0] * len(Level), none)
+            host = self.hosts[name] = new_host(name, self.names.host(name).domain)
             self.counts.hosts += 1
             self.touch(host)
         return host
@@ -287,29 +370,26 @@ class Shard:
 
     def place(self, host: HostRow, now: float) -> None:
         """Put a host where it belongs in the agenda."""
-        room = self.has_room(host.name) and host.name not in self.reserve.hosts
+        name = host.name
+        room = self.has_room(name) and name not in self.reserve.hosts
         where = place_of(host, now) if room else b""
-        if where == host.place:
+        before = host.place
+        if where == before:
             return
-        if host.place:
-            self.batch.placed.setdefault(host.name, host.place)
-        self.agenda.move(host.name, host.place, where)
+        self.batch.placed.setdefault(name, before)
+        self.agenda.move(name, before, where)
         host.place = where
-        self.touched[host.name] = host
+        self.touched[name] = host
 
     def has_room(self, name: str) -> bool:
         """Whether one more visit of a host may be in flight."""
-        flight = self.flights.get(name, IDLE)
-        return flight.visits < self.per_host and not flight.robots
+        flight = self.flights.get(name)
+        return flight is None or (flight.visits < self.per_host and not flight.robots)
 
     # -- leases ------------------------------------------------------------------------------------------------
 
     def begin(self, id16: bytes, lease: Lease) -> None:
         """A visit is taken out."""
-        row = lease.row
-        if row is not None:
-            row.state = LEASED
-            self.keep(row)
         self.leases[id16] = lease
         self.batch.leases[id16] = lease.visit
         self.counts.leased += 1
@@ -322,7 +402,7 @@ class Shard:
         self.flights[name] = Flight(flight.visits + 1, flight.robots or purpose is Purpose.ROBOTS)
 
     def end(self, id16: bytes) -> Lease:
-        """A visit is no longer out."""
+        """A visit is no longer out. Its row, which was not written meanwhile, is where the store has it."""
         lease = self.leases.pop(id16)
         link = lease.visit.link
         host = self.host(link.host)
@@ -334,7 +414,10 @@ class Shard:
             self.reserve.look_at(link.host, 0.0)
         else:
             self.reserve.remove(link.host, id16)
-        self.rows[id16] = lease.row
+        if lease.row is None:
+            self.rows[id16] = None
+        elif id16 not in self.batch.urls:  # else this verb has written it, and knows where it stood
+            self.adopt(lease.row)
         self.touch(host)
         self.batch.leases[id16] = None
         self.counts.leased -= 1
@@ -369,9 +452,9 @@ class Shard:
         there, and kept: whoever asks for them here again must know how often it has."""
         home = urls.host(copy.origin)
         self.batch.robots[copy.origin] = copy
-        self.rules[copy.origin] = Rules(copy.expires, copy.tries, copy.access)
+        self.rules[copy.origin] = rules_of(copy)
         if self.names.host(home).foreign:
-            self.send(rules.carry(copy, home))
+            self.send(robots_first.carry(copy, home))
             return
         host = self.hosts[home]
         if host is not None:
@@ -386,9 +469,9 @@ class Shard:
             self.rules[origin] = Rules()
 
     def send(self, link: Link) -> None:
-        """A link is for another shard: it goes by mail before this verb is written, or waits in the outbox."""
-        if self.by_mail:
-            self.letters.append(link)
+        """A link is for another shard: a message is safe before this verb is written, or it waits in the outbox."""
+        if self.by_message:
+            self.messages.append(link)
             return
         self.batch.outbox[self.next_seq()] = link
         self.counts.outbox += 1
@@ -399,6 +482,7 @@ class Shard:
             "hosts": {"states": len(self.hosts)},
             "queue": {"windows": len(self.queues), "ahead": self.reserve.size, "leases": len(self.leases)},
             "agenda": self.agenda.statistics(),
-            "seen": {"items": len(self.seen), "capacity": self.seen.capacity},
+            "seen": self.seen.statistics(),
+            "same": self.names.statistics(),
             "nearby": self.nearby.statistics(),
         }

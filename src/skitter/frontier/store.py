@@ -1,14 +1,27 @@
-"""The seam between the frontier of a cluster and the engine that keeps it: rows by key, heads of lists, atomic writes.
+"""The ports below the frontier: a store keeps rows and their order, and decides nothing.
 
-A store knows neither robots.txt nor levels nor time. It keeps what it is given, answers for any number of keys in one
-round trip, and refuses whoever is not the owner any more.
+`Store` is what every store has. One that is in this process, or on this machine's disk, also is `AtHand`: rows are read from
+it one by one, when they are needed. What is behind a network is asked for many rows in one round trip (see `prefetch`).
+`Seen` says which URLs were offered before.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
-from skitter.frontier.rows import Batch, Found, HostRow, Meta, Opening, PageRow, UrlRow, Wanted
-from skitter.model import Link
+from skitter.frontier.rows import (
+    Batch,
+    Found,
+    Heads,
+    HostRow,
+    Meta,
+    Opening,
+    PageRow,
+    Span,
+    Times,
+    UrlRow,
+    Wanted,
+)
+from skitter.model import Link, RobotsCopy
 
 
 class Store(Protocol):
@@ -22,13 +35,17 @@ class Store(Protocol):
        of the same epoch (an engine was frozen, with the try in its queue) changes nothing.
     4. `load` is one round trip for any number of keys, sees everything written before it, and returns rows of the
        caller's own. A key that does not exist is left out of the answer.
-    5. Every index follows from the rows: the queue of a host's level by (-score, seq), the lists of times by (due, id),
+    5. Every index follows from the rows: the queues of a host by (-score, seq), the lists of times by (due, id),
        parked URLs by host (see `rows.standing`); the agenda by `HostRow.place`, bytes compared as such, where it is not
        empty; digests and SimHashes of the pages that say `by_digest` and `by_simhash`.
     6. Reading asks for no epoch: anybody may, also while an owner works. The iterators give every row that is there from
        their beginning to their end at least once, a bounded number at a time.
     7. An engine that is away is `EngineAway`; the call may be made again.
     """
+
+    def id_of(self, key: str, domain: str) -> bytes:
+        """What a URL is known by: 16 bytes that no two keys share."""
+        ...
 
     async def open(self) -> Opening:
         """What a new owner must know: counts and positions, open leases, suspects."""
@@ -42,12 +59,12 @@ class Store(Protocol):
         """Make a batch durable, in one step."""
         ...
 
-    async def meta(self) -> Meta:
-        """Counts, mark and positions as of the last write."""
+    async def sync(self) -> None:
+        """Make everything written survive a loss of power."""
         ...
 
-    async def outbox(self, limit: int, after: int) -> list[tuple[int, Link]]:
-        """The oldest links for other shards behind a number."""
+    async def meta(self) -> Meta:
+        """Counts, mark and positions as of the last write."""
         ...
 
     def urls(self) -> AsyncIterator[UrlRow]:
@@ -62,10 +79,130 @@ class Store(Protocol):
         """Every host."""
         ...
 
-    def statistics(self) -> dict[str, float]:
-        """reads, writes: round trips; rows_read, rows_written."""
+    def statistics(self) -> dict[str, dict[str, float]]:
+        """Round trips, caches and filters in numbers, by name."""
         ...
 
     async def close(self) -> None:
         """Let go of the engine."""
+        ...
+
+
+class Outbox(Protocol):
+    """Links for other shards, kept with the shard that found them until their owners have them."""
+
+    async def outbox(self, limit: int, after: int) -> list[tuple[int, Link]]:
+        """The oldest of them behind a number."""
+        ...
+
+
+class Forwarding(Protocol):
+    """Links on their way to other shards, by an engine that carries messages.
+
+    1. What `send` has acknowledged survives a crash of the sender and of the engine, until its receiver has trimmed it.
+    2. It may arrive twice and in any order; adding a link is idempotent.
+    """
+
+    async def send(self, links: Mapping[int, Sequence[Link]]) -> None:
+        """Bring links to their shards, by number. Returns when they are safe."""
+        ...
+
+
+Positions = Mapping[str, str]
+"""How far the messages to a shard are taken in, by source. Only the engine knows what the words mean."""
+
+
+class Source(Protocol):
+    """Rows, read when they are needed: from a store at hand, or by raising `through.Lacking`.
+
+    What it returns belongs to the caller. It tells what is written; what the caller has changed since is newer.
+    """
+
+    def url(self, id16: bytes) -> UrlRow | None:
+        """The row of a URL."""
+        ...
+
+    def host(self, name: str) -> HostRow | None:
+        """The row of a host."""
+        ...
+
+    def robots(self, origin: str) -> RobotsCopy | None:
+        """The copy of an origin's robots.txt."""
+        ...
+
+    def page(self, id16: bytes) -> PageRow | None:
+        """A stored page."""
+        ...
+
+    def digest(self, key: tuple[str, str]) -> PageRow | None:
+        """The page that stands for a digest, by (domain, digest)."""
+        ...
+
+    def simhash(self, key: tuple[str, int]) -> PageRow | None:
+        """The page that stands for a SimHash, by (domain, SimHash)."""
+        ...
+
+    def parked(self, host: str) -> list[UrlRow]:
+        """URLs that were due while their host was set aside."""
+        ...
+
+    def heads(self, ask: Heads) -> list[UrlRow]:
+        """The first links of a host's queue."""
+        ...
+
+    def agenda(self, ask: Span) -> list[tuple[bytes, str]]:
+        """The first hosts of a part of the agenda: place and name."""
+        ...
+
+    def times(self, ask: Times) -> list[UrlRow]:
+        """The first URLs of a list of times."""
+        ...
+
+
+class Seen(Protocol):
+    """Which URLs were offered before, and whether offering one again would change anything."""
+
+    def offer(self, id16: bytes, level: int, score: float) -> int:
+        """NEW, KNOWN or LOOK. A URL that is NEW waits at this level and score from now on, as far as this set knows."""
+        ...
+
+    def refuse(self, id16: bytes, depth: int) -> int:
+        """NEW, KNOWN or LOOK, for a link that is not wanted. One that is NEW is refused at this depth from now on."""
+        ...
+
+    def waits(self, id16: bytes, level: int, score: float) -> bool:
+        """A URL waits at this level and score. True when a link that changed nothing before may change something now."""
+        ...
+
+    def refused(self, id16: bytes, depth: int) -> None:
+        """A URL is refused: whoever wants it changes something, and so does who refuses it at a lesser depth."""
+        ...
+
+    def ended(self, id16: bytes) -> None:
+        """Offering this URL changes nothing, until it waits again."""
+        ...
+
+    def trim(self) -> None:
+        """Forget what is too much. Called between two verbs."""
+        ...
+
+    def statistics(self) -> dict[str, float]:
+        """How much is known."""
+        ...
+
+
+NEW, KNOWN, LOOK = range(3)
+"""What `Seen` says of a link: nobody offered its URL before; it changes nothing; the row must be looked at."""
+
+
+class AtHand(Source, Protocol):
+    """The side of a store that is on this machine: a row costs microseconds, so it is read when it is needed."""
+
+    @property
+    def seen(self) -> Seen:
+        """Which URLs were offered before."""
+        ...
+
+    def nearest(self, domain: str, simhash: int, distance: int) -> list[int]:
+        """SimHashes of a domain's pages that are nearest to this one, all equally far, within the distance."""
         ...

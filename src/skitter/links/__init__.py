@@ -12,7 +12,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from skitter import urls
+from skitter import reasons, urls
 from skitter.model import Document, Link, Reason
 from skitter.schedule import COUNTS_IN_LINKS, strategy
 from skitter.scope import ROOTED, Scope
@@ -26,8 +26,8 @@ Known = dict[str, Link | Refused | None]
 
 _REMEMBERED = 20_000  # judgements; about 12 MB when full
 _NEW = Link(url="", key="", host="")  # means not memoised: None is a judgement
-_NOFOLLOW = Reason("nofollow", "every link to it found so far is rel=nofollow")
-_NOFOLLOW_PAGE = Reason("nofollow.page", "the page asks not to follow its links")
+_NOFOLLOW = Reason(reasons.NOFOLLOW, "every link to it found so far is rel=nofollow")
+_NOFOLLOW_PAGE = Reason(reasons.NOFOLLOW_PAGE, "the page asks not to follow its links")
 _ABSOLUTE = ("http://", "https://")
 _LONGEST_HREF = 16_384  # characters: longer hrefs are never fetched, and worth neither a record nor memory
 _COUNTED = 1_000_000  # URLs whose in-links are counted
@@ -66,7 +66,7 @@ class LinkJudge:
     def redirected(self, link: Link, target: str) -> Judged | None:
         """A redirect's target: a link with one hop less left. None if the target is not a URL we could visit."""
         forms = urls.link(target, link.url, self._settings.urls)
-        if forms is None or urls.too_long(forms[2]):
+        if forms is None:
             return None
         url, key, host = forms
         hop = Link(
@@ -210,14 +210,17 @@ class LinkJudge:
 
     def _judge_anew(self, href: str, base: str, page: Link) -> Link | Refused | None:
         forms = urls.link(href, base, self._settings.urls) if len(href) <= _LONGEST_HREF else None
-        if forms is None or urls.too_long(forms[2]):
+        if forms is None:
             return None
         url, key, host = forms
         depth = page.depth + 1
-        if reason := self._scope.refusal(url, depth, host):
-            return Link(url=url, key=key, host=host, depth=depth, parent=page.url), reason
-        score = self._strategy(url, depth, page.score, 0 if self._in_links is None else self._count(key))
-        return Link(url=url, key=key, host=host, depth=depth, parent=page.url, score=score)
+        reason = self._scope.refusal(url, depth, host)
+        seen = 0 if reason or self._in_links is None else self._count(key)
+        score = self._strategy(
+            url, depth, page.score, seen
+        )  # also of what is refused: other settings may want it
+        link = Link(url=url, key=key, host=host, depth=depth, parent=page.url, score=score)
+        return (link, reason) if reason else link
 
     def _count(self, key: str) -> int:
         counts = self._in_links

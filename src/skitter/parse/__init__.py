@@ -31,5 +31,5 @@ def parse(url: str, headers: Sequence[tuple[str, str]], content: bytes, settings
         charset=body.http_charset,
         base=url,
         language=body.language,
-        directives=directives.directives(*directives.of_headers(body.headers)),
+        directives=directives.of_page(body.headers),
     )

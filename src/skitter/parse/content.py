@@ -9,13 +9,8 @@ from skitter.settings import ParseSettings
 MISSING = "the content markers are missing"
 
 
-def is_marked_out(settings: ParseSettings) -> bool:
-    """Whether markers are set."""
-    return bool(settings.content_start and settings.content_end)
-
-
 def between(source: str, settings: ParseSettings) -> list[str] | None:
-    """Everything between a start and the next end; None if there is no such pair."""
+    """Everything between a start and the next end; None if no markers are set or there is no such pair."""
     start, end = settings.content_start, settings.content_end
     found = []
     position = source.find(start)

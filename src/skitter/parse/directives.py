@@ -90,6 +90,14 @@ def directives(found: Iterable[str], preferences: dict[str, str]) -> Directives:
     return Directives(index=not asked & _NO_INDEX, follow=not asked & _NO_FOLLOW, ai=ai or None)
 
 
+def of_page(
+    headers: dict[str, list[str]], meta: Iterable[str] = (), preferred: dict[str, str] | None = None
+) -> Directives:
+    """What a page asks for in its header fields, together with the rules and preferences of its meta elements."""
+    found, preferences = of_headers(headers)
+    return directives([*found, *meta], preferences | (preferred or {}))
+
+
 def of_headers(headers: dict[str, list[str]]) -> tuple[list[str], dict[str, str]]:
     """Rules and preferences in the header fields."""
     preferences: dict[str, str] = {}

@@ -4,13 +4,14 @@ Lexbor takes UTF-8, so a page in UTF-8 is passed on as received; other encodings
 content markers, the head is still read from the whole page, but text and links only from between the markers.
 """
 
+import unicodedata
 from urllib.parse import quote
 
 from msgspec.structs import replace
 
 from skitter.model import Document
-from skitter.parse import charset, content, directives, flat, markup, sniff, tree
-from skitter.parse.findings import Findings, capped
+from skitter.parse import charset, content, directives, flat, markup, sniff
+from skitter.parse.findings import Findings, read_tree
 from skitter.parse.sniff import Body
 from skitter.settings import ParseSettings
 from skitter.urls import resolve
@@ -28,7 +29,7 @@ def parse(body: Body, settings: ParseSettings) -> Document:
         source = markup.spelt_out(source.decode("utf-8", "replace")).encode()
     page = read(source, settings)
     document = _document(body, encoding, page)
-    if not content.is_marked_out(settings):
+    if not (settings.content_start and settings.content_end):
         return document
     inside = content.between(source.decode("utf-8", "replace"), settings)
     if inside is None:
@@ -52,7 +53,7 @@ def read(source: bytes, settings: ParseSettings) -> Findings:
     """Everything found in a UTF-8 document."""
     findings = Findings(settings.max_links)
     if flat.is_tame(source):
-        tree.read(source, findings)
+        read_tree(source, findings)
     else:
         flat.read(source.decode("utf-8", "replace"), findings)
     if settings.sloppy_anchors:
@@ -61,7 +62,6 @@ def read(source: bytes, settings: ParseSettings) -> Findings:
 
 
 def _document(body: Body, encoding: str, page: Findings) -> Document:
-    rules, preferences = directives.of_headers(body.headers)
     for value in body.headers.get("refresh", ()):
         page.refresh(value)
     followed, unfollowed = _hrefs(page, encoding)
@@ -76,7 +76,7 @@ def _document(body: Body, encoding: str, page: Findings) -> Document:
         language=page.language or page.meta_language or body.language,
         text=page.text(),
         canonical=page.canonical,
-        directives=directives.directives(rules + page.rules, preferences | page.preferences),
+        directives=directives.of_page(body.headers, page.rules, page.preferences),
         links=followed,
         nofollow=unfollowed,
     )
@@ -109,3 +109,12 @@ def in_encoding(href: str, encoding: str) -> str:
     if query.isascii() or "#" in path or encoding.startswith("utf-16") or encoding == charset.REPLACEMENT:
         return href
     return f"{path}{mark}{quote(charset.query_bytes(query, encoding), safe=_ASCII)}{hash_mark}{fragment}"
+
+
+def capped(text: str, most: int) -> str:
+    """At most this many characters; combining marks are not separated from their letter."""
+    if len(text) <= most:
+        return text
+    while most and unicodedata.combining(text[most]):
+        most -= 1
+    return text[:most].rstrip()

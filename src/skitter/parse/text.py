@@ -12,7 +12,7 @@ def parse(body: Body, settings: ParseSettings) -> Document:
     raw = body.content
     encoding = charset.mark(raw)[0] or charset.usable(body.http_charset) or charset.guess(raw)
     text, ignored = charset.decode(raw, encoding), ""
-    if content.is_marked_out(settings):
+    if settings.content_start and settings.content_end:
         inside = content.between(text, settings)
         text, ignored = ("\n".join(inside), "") if inside else ("", content.MISSING)
     return Document(
@@ -21,6 +21,6 @@ def parse(body: Body, settings: ParseSettings) -> Document:
         base=body.url,
         language=body.language,
         text=folded(text),
-        directives=directives.directives(*directives.of_headers(body.headers)),
+        directives=directives.of_page(body.headers),
         ignored=ignored,
     )

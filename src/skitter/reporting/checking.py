@@ -115,6 +115,10 @@ class Lost:
     def __bool__(self) -> bool:
         return bool(self.files or self.records)
 
+    def has(self, page: Page) -> bool:
+        """Whether a page has lost its record."""
+        return self.finding(page) is not None
+
     def finding(self, page: Page) -> Finding | None:
         """Why a page has lost its record."""
         if page.archive is None:

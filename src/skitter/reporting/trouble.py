@@ -1,11 +1,11 @@
 """Hosts that could not be reached: what is wrong, and what to type instead. Pure.
 
-A crawl starts with the robots.txt of each origin, so a seed that cannot work fails there. `hopeless` decides
-that waiting is useless; `explained` says why in words.
+A crawl starts with the robots.txt of each origin, so a seed that cannot work fails there. `crawl.done` decides whether
+waiting is useless.
 """
 
 import ipaddress
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -35,16 +35,6 @@ class Trouble(Struct, frozen=True):
     origin: str
     problem: str  # what happened
     remedy: str  # what to type instead, or to check
-
-
-def hopeless(*, received: int, in_flight: int, waiting: Collection[str], failed: Collection[str]) -> bool:
-    """Whether a run should end although URLs are waiting: no host has ever answered, and each of them failed
-    in this run.
-
-    `received` counts bytes of all runs; `waiting` are the origins with waiting URLs, `failed` those that
-    failed now. One answer from any host is enough to wait for all others with the usual patience.
-    """
-    return not received and not in_flight and bool(failed) and all(origin in failed for origin in waiting)
 
 
 def explained(origin: str, problem: str) -> Trouble:

@@ -7,6 +7,7 @@ waits and is tried again a few times, then given up. Rules read earlier stay in 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from skitter import reasons
 from skitter.model import (
     Failed,
     Fault,
@@ -18,7 +19,8 @@ from skitter.model import (
     Refused,
     RobotsCopy,
 )
-from skitter.robots.reading import LONGEST_DELAY, MAX_SIZE, RobotsRules, clipped, robots_rules
+from skitter.robots.matching import RobotsRules
+from skitter.robots.reading import LONGEST_DELAY, MAX_SIZE, clipped, robots_rules
 from skitter.settings import RobotsSettings
 
 # Seconds to wait after a reused connection was closed on the request: the next one gets a new connection. The
@@ -140,7 +142,7 @@ def _failed(
         return RobotsVerdict(copy=copy)
     times = "at the first try" if tries == 1 else f"in {tries} tries"
     detail = f"{answer.origin}/robots.txt could not be had {times}, so nothing is allowed; last: {problem}"
-    return RobotsVerdict(copy=copy, aside=Reason("robots.unreachable", detail))
+    return RobotsVerdict(copy=copy, aside=Reason(reasons.ROBOTS_UNREACHABLE, detail))
 
 
 def _is_fault(outcome: Outcome, *faults: Fault) -> bool:

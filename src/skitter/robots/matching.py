@@ -1,4 +1,4 @@
-"""Which rule decides about a path: the longest that matches, Allow before Disallow (RFC 9309 2.2.2).
+"""What the rules of a file say about a URL: the longest that matches decides, Allow before Disallow (RFC 9309 2.2.2).
 
 A file is untrusted input of up to 500 KiB and is consulted for every link, so nothing here backtracks. Rules
 without a wildcard are found by bisection, the others by plain substring searches. A question costs at most
@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from skitter.robots.spelling import normal_rules
+from skitter.robots.spelling import normal_rules, path_of
 
+_SHOWN = 200  # characters of a line shown to a person
 MAX_WORK = (
     1 << 22
 )  # the largest of 1,911 real files needs 1,149 wildcard rules × 2,000 characters of a long URL
@@ -30,12 +31,12 @@ def stamp(line: int, *, allow: bool) -> int:
     return (_ALLOWS if allow else 0) | _LAST_LINE - line
 
 
-def forbids(rank: int) -> bool:
+def _forbids(rank: int) -> bool:
     """Whether this is the rank of a Disallow rule."""
     return rank != 0 and not rank & _ALLOWS
 
 
-def line_number(rank: int) -> int:
+def _line_number(rank: int) -> int:
     """The line number of the rule with this rank."""
     return _LAST_LINE - (rank & _LAST_LINE)
 
@@ -95,6 +96,60 @@ class RuleIndex(Struct, frozen=True, eq=False):
             if glob.needle in path and glob.matches(path):
                 return glob.rank
         return best
+
+
+class RobotsLine(Struct, frozen=True):
+    """The line that decides about a URL. `number` is 0 if the URL is forbidden without one."""
+
+    number: int
+    text: str
+
+
+class RobotsRules(Struct, frozen=True, kw_only=True, eq=False):
+    """What one robots.txt says to one product token."""
+
+    index: RuleIndex
+    body: bytes  # as read; lines are looked up in it
+    crawl_delay: float | None = None  # seconds
+    request_rate: float | None = None  # seconds per request
+    visit_time: tuple[int, int] | None = None  # from, until: minutes of the day, UTC; until may come first
+    sitemaps: tuple[str, ...] = ()  # as written: may be relative
+    reachable: bool = True  # False: there was no answer, so nothing is allowed (RFC 9309 2.3.1.4)
+
+    @property
+    def delay(self) -> float | None:
+        """Seconds between requests: the larger of Crawl-delay and Request-rate."""
+        if self.crawl_delay is None or self.request_rate is None:
+            return self.crawl_delay if self.request_rate is None else self.request_rate
+        return max(self.crawl_delay, self.request_rate)
+
+    def allows(self, url: str) -> bool:
+        """Whether this URL, of the origin that the file belongs to, may be fetched."""
+        path = path_of(url)
+        if path == "/robots.txt":  # always allowed: RFC 9309 2.2.2
+            return True
+        if not self.reachable or self.index.too_much(path):
+            return False
+        return not _forbids(self.index.deciding(path))
+
+    def line(self, url: str) -> RobotsLine | None:
+        """The line that decides about this URL; None if there is none."""
+        path = path_of(url)
+        if path == "/robots.txt" or not self.reachable:
+            return None
+        if self.index.too_much(path):
+            return RobotsLine(
+                0, f"{len(self.index.globs)} rules with wildcards are too many for so long a URL"
+            )
+        rank = self.index.deciding(path)
+        if not rank:
+            return None
+        number = _line_number(rank)
+        text = self.body.splitlines()[number - 1].strip()
+        return RobotsLine(number, text[: 4 * _SHOWN].decode("utf-8", "replace")[:_SHOWN])
+
+
+# ------------------------------------------------------------------------------------------------ making the index
 
 
 def rule_index(rules: Sequence[tuple[str, int]]) -> RuleIndex:

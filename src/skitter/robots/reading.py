@@ -9,66 +9,12 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from functools import lru_cache
 
-from msgspec import Struct
-
-from skitter.robots.matching import RuleIndex, forbids, line_number, rule_index, stamp
-from skitter.robots.spelling import WHITE, path_of, product_token
+from skitter.robots.matching import RobotsRules, rule_index, stamp
+from skitter.robots.spelling import WHITE, product_token
 
 MAX_SIZE = 500 * 1024  # RFC 9309 2.5: the limit must be at least 500 KiB
 MAX_LINE = 2083 * 8 - 1  # octets of a line that Google reads: eight times the longest URL of old browsers
 LONGEST_DELAY = 1e9  # seconds; the cap for longer ones, so that the stored value stays finite
-_SHOWN = 200  # characters of a line shown to a person
-
-
-class RobotsLine(Struct, frozen=True):
-    """The line that decides about a URL. `number` is 0 if the URL is forbidden without one."""
-
-    number: int
-    text: str
-
-
-class RobotsRules(Struct, frozen=True, kw_only=True, eq=False):
-    """What one robots.txt says to one product token."""
-
-    index: RuleIndex
-    body: bytes  # as read; lines are looked up in it
-    crawl_delay: float | None = None  # seconds
-    request_rate: float | None = None  # seconds per request
-    visit_time: tuple[int, int] | None = None  # from, until: minutes of the day, UTC; until may come first
-    sitemaps: tuple[str, ...] = ()  # as written: may be relative
-    reachable: bool = True  # False: there was no answer, so nothing is allowed (RFC 9309 2.3.1.4)
-
-    @property
-    def delay(self) -> float | None:
-        """Seconds between requests: the larger of Crawl-delay and Request-rate."""
-        if self.crawl_delay is None or self.request_rate is None:
-            return self.crawl_delay if self.request_rate is None else self.request_rate
-        return max(self.crawl_delay, self.request_rate)
-
-    def allows(self, url: str) -> bool:
-        """Whether this URL, of the origin that the file belongs to, may be fetched."""
-        path = path_of(url)
-        if path == "/robots.txt":  # always allowed: RFC 9309 2.2.2
-            return True
-        if not self.reachable or self.index.too_much(path):
-            return False
-        return not forbids(self.index.deciding(path))
-
-    def line(self, url: str) -> RobotsLine | None:
-        """The line that decides about this URL; None if there is none."""
-        path = path_of(url)
-        if path == "/robots.txt" or not self.reachable:
-            return None
-        if self.index.too_much(path):
-            return RobotsLine(
-                0, f"{len(self.index.globs)} rules with wildcards are too many for so long a URL"
-            )
-        rank = self.index.deciding(path)
-        if not rank:
-            return None
-        number = line_number(rank)
-        text = self.body.splitlines()[number - 1].strip()
-        return RobotsLine(number, text[: 4 * _SHOWN].decode("utf-8", "replace")[:_SHOWN])
 
 
 # ------------------------------------------------------------------------------------------------ lines

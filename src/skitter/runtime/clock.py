@@ -10,13 +10,12 @@ class SystemClock:
     due at once.
     """
 
+    # Seconds that never go back. The function itself: it is asked for several times a visit.
+    monotonic = staticmethod(time.monotonic)
+
     def __init__(self) -> None:
         self._epoch = time.time() - time.monotonic()
 
     def now(self) -> float:
         """Seconds since the epoch."""
         return self._epoch + time.monotonic()
-
-    def monotonic(self) -> float:
-        """Seconds that never go backwards."""
-        return time.monotonic()

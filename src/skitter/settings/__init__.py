@@ -221,9 +221,6 @@ class FrontierSettings(Struct, frozen=True):
     block_cache: Annotated[Bytes, "memory for cached blocks of the store"] = Bytes(16 * 2**20)
 
 
-TIME_FOR_THE_LAST = 5.0  # seconds that requests in flight may still take after crawl.max_time
-
-
 class CrawlSettings(Struct, frozen=True):
     """Limits, processes and durability of a run."""
 

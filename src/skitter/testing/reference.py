@@ -1,7 +1,8 @@
-"""A store without an engine: the reference for the others, and what the frontier of a cluster is tested on.
+"""A store without a disk: the reference for the others, and what small tests run on.
 
-`MemoryRows` is what survives, `MemoryRowStore` is one owner's hold on it. Rows are kept packed, so that nobody can change
-one in place, and every list is sorted when it is asked for.
+`MemoryRows` is what survives, `MemoryStore` is one owner's hold on it. Rows are kept packed, so that nobody can change one in
+place, and every list is sorted when it is asked for. `MemoryStore` is read in round trips, as if it were behind a network;
+`MemoryAtHand` row by row, as if it were a disk. `memory_frontier` makes a frontier on either.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -10,23 +11,34 @@ from typing import Any
 
 from msgspec.msgpack import Decoder, Encoder
 
+from skitter.frontier import ShardFrontier
+from skitter.frontier.adding import is_by_settings
+from skitter.frontier.crashes import Suspicion
+from skitter.frontier.names import key_id
 from skitter.frontier.rows import (
     PARKED,
     QUEUE,
+    QUEUED,
+    REFUSED,
     Batch,
     Found,
+    Heads,
     HostRow,
     Meta,
     Opening,
     PageRow,
     Span,
+    Times,
     UrlRow,
     Wanted,
     standing,
 )
-from skitter.frontier.rules import Suspicion
-from skitter.model import Link, RobotsCopy, Visit
+from skitter.frontier.seen import LatelySeen
+from skitter.frontier.store import NEW
+from skitter.frontier.turns import InHand
+from skitter.model import Level, Link, RobotsCopy, Visit
 from skitter.ports import Fenced
+from skitter.settings import Settings
 
 _encode = Encoder().encode
 _meta = Decoder(Meta).decode
@@ -55,13 +67,17 @@ class MemoryRows:
     outbox: dict[int, bytes] = field(default_factory=dict)
 
 
-class MemoryRowStore:
-    """`Store` in dictionaries."""
+class MemoryStore:
+    """`skitter.frontier.store.Store` in dictionaries."""
 
-    def __init__(self, rows: MemoryRows, epoch: int = 1) -> None:
-        self.rows = rows
+    def __init__(self, rows: MemoryRows | None = None, epoch: int = 1) -> None:
+        self.rows = rows or MemoryRows()
         self._epoch = epoch
         self._counts = dict.fromkeys(("reads", "writes", "rows_read", "rows_written"), 0)
+
+    def id_of(self, key: str, domain: str) -> bytes:  # noqa: ARG002  other stores keep domains together
+        """A hash of the key."""
+        return key_id(key)
 
     async def open(self) -> Opening:
         """Counts, leases and suspects."""
@@ -158,7 +174,7 @@ class MemoryRowStore:
                 raise AssertionError(f"{id16.hex()} stood at {stood}, not at {batch.stood.get(id16)}")
         for name, host in batch.hosts.items():
             place = _host(self.rows.hosts[name]).place if name in self.rows.hosts else b""
-            if place not in (b"", host.place, batch.placed.get(name)):
+            if place != batch.placed.get(name, host.place) and place != host.place:
                 raise AssertionError(f"{name} stood at {place!r}, not at {batch.placed.get(name)!r}")
         for id16, page in batch.pages.items():
             former = self.rows.pages.get(id16)
@@ -171,6 +187,9 @@ class MemoryRowStore:
                 table.pop(key, None)
             else:
                 table[key] = _encode(row)
+
+    async def sync(self) -> None:
+        """There is no power to lose."""
 
     async def meta(self) -> Meta:
         """The last one written."""
@@ -196,12 +215,123 @@ class MemoryRowStore:
         for packed in _still(self.rows.hosts.values()):
             yield _host(packed)
 
-    def statistics(self) -> dict[str, float]:
+    def statistics(self) -> dict[str, dict[str, float]]:
         """Round trips and rows, as if there were an engine."""
-        return dict(self._counts)
+        return {"store": dict(self._counts)}
 
     async def close(self) -> None:
         """The rows stay."""
+
+
+class MemoryAtHand(MemoryStore):
+    """The same, read row by row, and with a set of every URL."""
+
+    def __init__(self, rows: MemoryRows | None = None, epoch: int = 1) -> None:
+        super().__init__(rows, epoch)
+        self.seen = EverySeen()
+
+    async def open(self) -> Opening:
+        """Make the set of URLs anew, too."""
+        self.seen = EverySeen()
+        for row in map(_url, self.rows.urls.values()):
+            if row.state == QUEUED:
+                self.seen.waits(row.id, row.level % len(Level), row.score)
+            elif row.state == REFUSED and (not row.seq or is_by_settings(row.reason)):
+                self.seen.refused(row.id, row.depth)
+            else:
+                self.seen.ended(row.id)
+        return await super().open()
+
+    def url(self, id16: bytes) -> UrlRow | None:
+        """The row of a URL."""
+        packed = self.rows.urls.get(id16)
+        return None if packed is None else _url(packed)
+
+    def host(self, name: str) -> HostRow | None:
+        """The row of a host."""
+        packed = self.rows.hosts.get(name)
+        return None if packed is None else _host(packed)
+
+    def robots(self, origin: str) -> RobotsCopy | None:
+        """The copy of an origin's robots.txt."""
+        packed = self.rows.robots.get(origin)
+        return None if packed is None else _robots(packed)
+
+    def page(self, id16: bytes) -> PageRow | None:
+        """A stored page."""
+        packed = self.rows.pages.get(id16)
+        return None if packed is None else _page(packed)
+
+    def digest(self, key: tuple[str, str]) -> PageRow | None:
+        """The page that stands for a digest."""
+        self._find_twins(Wanted(digests=[key]), found := Found())
+        return found.digests.get(key)
+
+    def simhash(self, key: tuple[str, int]) -> PageRow | None:
+        """The page that stands for a SimHash."""
+        self._find_twins(Wanted(simhashes=[key]), found := Found())
+        return found.simhashes.get(key)
+
+    def nearest(self, domain: str, simhash: int, distance: int) -> list[int]:
+        """The nearest SimHashes of a domain."""
+        self._find_twins(Wanted(domains=[(domain, len(self.rows.pages))]), found := Found())
+        apart = {other: (other ^ simhash).bit_count() for other in found.domains[domain]}
+        least = min(apart.values(), default=distance + 1)
+        return [other for other, bits in apart.items() if bits == least <= distance]
+
+    def parked(self, host: str) -> list[UrlRow]:
+        """URLs that were due while their host was set aside."""
+        self._find_lists(Wanted(parked=[host]), found := Found())
+        return found.parked[host]
+
+    def heads(self, ask: Heads) -> list[UrlRow]:
+        """The first links of a host's queue."""
+        self._find_lists(Wanted(heads=[ask]), found := Found())
+        return found.heads[0]
+
+    def agenda(self, ask: Span) -> list[tuple[bytes, str]]:
+        """The first hosts of a part of the agenda."""
+        return [(host.place, host.name) for host in self._agenda(ask)]
+
+    def times(self, ask: Times) -> list[UrlRow]:
+        """The first URLs of a list of times."""
+        self._find_lists(Wanted(times=[ask]), found := Found())
+        return found.times[0]
+
+
+class EverySeen(LatelySeen):
+    """`skitter.frontier.store.Seen` that forgets nothing, so that it can say for certain what is new."""
+
+    def __init__(self) -> None:
+        super().__init__(capacity=1 << 60)
+
+    def offer(self, id16: bytes, level: int, score: float) -> int:
+        """NEW the first time."""
+        if id16 not in self._ranks:
+            self.waits(id16, level, score)
+            return NEW
+        return super().offer(id16, level, score)
+
+    def refuse(self, id16: bytes, depth: int) -> int:
+        """NEW the first time."""
+        if id16 not in self._ranks:
+            self.refused(id16, depth)
+            return NEW
+        return super().refuse(id16, depth)
+
+
+def memory_frontier(
+    rows: MemoryRows | None = None,
+    settings: Settings | None = None,
+    *,
+    shard: int = 0,
+    shards: int = 1,
+    in_hand: InHand | None = None,
+    epoch: int = 1,
+) -> ShardFrontier:
+    """A frontier that keeps all it knows in memory."""
+    store = MemoryAtHand(rows, epoch)
+    return ShardFrontier(store, settings, shard=shard, shards=shards, at_hand=store, in_hand=in_hand)
 
 
 def _still(values: Iterable[bytes]) -> list[bytes]:

@@ -125,10 +125,13 @@ def too_long(host: str) -> bool:
 
 
 def link(href: str, base: str, rules: UrlRules = DEFAULT_RULES) -> tuple[str, str, str] | None:
-    """The fetched form, the key and the host of a link on the page base: `resolve` and the rest in one pass."""
+    """The fetched form, the key and the host of a link on the page base: `resolve` and the rest in one pass.
+
+    None if it leads nowhere: to no page of the web, or to a host that cannot be.
+    """
     plain = _PLAIN.fullmatch(href)
     page = _page(base)
-    if plain is None or page is None:
+    if plain is None or page is None or plain.end(1) > _LONGEST_HOST:
         return None if _FOREIGN_SCHEME.match(href) else _parsed_link(href, base, rules)
     site, path, query = plain.groups()
     if site is None:
@@ -169,7 +172,9 @@ def _without_dots(path: str) -> str:
 
 def _parsed_link(href: str, base: str, rules: UrlRules) -> tuple[str, str, str] | None:
     url = resolve(href, base)
-    return None if url is None else (*_forms(*_cut(url), rules), host(url))
+    if url is None or too_long(name := host(url)):
+        return None
+    return *_forms(*_cut(url), rules), name
 
 
 def seed(text: str, rules: UrlRules = DEFAULT_RULES) -> str | None:
@@ -273,13 +278,13 @@ def _is_plain(site: str, path: str) -> bool:
 
 @lru_cache(maxsize=16)  # the links of a page are resolved in a row
 def _page(base: str) -> _Page | None:
-    pieces = _pieces(base)
-    if pieces is None:
+    pieces, name = _pieces(base), host(base)
+    if pieces is None or too_long(name):
         return None
     site, path, query = pieces
     folder = path[: path.rindex("/") + 1]
     tidy = keys.CLEAN_PATH.fullmatch(folder) is not None and keys.known_site(site, DEFAULT_RULES) == site
-    return _Page(site, host(base), path, query, folder, tidy)
+    return _Page(site, name, path, query, folder, tidy)
 
 
 def _forms(site: str, path: str, query: str | None, rules: UrlRules) -> tuple[str, str]:

@@ -9,6 +9,7 @@ resetting the group's offsets.
 import asyncio
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -21,9 +22,10 @@ from skitter.backends.kafka.consuming import messages_of
 from skitter.backends.kafka.letters import Found, Unreadable, bury, label, read
 from skitter.backends.kafka.sending import Outgoing, Sender
 from skitter.backends.kafka.topics import message_limit
-from skitter.model import Page, Reason
+from skitter.model import Page, Reason, Settlement, State
 from skitter.ports import Entry
 from skitter.settings import Settings
+from skitter.urls import registrable_domain
 
 PAGE = "page"
 ERROR = "error"
@@ -58,6 +60,13 @@ class Documents:
         self._page_label = label(settings.cluster.name, PAGE)
         self._error_label = label(settings.cluster.name, ERROR)
 
+    async def announce(self, settlements: Sequence[Settlement]) -> None:
+        """The pages of some settlements, and the errors. As `send`."""
+        entries = [_entry(settlement) for settlement in settlements if settlement.page is not None]
+        errors = [error for settlement in settlements if (error := _error(settlement)) is not None]
+        if entries or errors:
+            await self.send(entries, errors)
+
     async def send(self, entries: Iterable[Entry], errors: Iterable[CrawlError] = ()) -> None:
         """Returns when everything is acknowledged; EngineAway if something is not, and everything may be sent again."""
         messages = [self._entry(entry) for entry in entries]
@@ -80,6 +89,32 @@ class Documents:
     def _error(self, error: CrawlError) -> Outgoing:
         value = _encoder.encode(error)
         return Outgoing(self._settings.errors, value, error.domain.encode(), headers=self._error_label)
+
+
+def _entry(settlement: Settlement) -> Entry:
+    """A page with its text, and where it leads, wanted or not."""
+    if settlement.page is None:
+        raise AssertionError(settlement)
+    refused = (link for link, _ in settlement.refused)
+    return Entry(settlement.page, [link.url for link in chain(settlement.links, refused)])
+
+
+def _error(settlement: Settlement) -> CrawlError | None:
+    verdict, link = settlement.verdict, settlement.visit.link
+    retry = verdict.state is State.QUEUED and verdict.due is not None and verdict.attempted
+    if verdict.reason is None or not (retry or verdict.state is State.FAILED):
+        return None
+    return CrawlError(
+        url=link.url,
+        key=link.key,
+        host=link.host,
+        domain=registrable_domain(link.host),
+        reason=verdict.reason,
+        status=settlement.status,
+        attempt=settlement.visit.attempt,
+        at=settlement.exchange.ended if settlement.exchange else settlement.visit.leased_at,
+        final=not retry,
+    )
 
 
 def document_key(page: Page) -> bytes:

@@ -13,7 +13,7 @@ from confluent_kafka import Message
 from msgspec import Struct
 
 from skitter.backends.kafka.sending import Headers, Outgoing, Sender
-from skitter.frontier.mail import DAMAGED
+from skitter.engines.damaged import DAMAGED
 
 T = TypeVar("T")
 

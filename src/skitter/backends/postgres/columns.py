@@ -11,13 +11,13 @@ from typing import Any
 from msgspec import NODEFAULT, json, structs
 from msgspec.msgpack import Decoder, Encoder
 
+from skitter.frontier.crashes import Suspicion
 from skitter.frontier.rows import HostRow, Meta, PageRow, Spot, UrlRow
-from skitter.frontier.rules import Suspicion
-from skitter.model import Counts, Link, Page, Place, Reason, RobotsCopy, Visit
+from skitter.model import Counts, Page, Place, Reason, RobotsCopy, Visit
 from skitter.ports import Mark
 
-# By the numbers of `rows`: QUEUED, CRAWLED, FAILED, REFUSED, FOREIGN, LEASED.
-STATES = ("pending", "crawled", "error", "refused", "foreign", "crawling")
+# By the numbers of `rows`: QUEUED, CRAWLED, FAILED, REFUSED, FOREIGN.
+STATES = ("pending", "crawled", "error", "refused", "foreign")
 _CODES = {name: code for code, name in enumerate(STATES)}
 
 Arguments = dict[str, Any]
@@ -29,7 +29,6 @@ _more = Decoder(tuple[str, int, bool, dict[str, Any] | None, str]).decode
 _queues = Decoder(tuple[list[int], list[Spot | None], int, int, int]).decode
 _page = Decoder(Page).decode
 _visit = Decoder(Visit).decode
-_link = Decoder(Link).decode
 _counts = json.Decoder(Counts).decode
 _mail = json.Decoder(dict[str, str]).decode
 
@@ -301,19 +300,9 @@ def suspect_arguments(ids: list[bytes], suspicions: Sequence[Suspicion]) -> Argu
     }
 
 
-def outbox_arguments(numbers: list[int], links: Iterable[Link]) -> Arguments:
-    """One array per column."""
-    return {"number": numbers, "link": [_encode(link) for link in links]}
-
-
 def visit(packed: bytes) -> Visit:
     """An open visit."""
     return _visit(packed)
-
-
-def link(packed: bytes) -> Link:
-    """A link for another shard."""
-    return _link(packed)
 
 
 def meta_arguments(metas: Sequence[Meta]) -> Arguments:
@@ -323,13 +312,15 @@ def meta_arguments(metas: Sequence[Meta]) -> Arguments:
         "mark_file": [meta.mark.file for meta in metas],
         "mark_end": [meta.mark.end for meta in metas],
         "counts": [json.encode(meta.counts).decode() for meta in metas],
-        "mail": [json.encode(meta.mail).decode() for meta in metas],
+        "mail": [json.encode(meta.positions).decode() for meta in metas],
+        "clock": [meta.clock for meta in metas],
+        "judged_by": [meta.judged_by for meta in metas],
     }
 
 
-def meta_of(seq: int, file: str, end: int, counts: str, mail: str) -> Meta:
+def meta_of(seq: int, file: str, end: int, counts: str, mail: str, clock: float, judged_by: str) -> Meta:
     """The owner's row."""
-    return Meta(seq, Mark(file, end), counts_of(counts), positions_of(mail))
+    return Meta(seq, Mark(file, end), counts_of(counts), positions_of(mail), clock, judged_by)
 
 
 def counts_of(text: str) -> Counts:
@@ -338,7 +329,7 @@ def counts_of(text: str) -> Counts:
 
 
 def positions_of(text: str) -> dict[str, str]:
-    """How far the mail is taken in."""
+    """How far messages are taken in."""
     return _mail(text)
 
 

@@ -12,9 +12,9 @@ from skitter.backends.postgres import columns
 from skitter.backends.postgres.journeys import Journeys
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.statements import Texts
+from skitter.frontier.crashes import Suspicion
+from skitter.frontier.names import key_id
 from skitter.frontier.rows import Batch, Found, HostRow, Meta, Opening, PageRow, UrlRow, Wanted
-from skitter.frontier.rules import Suspicion
-from skitter.model import Link
 from skitter.ports import EngineError, Fenced
 
 _AT_ONCE = 1000  # rows that an iterator holds
@@ -32,6 +32,10 @@ class PostgresStore:
         self._texts = Texts(pool.schema, shard)
         self._counts = dict.fromkeys(("reads", "writes", "rows_read", "rows_written"), 0)
 
+    def id_of(self, key: str, domain: str) -> bytes:  # noqa: ARG002  the key alone
+        """A hash of the key."""
+        return key_id(key)
+
     # ------------------------------------------------------------------------------------------------ owner
 
     async def open(self) -> Opening:
@@ -40,7 +44,7 @@ class PostgresStore:
         row = await self._row("opening")
         suspicions = zip(row["crashes"], row["in_hand"], strict=True)
         return Opening(
-            columns.meta_of(*row[:5]),
+            columns.meta_of(*row[:7]),
             dict(zip(row["lease_ids"], map(columns.visit, row["visits"]), strict=True)),
             dict(zip(row["suspect_ids"], (Suspicion(*pair) for pair in suspicions), strict=True)),
         )
@@ -63,6 +67,9 @@ class PostgresStore:
         self._counts["rows_read"] += len(found.urls) + len(found.hosts) + sum(map(len, found.heads))
         return found
 
+    async def sync(self) -> None:
+        """What is acknowledged is as safe as it ever will be."""
+
     # ------------------------------------------------------------------------------------------------ reading
 
     async def meta(self) -> Meta:
@@ -77,13 +84,6 @@ class PostgresStore:
                 f"PostgreSQL: the schema {self._pool.schema} has no shard {self._shard}; run `skitter cluster init`"
             )
         return row
-
-    async def outbox(self, limit: int, after: int) -> list[tuple[int, Link]]:
-        """The oldest links for other shards behind a number."""
-        self._counts["reads"] += 1
-        statement = self._texts.one("read", "outbox")
-        rows = await self._pool.rows(statement, {"after": after, "limit": limit})
-        return [(row["number"], columns.link(row["link"])) for row in rows]
 
     async def urls(self) -> AsyncIterator[UrlRow]:
         """Every URL."""
@@ -125,9 +125,9 @@ class PostgresStore:
                 return
             after = records[-1][1]
 
-    def statistics(self) -> dict[str, float]:
-        """Round trips, alone or in company, and rows."""
-        return dict(self._counts)
+    def statistics(self) -> dict[str, dict[str, float]]:
+        """Round trips, alone or shared with other shards, and rows."""
+        return {"store": dict(self._counts)}
 
     async def close(self) -> None:
         """The pool belongs to the worker; nothing is held here."""

@@ -70,5 +70,4 @@ _TABLES: dict[str, _Arguments] = {  # by the field of a batch, which is called l
     "robots": lambda _, rows: columns.robots_arguments(rows),
     "leases": columns.lease_arguments,
     "suspects": columns.suspect_arguments,
-    "outbox": columns.outbox_arguments,
 }

@@ -24,7 +24,6 @@ from skitter.backends.redis.store import tag
 from skitter.frontier.patience import patiently
 from skitter.frontier.rows import Batch, Found, HostRow, Meta, Opening, PageRow, UrlRow, Wanted
 from skitter.frontier.store import Store
-from skitter.model import Link
 from skitter.ports import EngineAway
 
 _PART = 128 * 2**10  # bytes
@@ -115,7 +114,7 @@ class BloomStore:
         """Take the filter over, or begin to make it; again, if the shard is read again."""
         await self._stop_filling()
         opening = await self._store.open()
-        number, known = opening.meta.mail.pop(_NUMBER, ""), _known(opening.meta)
+        number, known = opening.meta.positions.pop(_NUMBER, ""), _known(opening.meta)
         self._bits = Bits(max(_LEAST, 2 * known))
         self._whole = not known or await self._took_over(number)
         if not self._whole:
@@ -191,6 +190,10 @@ class BloomStore:
 
     # ------------------------------------------------------------------------------------------------ the store
 
+    def id_of(self, key: str, domain: str) -> bytes:
+        """What the store knows a URL by."""
+        return self._store.id_of(key, domain)
+
     async def load(self, wanted: Wanted) -> Found:
         """Rows by key, without those URLs that cannot be there."""
         if self._whole and wanted.urls:
@@ -209,7 +212,7 @@ class BloomStore:
                     bits.add(new)
         self._writes += 1
         number = self._writes
-        meta = replace(batch.meta, mail={**batch.meta.mail, _NUMBER: self._number()})
+        meta = replace(batch.meta, positions={**batch.meta.positions, _NUMBER: self._number()})
         self._under_way[number] = new
         try:
             await self._store.write(replace(batch, meta=meta))
@@ -221,12 +224,12 @@ class BloomStore:
     async def meta(self) -> Meta:
         """Counts, mark and positions as of the last write."""
         meta = await self._store.meta()
-        meta.mail.pop(_NUMBER, None)
+        meta.positions.pop(_NUMBER, None)
         return meta
 
-    async def outbox(self, limit: int, after: int) -> list[tuple[int, Link]]:
-        """The oldest links for other shards behind a number."""
-        return await self._store.outbox(limit, after)
+    async def sync(self) -> None:
+        """As safe as the store makes it."""
+        await self._store.sync()
 
     def urls(self) -> AsyncIterator[UrlRow]:
         """Every URL."""
@@ -240,9 +243,10 @@ class BloomStore:
         """Every host."""
         return self._store.hosts()
 
-    def statistics(self) -> dict[str, float]:
+    def statistics(self) -> dict[str, dict[str, float]]:
         """Of the store; and how many URLs it was not asked for, and whether the filter is whole."""
-        return self._store.statistics() | {"spared": self._spared, "bloom_whole": float(self._whole)}
+        own = {"spared": self._spared, "bloom_whole": float(self._whole)}
+        return {"store": self._store.statistics()["store"] | own}
 
 
 def _known(meta: Meta) -> int:

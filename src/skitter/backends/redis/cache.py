@@ -14,9 +14,9 @@ from typing import Any, TypeVar, cast
 
 from msgspec.msgpack import Decoder, Encoder
 
-from skitter.backends.memory.cache import MemoryCache
+from skitter.backends.memory import MemoryCache
 from skitter.backends.redis.client import Client
-from skitter.frontier.mail import DAMAGED
+from skitter.engines.damaged import DAMAGED
 from skitter.ports import Clock, EngineAway
 
 T = TypeVar("T")

@@ -274,6 +274,6 @@ def _standing(shard: int, rows: list[Any], now: float) -> Standing:
         int(epoch or 0),
         int(until or 0) / 1000,
         meta.counts,
-        meta.mail,
+        meta.positions,
         now,
     )

@@ -13,7 +13,7 @@ from msgspec.msgpack import Decoder, Encoder
 from skitter.backends.redis.client import Client
 from skitter.backends.redis.store import tag
 from skitter.cluster.ports import Delivery
-from skitter.frontier.mail import DAMAGED
+from skitter.engines.damaged import DAMAGED
 from skitter.model import Link
 
 Positions = Mapping[str, str]

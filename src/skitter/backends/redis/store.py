@@ -13,7 +13,6 @@ parked:<host>                  set     id
 agenda                         zset    place + name + length of the place
 digests                        hash    domain NUL digest -> id
 sim:<domain>                   hash    SimHash -> id
-outbox, letters                zset, hash  number, and the link by its number
 
 Rows are MessagePack. The members of a sorted set all have score 0 and are ordered as bytes, which is exact for any number
 of equal scores and can be read on from anywhere. A write is one script that checks the epoch and then runs the commands it
@@ -32,9 +31,13 @@ from typing import Any, TypeVar
 from msgspec.msgpack import Decoder, Encoder
 
 from skitter.backends.redis.client import Client, Command
+from skitter.frontier.crashes import Suspicion
+from skitter.frontier.names import key_id
 from skitter.frontier.rows import (
+    FOREIGN,
     PARKED,
     QUEUE,
+    QUEUED,
     Batch,
     Found,
     HostRow,
@@ -47,9 +50,8 @@ from skitter.frontier.rows import (
     Wanted,
     standing,
 )
-from skitter.frontier.rules import Suspicion
 from skitter.frontier.sortable import number8, score8, time8
-from skitter.model import Link, RobotsCopy, Visit
+from skitter.model import RobotsCopy, Visit
 from skitter.ports import Fenced, Unstorable
 
 T = TypeVar("T")
@@ -58,13 +60,19 @@ _LAST = b"\xff" * 16  # behind every id
 
 _encode = Encoder().encode
 _meta = Decoder(Meta).decode
-_url = Decoder(UrlRow).decode
+_row = Decoder(UrlRow).decode
 _host = Decoder(HostRow).decode
 _page = Decoder(PageRow).decode
 _robots = Decoder(RobotsCopy).decode
 _visit = Decoder(Visit).decode
 _suspicion = Decoder(Suspicion).decode
-_link = Decoder(Link).decode
+
+
+def _url(packed: bytes) -> UrlRow:
+    row = _row(packed)
+    if row.state > FOREIGN:  # out for a visit, as Skitter 0.1 wrote it; now the lease says so
+        row.state = QUEUED
+    return row
 
 
 def tag(name: str, shard: int) -> bytes:
@@ -82,6 +90,10 @@ class RedisStore:
         self._write = client.script("write")
         self._load = client.script("load")
         self._counts = dict.fromkeys(("reads", "writes", "rows_read", "rows_written"), 0)
+
+    def id_of(self, key: str, domain: str) -> bytes:  # noqa: ARG002  the key alone
+        """A hash of the key."""
+        return key_id(key)
 
     # ------------------------------------------------------------------------------------------------ owner
 
@@ -142,6 +154,9 @@ class RedisStore:
         self._counts["rows_read"] += len(found.urls) + len(found.hosts) + sum(map(len, found.heads))
         return found
 
+    async def sync(self) -> None:
+        """What is acknowledged is as safe as it ever will be."""
+
     # ------------------------------------------------------------------------------------------------ reading
 
     async def meta(self) -> Meta:
@@ -149,18 +164,6 @@ class RedisStore:
         self._counts["reads"] += 1
         (packed,) = await self._client.send(lambda: [("GET", self._prefix + b"meta")])
         return _meta(packed) if packed else Meta()
-
-    async def outbox(self, limit: int, after: int) -> list[tuple[int, Link]]:
-        """The oldest links for other shards behind a number."""
-        self._counts["reads"] += 2
-        start = b"(" + number8(max(after, 0))
-        ask = ("ZRANGEBYLEX", self._prefix + b"outbox", start, "+", "LIMIT", 0, limit)
-        (numbers,) = await self._client.send(lambda: [ask])
-        if not numbers:
-            return []
-        (links,) = await self._client.send(lambda: [("HMGET", self._prefix + b"letters", *numbers)])
-        found = zip(numbers, links, strict=True)
-        return [(int.from_bytes(number, "big"), _link(packed)) for number, packed in found if packed]
 
     async def urls(self) -> AsyncIterator[UrlRow]:
         """Every URL. One that moves in memory meanwhile may come twice."""
@@ -188,9 +191,9 @@ class RedisStore:
             if int(cursor) == 0:
                 return
 
-    def statistics(self) -> dict[str, float]:
+    def statistics(self) -> dict[str, dict[str, float]]:
         """Round trips and rows."""
-        return dict(self._counts)
+        return {"store": dict(self._counts)}
 
     async def close(self) -> None:
         """The client is its worker's."""
@@ -208,22 +211,18 @@ def _commands(batch: Batch) -> dict[tuple[str, bytes], list[Any]]:
         if stands is not None:
             command, suffix, member = listed(stands, id16)
             out[command, suffix] += [0, member] if command == "ZADD" else [member]
-    for name, host in batch.hosts.items():
-        if host.place:
-            out["ZADD", b"agenda"] += [0, _placed(host.place, name)]
+    for name in batch.placed:
+        if place := batch.hosts[name].place:
+            out["ZADD", b"agenda"] += [0, _placed(place, name)]
     for id16, page in batch.pages.items():
         for suffix, field in _stands_for(page):
             out["HSET", suffix] += [field, id16]
-    for number, letter in batch.outbox.items():
-        if letter is not None:
-            out["ZADD", b"outbox"] += [0, number8(number)]
     _put(out, b"urls", batch.urls)
     _put(out, b"hosts", batch.hosts)
     _put(out, b"pages", batch.pages)
     _put(out, b"robots", batch.robots)
     _put(out, b"leases", batch.leases)
     _put(out, b"suspects", batch.suspects)
-    _put(out, b"letters", {number8(number): letter for number, letter in batch.outbox.items()})
     out["SET", b"meta"] = [_encode(batch.meta)]
     return out
 
@@ -233,13 +232,11 @@ def _leave_lists(batch: Batch, out: defaultdict[tuple[str, bytes], list[Any]]) -
         command, suffix, member = listed(stood, id16)
         out["ZREM" if command == "ZADD" else "SREM", suffix].append(member)
     for name, place in batch.placed.items():
-        out["ZREM", b"agenda"].append(_placed(place, name))
+        if place:
+            out["ZREM", b"agenda"].append(_placed(place, name))
     for page in batch.replaced.values():
         for suffix, field in _stands_for(page):
             out["HDEL", suffix].append(field)
-    for number, letter in batch.outbox.items():
-        if letter is None:
-            out["ZREM", b"outbox"].append(number8(number))
 
 
 def _put(out: defaultdict[tuple[str, bytes], list[Any]], table: bytes, changes: dict[Any, Any]) -> None:

@@ -1,10 +1,29 @@
-"""The frontier on RocksDB: one directory per shard, no service to run.
+"""A shard on RocksDB: one directory per shard, no service to run.
 
-`layout` says what stands where. `frontier` holds the verbs of the port, made of `adding`, `leasing`, `settling` and
-`recovery`, which are made of the steps in `shard`; `reading` is the read side, for the owner and for everybody else.
+`layout` says what stands where, `store` keeps rows there, `seen` is the set of every URL, `database` the directory itself.
 """
 
-from skitter.backends.rocksdb.frontier import RocksFrontier
-from skitter.backends.rocksdb.reading import RocksReader, open_reader
+from pathlib import Path
 
-__all__ = ["RocksFrontier", "RocksReader", "open_reader"]
+from skitter.backends.rocksdb.store import RocksStore
+from skitter.frontier import ShardFrontier, ShardReader
+from skitter.frontier.in_hand import Hand
+from skitter.settings import Settings
+
+_READER_CACHE = 16 << 20
+
+
+def rocks_frontier(
+    path: Path, settings: Settings | None = None, *, shard: int = 0, shards: int = 1
+) -> ShardFrontier:
+    """The frontier of a shard in a directory of its own. Opening it takes the directory."""
+    settings = settings or Settings()
+    store = RocksStore(path, settings.frontier.block_cache)
+    return ShardFrontier(
+        store, settings, shard=shard, shards=shards, at_hand=store, in_hand=Hand(path / "hand")
+    )
+
+
+def open_reader(path: Path) -> ShardReader:
+    """Read a shard as it is now, also while its owner runs."""
+    return ShardReader(RocksStore(path, _READER_CACHE, read_only=True))

@@ -9,27 +9,13 @@ from dataclasses import dataclass, field
 
 from msgspec import MsgspecError
 
-from skitter.backends.rocksdb.layout import FAMILIES, RECRAWL, RETRY, WAITS, fp8, row_of, waits_at
-from skitter.backends.rocksdb.records import (
-    CRAWLED,
-    FAILED,
-    FOREIGN,
-    QUEUED,
-    REFUSED,
-    Entry,
-    Ledger,
-    decode_entry,
-    decode_host,
-    decode_lease,
-    decode_ledger,
-    decode_link,
-    decode_robots,
-    decode_stored,
-    decode_suspicion,
-)
-from skitter.backends.rocksdb.store import Store
+from skitter.backends.rocksdb.layout import FAMILIES, RECRAWL, RETRY, WAITS, row_of, waits_at
+from skitter.backends.rocksdb.store import RocksStore, decode
+from skitter.frontier.counting import count_page, count_state, count_waiting
+from skitter.frontier.levels import QUEUES
+from skitter.frontier.rows import FOREIGN, QUEUED, STATES, HostRow
 from skitter.frontier.sortable import time_of
-from skitter.model import Counts
+from skitter.model import Counts, Reason
 from skitter.ports import Mark, StateError
 
 _HOST = 8  # bytes of a host's fingerprint
@@ -61,14 +47,15 @@ class _Told:
 class StoreCheck:
     """One pass over an open store."""
 
-    def __init__(self, store: Store, progress: Progress) -> None:
-        self._store, self._progress, self._read = store, progress, 0
+    def __init__(self, store: RocksStore, progress: Progress) -> None:
+        self._store, self._db, self._progress, self._read = store, store.db, progress, 0
         self._told = _Told()
         self._counted = Counts()
-        self._asides: dict[bytes, str] = {}
+        self._asides: dict[str, Reason] = {}
+        self._out: set[bytes] = set()  # URLs that are out for a visit; their rows stay in the queue
         self.mark = Mark()  # where the archive ends, as of the store
         self.unreadable = False  # and so not all of it was looked at
-        self._host_pages = self._host_waiting = self._waiting = self._waits = self._entries_leased = 0
+        self._host_pages = self._host_waiting = self._waiting = self._waits = 0
 
     def problems(self) -> Iterator[str]:
         """Everything that does not fit, in words."""
@@ -84,7 +71,7 @@ class StoreCheck:
         yield from self._disagreements()
 
     def _rows(self, family: str) -> Iterator[tuple[bytes, bytes]]:
-        for row in self._store.scan_all(family):
+        for row in self._db.scan_all(family):
             yield row
             self._read += 1
             if self._read % _PROGRESS_EVERY == 0:
@@ -94,114 +81,88 @@ class StoreCheck:
 
     def _hosts(self) -> None:
         counted = self._counted
-        for host8, packed in self._rows("hosts"):
-            state = decode_host(packed)
+        for _, packed in self._rows("hosts"):
+            host = decode.host(packed)
             counted.hosts += 1
-            self._host_pages += state.pages
-            self._host_waiting += state.waiting
-            if state.aside is not None:
+            self._host_pages += host.pages
+            self._host_waiting += host.waiting
+            if host.aside is not None:
                 counted.hosts_aside += 1
-                self._asides[host8] = state.aside.code
-            if state.place and self._store.get("agenda", state.place) is None:
-                self._told.add("hosts that are not where they wait", state.name)
+                self._asides[host.name] = host.aside
+            if host.place and self._db.get("agenda", host.place) is None:
+                self._told.add("hosts that are not where they wait", host.name)
 
     def _leases(self) -> None:
-        for _, packed in self._rows("leases"):
+        for id16, packed in self._rows("leases"):
+            decode.visit(packed)
             self._counted.leased += 1
-            self._entries_leased += decode_lease(packed).entry is not None
+            self._out.add(id16)
 
     def _urls(self) -> None:
         for id16, packed in self._rows("urls"):
             if packed[:1] == WAITS:
                 self._waits += 1
-                row = row_of(packed, id16)
-                if self._store.get("queue", row) is None and self._store.get("leases", id16) is None:
+                if self._db.get("queue", row_of(packed, id16)) is None:
                     self._told.add("URLs that wait in no queue", id16.hex())
                 continue
-            self._count(decode_entry(packed))
-
-    def _count(self, entry: Entry) -> None:
-        counted, code = self._counted, entry.reason.code if entry.reason else "unknown"
-        if entry.state == QUEUED:
-            self._waiting += 1
-            self._wait(entry, self._aside_of(entry))
-        elif entry.state == CRAWLED:
-            counted.crawled += 1
-        elif entry.state == FAILED:
-            counted.failed += 1
-            counted.failures[code] = counted.failures.get(code, 0) + 1
-        elif entry.state == REFUSED:
-            counted.refused[code] = counted.refused.get(code, 0) + 1
-        elif entry.state != FOREIGN:
-            self._told.add("URLs in no known state", entry.url)
-
-    def _wait(self, entry: Entry, aside: str | None) -> None:
-        counted = self._counted
-        if aside is None:
-            counted.queued += 1
-        elif not entry.origin:
-            counted.refused[aside] = counted.refused.get(aside, 0) + 1
-
-    def _aside_of(self, entry: Entry) -> str | None:
-        return self._asides.get(fp8(entry.host, self._store.secret)) if self._asides else None
+            row = decode.url(packed)
+            if row.state == QUEUED:
+                self._waiting += 1
+                count_waiting(self._counted, self._asides.get(row.host), 1)
+            elif row.state < len(STATES):
+                count_state(self._counted, STATES[row.state], row.reason, 1)
+            elif row.state != FOREIGN:
+                self._told.add("URLs in no known state", row.url)
 
     def _queue(self) -> None:
-        """The rows of a host are neighbours, so its levels are counted without keeping them."""
-        host8, levels, rows = b"", [0] * 5, 0
-        for row, packed in self._rows("queue"):
-            if row[:_HOST] != host8:
-                self._compare_host(host8, levels)
-                host8, levels = row[:_HOST], [0] * 5
-            levels[row[_HOST]] += 1
+        """The rows of a host are neighbours, so its queues are counted without keeping them."""
+        host8, lengths, rows = b"", [0] * QUEUES, 0
+        for key, packed in self._rows("queue"):
+            if key[:_HOST] != host8:
+                self._compare_host(host8, lengths)
+                host8, lengths = key[:_HOST], [0] * QUEUES
             rows += 1
-            entry = decode_entry(packed)
-            self._wait(entry, self._asides.get(host8))
-            state = self._store.get("hosts", host8)
-            id16 = (decode_host(state).domain if state else bytes(8)) + row[-8:]
-            if self._store.get("urls", id16) != waits_at(row):
-                self._told.add("URLs in a queue whose record is elsewhere", entry.url)
-        self._compare_host(host8, levels)
-        if self._waits != rows + self._entries_leased:
-            self._told.add(
-                "URLs that wait, and rows of the queue",
-                f"{self._waits:,} and {rows + self._entries_leased:,}",
-            )
+            row = self._store.waiting(key, packed)
+            if row.id not in self._out:
+                lengths[key[_HOST]] += 1
+                count_waiting(self._counted, self._asides.get(row.host), 1)
+            if self._db.get("urls", row.id) != waits_at(key):
+                self._told.add("URLs in a queue whose record is elsewhere", row.url)
+        self._compare_host(host8, lengths)
+        if self._waits != rows:
+            self._told.add("URLs that wait, and rows of the queue", f"{self._waits:,} and {rows:,}")
 
-    def _compare_host(self, host8: bytes, levels: list[int]) -> None:
+    def _compare_host(self, host8: bytes, lengths: list[int]) -> None:
         if not host8:
             return
-        packed = self._store.get("hosts", host8)
+        packed = self._db.get("hosts", host8)
         if packed is None:
             self._told.add("queues without a host", host8.hex())
-        elif (state := decode_host(packed)).levels != levels:
-            self._told.add("hosts whose queue has another length", state.name)
+        elif (host := decode.host(packed)).levels != lengths:
+            self._told.add("hosts whose queue has another length", host.name)
 
     def _due(self) -> None:
         for key, _ in self._rows("due"):
             if key[:1] not in (RETRY, RECRAWL):
                 continue
-            packed = self._store.get("urls", key[-16:])
-            entry = None if packed is None or packed[:1] == WAITS else decode_entry(packed)
-            if entry is None or entry.due != time_of(key):
+            packed = self._db.get("urls", key[-16:])
+            row = None if packed is None or packed[:1] == WAITS else decode.url(packed)
+            if row is None or row.due != time_of(key):
                 self._told.add("times without a URL that is due then", key[-16:].hex())
 
     def _pages(self) -> None:
-        counted = self._counted
+        anybody = HostRow("", "", [], [])
         for id16, packed in self._rows("pages"):
-            page = decode_stored(packed).page
-            counted.duplicates += bool(page.duplicate_of)
-            if 200 <= page.status < 300:
-                counted.pages += 1
-                counted.processed += not page.ignored
-                counted.depths[page.depth] = counted.depths.get(page.depth, 0) + 1
-            if self._store.get("urls", id16) is None:
+            page = decode.page(packed).page
+            count_page(self._counted, anybody, page, 1)
+            if self._db.get("urls", id16) is None:
                 self._told.add("pages without a record of their URL", page.url)
 
     def _others(self) -> None:
         readers: dict[str, Callable[[bytes], object]] = {
-            "robots": decode_robots,
-            "outbox": decode_link,
-            "suspects": decode_suspicion,
+            "robots": decode.robots,
+            "outbox": decode.link,
+            "suspects": decode.suspicion,
         }
         done = {"hosts", "leases", "urls", "queue", "due", "pages"}
         for family in (name for name in FAMILIES if name not in done):
@@ -212,9 +173,8 @@ class StoreCheck:
     # -- counts ------------------------------------------------------------------------------------------------
 
     def _disagreements(self) -> Iterator[str]:
-        packed = self._store.get("default", b"ledger")
-        ledger = decode_ledger(packed) if packed else Ledger(0, Mark(), Counts())
-        counts, self.mark = ledger.counts, ledger.mark
+        meta = self._store.meta_now()
+        counts, self.mark = meta.counts, meta.mark
         names = ("pages", "processed", "duplicates", "depths", "crawled", "failed", "failures", "refused")
         for name in (*names, "queued", "leased", "hosts", "hosts_aside", "outbox"):
             written, found = getattr(counts, name), getattr(self._counted, name)

@@ -6,27 +6,29 @@ id16     dom8 + fingerprint of a URL's key: what a URL, its page, its lease and 
 spot24   score, larger first + sequence number, older first + the second half of the id16
 
 family   key                                                  value
-urls     id16                                                 Entry; of one in the queue, WAITS and where: host8 + level
+urls     id16                                                 UrlRow; of one in the queue, WAITS and where: host8 + queue
                                                               + spot24 without its end
-queue    host8 + level + spot24                               Entry
+queue    host8 + queue + spot24                               UrlRow
 due      "t" (retry) or "v" (recrawl) + time + id16
-         "a" + host8 + such a key: its host is set aside      (nothing)
-hosts    host8                                                HostState
-agenda   level + spot24 of its head + host8: a host that is free now
-         0xff + time + host8: a host that is free later       (nothing)
-leases   id16                                                 Lease
-suspects id16                                                 crashes, of these in hand
-pages    id16                                                 Page without text; id16 of every link on it, joined
+         "a" + host8 + time + id16: its host is set aside     (nothing)
+hosts    host8                                                HostRow
+agenda   its place (see frontier.agenda)                      name of the host
+leases   id16                                                 Visit
+suspects id16                                                 Suspicion
+pages    id16                                                 PageRow
 robots   origin                                               RobotsCopy
-twins    dom8 + "d" + digest                                  id16 + time
-         dom8 + "0".."3" + 16 bits of the SimHash + SimHash   id16 + time
+twins    dom8 + "d" + digest                                  id16
+         dom8 + "0".."3" + 16 bits of the SimHash + SimHash   id16
 outbox   sequence number                                      Link
 log      number                                               fingerprints and ranks of a commit's new URLs, see seen
-default  "format", "secret", "ledger", "seen"                 see store, shard and seen
+default  "format", "secret", "meta", "seen", "boot"           see database, store and seen
 """
 
+from math import inf
+
+from skitter.frontier.levels import QUEUES
+from skitter.frontier.rows import Spot
 from skitter.frontier.sortable import number8, score8
-from skitter.model import Level
 from skitter.urls import fingerprint
 
 FAMILIES = (
@@ -46,9 +48,8 @@ FAMILIES = (
 
 WAITS = b"\xc1"  # the one byte that begins no MessagePack
 RETRY, RECRAWL, PARKED = b"t", b"v", b"a"
-LATER = b"\xff"
-SPOT = 24  # bytes
-LEVEL = tuple(bytes((level,)) for level in Level)
+QUEUE = tuple(bytes((number,)) for number in range(QUEUES))
+BLOCKS = 4  # parts of a SimHash by which it is found; see nearest
 
 
 def fp8(text: str, secret: int) -> bytes:
@@ -56,14 +57,22 @@ def fp8(text: str, secret: int) -> bytes:
     return fingerprint(text, secret).to_bytes(8, "big")
 
 
-def seen8(id16: bytes) -> int:
-    """What a URL is known by in the seen set."""
-    return int.from_bytes(id16[:8], "big") ^ int.from_bytes(id16[8:], "big")
+def queue_key(host8: bytes, queue: int, score: float, seq: int, id16: bytes) -> bytes:
+    """Where a link waits."""
+    return host8 + QUEUE[queue] + score8(score) + number8(seq) + id16[8:]
 
 
-def spot24(score: float, seq: int, id16: bytes) -> bytes:
-    """Where a link stands in its host's level."""
-    return score8(score) + number8(seq) + id16[8:]
+def queue_start(host8: bytes, queue: int, behind: Spot | None) -> bytes:
+    """The first key of a host's queue, or the first one behind a spot."""
+    prefix = host8 + QUEUE[queue]
+    if behind is None or behind[0] == -inf:
+        return prefix
+    return prefix + score8(-behind[0]) + number8(max(behind[1] + 1, 0))
+
+
+def queue_end(host8: bytes, queue: int) -> bytes:
+    """The first key behind a host's queue."""
+    return host8 + bytes((queue + 1,))
 
 
 def waits_at(row: bytes) -> bytes:
@@ -80,3 +89,19 @@ def after(prefix: bytes) -> bytes:
     """The first key behind every key with this prefix; the prefix does not end in 0xff or is followed by nothing."""
     number = int.from_bytes(prefix, "big") + 1
     return number.to_bytes(len(prefix), "big") if number >> (8 * len(prefix)) == 0 else prefix + b"\xff" * 32
+
+
+def by_digest(dom8: bytes, digest: str) -> bytes:
+    """Where the page is named that stands for a digest."""
+    return dom8 + b"d" + digest.encode()
+
+
+def by_block(dom8: bytes, block: int, simhash: bytes) -> bytes:
+    """The common beginning of all SimHashes of a domain that agree in this block. Block 0 are the last 16 bits."""
+    return dom8 + b"0123"[block : block + 1] + simhash[6 - 2 * block : 8 - 2 * block]
+
+
+def by_simhash(dom8: bytes, simhash: int) -> list[bytes]:
+    """Where the page is named that stands for a SimHash: once under each of its blocks."""
+    whole = simhash.to_bytes(8, "big")
+    return [by_block(dom8, block, whole) + whole for block in range(BLOCKS)]

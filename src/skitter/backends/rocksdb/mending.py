@@ -9,7 +9,8 @@ import rocksdict
 
 from skitter.backends.rocksdb import summary
 from skitter.backends.rocksdb.checking import StoreCheck
-from skitter.backends.rocksdb.store import Store, whole_options
+from skitter.backends.rocksdb.database import Database, whole_options
+from skitter.backends.rocksdb.store import RocksStore
 from skitter.ports import StateError
 
 
@@ -41,15 +42,15 @@ def _made(path: Path, draft: Path, attempt: Callable[[Path], None], block_cache:
     (draft / summary.FILE).unlink(missing_ok=True)
     try:
         attempt(draft)
-        Store(draft, block_cache, make=False).close()
-        store = Store(draft, block_cache, read_only=True)
+        Database(draft, block_cache, make=False).close()
+        store = RocksStore(draft, block_cache, read_only=True)
     except StateError:
         shutil.rmtree(draft)
         return False
     try:
         sound = not any(StoreCheck(store, lambda _rows: None).problems())
     finally:
-        store.close()
+        store.db.close()
     if not sound:
         shutil.rmtree(draft)
     return sound

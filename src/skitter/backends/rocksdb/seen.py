@@ -1,13 +1,11 @@
-"""Which URLs were offered before, and would it change anything to offer this one again? Answered without a read.
+"""Every URL ever offered, and would it change anything to offer this one again? Answered without a read.
 
-In front stand the very same Link values: the memo of judged links hands one out for every page that repeats an href, and a
-link that was known once, and not better than what is recorded, stays so. Behind them stands a table of every URL ever
-offered (see `table`) with the rank it waits at. Only a link that might move something forward, a seed, and what is new
-go on to the store.
+A table in memory (see `table`) has every URL with the rank it waits at. Only a link that might move something forward, a seed,
+and what is new go on to the store.
 
-The truth is the family `urls`. A rank in the table may be later than the true one, which costs a look at the record; it
-is never sooner, which would lose a move. The table is made again, when a store is opened, from a snapshot file and the
-rows of the family `log` behind it, one for each commit that accepted something. A snapshot holds only what the store has
+The truth is the family `urls`. A rank in the table may be later than the true one, which costs a look at the row; it is
+never sooner, which would lose a move. The table is made again, when a store is opened, from a snapshot file and the rows
+of the family `log` behind it, one for each commit that accepted something. A snapshot holds only what the store has
 brought to the disk already, so it never knows a URL that a loss of power has taken from the store.
 """
 
@@ -17,18 +15,17 @@ from pathlib import Path
 
 import xxhash
 from msgspec import Struct
-from msgspec.msgpack import decode
+from msgspec.msgpack import decode, encode
 
-from skitter.backends.rocksdb.records import encode
-from skitter.backends.rocksdb.store import Batch, Store
-from skitter.backends.rocksdb.table import FINGERPRINT_BITS, Table
+from skitter.backends.rocksdb.database import Changes, Database
+from skitter.backends.rocksdb.table import ABSENT, FINGERPRINT_BITS, Table
 from skitter.frontier.sortable import number8, number_of
-from skitter.model import Level, Link
+from skitter.frontier.store import KNOWN, LOOK, NEW
+from skitter.model import Level
 
-NEVER = 0  # nothing would move this one forward
-ALWAYS = 0xFFFF  # whoever wants this one changes something
-
-_SAME = 20_000  # links; most are held by the memo of judged links anyway
+_ENDED = 0  # nothing would move this one forward
+_REFUSED = 0xC000  # later than every place in a queue, and the depth it was refused at: whoever wants it changes something
+_DEEPEST = 0x3FFE
 _SNAPSHOT_AT_LEAST = 500_000  # URLs in the log behind the last snapshot; some 0.2 s to read again
 _SNAPSHOT_SHARE = 4  # or a fourth of all, so that writing snapshots costs nothing to speak of
 _SCORES = 4096  # few are in use at a time: most strategies score by depth
@@ -78,97 +75,93 @@ class Snapshot(Struct, array_like=True):
     digest: int
 
 
-class Same:
-    """Links that were offered before, as these very values. Holding them keeps their identity from being reused."""
-
-    def __init__(self) -> None:
-        self.ids: dict[int, bytes] = {}  # identity -> id16
-        self._links: list[Link] = []
-
-    def remember(self, link: Link, id16: bytes) -> None:
-        """Offering this one again changes nothing."""
-        self.ids[id(link)] = id16
-        self._links.append(link)
-
-    def forget(self) -> None:
-        """A URL is back that nothing could move, or at a later rank: these links may be better than that."""
-        self.ids.clear()
-        self._links.clear()
-
-    def trim(self) -> None:
-        """Begin anew when there are too many: what is still in use is soon back."""
-        if len(self._links) > _SAME:
-            self.forget()
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-
 class Seen:
-    """Every URL ever offered."""
+    """`skitter.frontier.store.Seen` of a store in a directory."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.wanted = Same()
-        self.refused = Same()
+    def __init__(self, db: Database) -> None:
+        self._db = db
         self._table = Table()
-        self.find = self._table.find
-        self.setdefault = self._table.setdefault
         self._new = array("Q")  # fingerprints for the log, and their ranks
         self._new_ranks = array("H")
         self._row = self._behind = 0  # the next row of the log; URLs in it behind the snapshot
         self._snapshot_file = ""
+        self._note: bytes | None = None  # of a snapshot that was written, for the next commit
         self._load()
 
-    def add(self, fingerprint: int, rank: int) -> None:
-        """A URL has a record from now on."""
-        self._table.put(fingerprint, rank)
-        self.log(fingerprint, rank)
+    def offer(self, id16: bytes, level: int, score: float) -> int:
+        """NEW the first time, and then it waits at this rank; KNOWN when it waits at least as urgently, or is over."""
+        later, sooner = RANKS[score][level]
+        fingerprint = int.from_bytes(id16[8:], "big")
+        rank = self._table.setdefault(fingerprint, later)
+        if rank == ABSENT:
+            self._new.append(fingerprint)
+            self._new_ranks.append(later)
+            return NEW
+        return KNOWN if sooner >= rank else LOOK
 
-    def log(self, fingerprint: int, rank: int) -> None:
-        """It has just been put into the table with `setdefault`."""
+    def refuse(self, id16: bytes, depth: int) -> int:
+        """NEW the first time; KNOWN when it is wanted, over, or refused at no greater depth."""
+        fingerprint, refused = int.from_bytes(id16[8:], "big"), _REFUSED + min(depth, _DEEPEST)
+        rank = self._table.setdefault(fingerprint, refused)
+        if rank == ABSENT:
+            self._new.append(fingerprint)
+            self._new_ranks.append(refused)
+            return NEW
+        return LOOK if rank >= _REFUSED and refused < rank else KNOWN
+
+    def waits(self, id16: bytes, level: int, score: float) -> bool:
+        """A URL waits. If it was over until now, or waited at a sooner rank, that has changed."""
+        return self._set(id16, RANKS[score][level][0])
+
+    def refused(self, id16: bytes, depth: int) -> None:
+        """A URL is refused."""
+        self._set(id16, _REFUSED + min(depth, _DEEPEST))
+
+    def _set(self, id16: bytes, rank: int) -> bool:
+        fingerprint = int.from_bytes(id16[8:], "big")
+        if self._table.find(fingerprint) == rank:
+            return False
+        self._table.put(fingerprint, rank)
         self._new.append(fingerprint)
         self._new_ranks.append(rank)
+        return True
 
-    def correct(self, fingerprint: int, rank: int) -> None:
-        """What a look at the record has shown. Not worth a row in the log: the next look would show it again."""
-        self._table.put(fingerprint, rank)
+    def ended(self, id16: bytes) -> None:
+        """A URL is over. Not worth a row in the log: the next look at its row would show it again."""
+        self._table.put(int.from_bytes(id16[8:], "big"), _ENDED)
 
-    def waits(self, fingerprint: int, rank: int) -> None:
-        """A URL waits again. If nothing could move it until now, or it waited at a sooner rank, that has changed."""
-        if self._table.find(fingerprint) != rank:
-            self.add(fingerprint, rank)
-            self.wanted.forget()
+    def trim(self) -> None:
+        """It forgets nothing."""
 
     # -- durability --------------------------------------------------------------------------------------------
 
-    def save(self, batch: Batch) -> None:
-        """Put what is new into the batch."""
+    def save(self, changes: Changes) -> None:
+        """Put what is new into a commit."""
+        if self._note is not None:
+            changes["default"][_NOTE] = self._note
         if self._new:
-            batch.put("log", number8(self._row), self._new.tobytes() + self._new_ranks.tobytes())
+            changes["log"][number8(self._row)] = self._new.tobytes() + self._new_ranks.tobytes()
             self._row += 1
             self._behind += len(self._new)
             del self._new[:]
             del self._new_ranks[:]
 
-    def saved(self, batch: Batch) -> None:
-        """The batch is committed."""
-        self.wanted.trim()
-        self.refused.trim()
-        if self._snapshot_file:  # its note was in this batch
-            remove_snapshots(self._store.path, but=self._snapshot_file)
-            self._snapshot_file = ""
+    def saved(self) -> None:
+        """What was new is committed."""
+        if self._snapshot_file:  # its note was in this commit
+            remove_snapshots(self._db.path, but=self._snapshot_file)
+            self._snapshot_file, self._note = "", None
         if self._behind > _SNAPSHOT_AT_LEAST and self._behind > len(self._table) // _SNAPSHOT_SHARE:
-            self._store.sync()
-            self._snapshot(batch)
+            self._db.sync()
+            self._snapshot()
             self._behind = 0
 
-    def _snapshot(self, batch: Batch) -> None:
+    def _snapshot(self) -> None:
         """Write the table out, to be noted with the next commit. What is noted and not whole shows in the digest."""
         counts, digest = [], xxhash.xxh3_64()
         name = f"seen-{self._row}.table"
         try:
-            with (self._store.path / name).open("wb") as file:
+            with (self._db.path / name).open("wb") as file:
                 for words in self._table.dump():
                     counts.append(len(words) // 8)
                     digest.update(words)
@@ -176,16 +169,16 @@ class Seen:
         except OSError:  # the disk is full: the log is longer then, and the store itself will say so
             return
         self._snapshot_file = name
-        batch.put("default", _NOTE, encode(Snapshot(name, self._row, counts, digest.intdigest())))
+        self._note = encode(Snapshot(name, self._row, counts, digest.intdigest()))
 
     def _load(self) -> None:
-        note = self._store.get("default", _NOTE)
+        note = self._db.get("default", _NOTE)
         saved = None if note is None else decode(note, type=Snapshot)
-        remove_snapshots(self._store.path, but="" if saved is None else saved.file)
+        remove_snapshots(self._db.path, but="" if saved is None else saved.file)
         if saved is not None:
-            self._row = _restored(saved, self._store.path, self._table)
+            self._row = _restored(saved, self._db.path, self._table)
         fingerprints, ranks = [], []
-        for key, row in self._store.scan("log", number8(self._row), b"\xff" * 9):
+        for key, row in self._db.scan("log", number8(self._row), b"\xff" * 9):
             self._row = number_of(key) + 1
             fingerprints.append(row[: len(row) // 10 * 8])
             ranks.append(row[len(row) // 10 * 8 :])
@@ -194,10 +187,10 @@ class Seen:
             self._behind = len(new) // 8
             self._table.put_all(new, b"".join(ranks))
 
-    def statistics(self) -> dict[str, dict[str, float]]:
-        """The table, which is a filter with one hash and very few false alarms, and the memo before it."""
+    def statistics(self) -> dict[str, float]:
+        """The table, which is a filter with one hash and very few false alarms."""
         items, slots = len(self._table), self._table.slots
-        table = {
+        return {
             "capacity": self._table.capacity,
             "items": items,
             "bits": 64 * slots,
@@ -205,10 +198,6 @@ class Seen:
             "fill": items / slots,
             "false_positive_rate": items / 2**FINGERPRINT_BITS,
             "log": self._behind,
-        }
-        return {
-            "seen": table,
-            "same": {"entries": len(self.wanted) + len(self.refused), "capacity": 2 * _SAME},
         }
 
 

@@ -1,329 +1,479 @@
-"""One RocksDB directory: its column families, their options, and the only two ways to change it.
+"""The rows of a shard in RocksDB: the `Store` port, at hand, with an outbox and a set of every URL.
 
-A `Batch` gathers what one verb changes and can be read like the store itself, so a verb sees its own writes; `commit`
-writes it in one atomic step to the log. The log is handed to the operating system with every commit, which is enough
-against `kill -9`; `sync` brings it to the disk itself.
+A URL's text is stored once: the row of one that waits stands in the queue itself, where a lease reads it in order, and
+`urls` says where. What stands where, `layout` tells.
 """
 
-import os
-import time
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
-import rocksdict
-from rocksdict import (
-    AccessType,
-    BlockBasedOptions,
-    Cache,
-    DBCompactionStyle,
-    DBCompressionType,
-    Options,
-    Rdict,
+from msgspec.msgpack import Decoder, Encoder
+from xxhash import xxh3_64_digest as digest8
+
+from skitter import urls
+from skitter.backends.rocksdb.database import Changes, Database, no_changes
+from skitter.backends.rocksdb.layout import (
+    BLOCKS,
+    PARKED,
+    RECRAWL,
+    RETRY,
+    WAITS,
+    after,
+    by_block,
+    by_digest,
+    by_simhash,
+    fp8,
+    queue_end,
+    queue_key,
+    queue_start,
+    row_of,
+    waits_at,
 )
-
-from skitter.backends.rocksdb import summary
-from skitter.backends.rocksdb.layout import FAMILIES
-from skitter.backends.rocksdb.mirror import mirror
+from skitter.backends.rocksdb.seen import Seen
+from skitter.frontier import rows as kinds
+from skitter.frontier.bounded import Bounded
+from skitter.frontier.crashes import Suspicion
+from skitter.frontier.rows import (
+    QUEUED,
+    Batch,
+    Found,
+    Heads,
+    HostRow,
+    Meta,
+    Opening,
+    PageRow,
+    Span,
+    Standing,
+    Times,
+    UrlRow,
+    Wanted,
+    standing,
+)
+from skitter.frontier.sortable import number8, number_of, time8
+from skitter.model import Link, RobotsCopy, Visit
 from skitter.ports import StateError
-from skitter.runtime import durable
 
-FORMAT = b"2"
+_META, _BOOT = b"meta", b"boot"  # boot: while a shard is open, in which start of the machine it was opened
+_UNKNOWN = b"unknown"
+_ID = 16
+_HOSTS = 80_000  # names whose fingerprints are remembered
+# A site can be made so that all its pages share a block of their SimHashes. What is read of one block is bounded; then the
+# first values of the SimHash order hide the rest, and a near-duplicate may go unnoticed.
+_READ_AT_MOST = 2_000
+_DUE = {kinds.RETRY: RETRY, kinds.RECRAWL: RECRAWL}
 
-# Measured with benchmarks/frontier.py. Compression doubled the CPU time of the background threads. Write buffers that fit
-# into the processor's cache take a third off the price of a write; flushing them more often costs a tenth of that.
-_MEMTABLE = {"urls": 4 << 20, "queue": 8 << 20, "pages": 8 << 20}
-_SMALL_MEMTABLE = 2 << 20
-_ALL_MEMTABLES = (
-    40 << 20
-)  # all together: each by itself would let memory grow for the first hundred thousand pages
-_LOG_LIMIT = 64 << 20  # what a start after a crash reads again, in a second at most
-_UNIVERSAL_TRIGGER = 8
-_FILTER_BITS = 10
-_MEMTABLE_FILTER = 0.05  # of the write buffer
-_OPEN_TRIES = 5  # a reader may meet the moment in which the owner replaces a file
-_OPEN_PAUSE = 0.1
+_encode = Encoder().encode
 
 
-class Store:
-    """An open store. `get` and `scan` read what is committed."""
+class decode:  # noqa: N801  a set of functions
+    """What stands in each family."""
 
-    def __init__(self, path: Path, block_cache: int, *, read_only: bool = False, make: bool = True) -> None:
-        """With `make`, a store that is not there is begun."""
-        self.path = path
-        self._failed = False  # a write has failed, and somebody was told
-        self._mirror: TemporaryDirectory[str] | None = None
-        if read_only:
-            self._db, self._mirror = _open_to_read(path, block_cache)
-        else:
-            self._db = _open(path, block_cache)
-        self._summarizer = None if read_only else summary.Summarizer(path)
-        opened_at = self._db.latest_sequence_number()  # nothing behind it is synced yet
-        self._families: dict[str, Any] = {name: self._db.get_column_family(name) for name in FAMILIES}
-        self._families["default"] = self._db
-        self._handles = {name: self._db.get_column_family_handle(name) for name in (*FAMILIES, "default")}
-        try:
-            self.secret = self._check_format(make=make and not read_only)
-            self._summarize(opened_at, {})
-        except StateError:
-            self.close()
-            raise
-
-    def _check_format(self, *, make: bool) -> int:
-        found, secret = self.get("default", b"format"), self.get("default", b"secret")
-        if found is None and make:
-            found, secret = FORMAT, os.urandom(8)
-            batch = Batch(self)
-            batch.put("default", b"format", found)
-            batch.put("default", b"secret", secret)
-            self.commit(batch)
-        if found is None or secret is None:
-            raise StateError(f"{self.path} holds no crawl state yet; start the crawl first")
-        if found != FORMAT:
-            raise StateError(
-                f"the state in {self.path} has format {found.decode(errors='replace')}, this version of Skitter reads format "
-                f"{FORMAT.decode()}; go on with the version that began the crawl, or begin a new one"
-            )
-        return int.from_bytes(secret, "big")
-
-    def get(self, family: str, key: bytes) -> bytes | None:
-        """The committed value."""
-        try:
-            value: bytes | None = self._families[family].get(key)
-        except Exception as error:
-            raise _unreadable(error, self.path) from error
-        return value
-
-    def scan(self, family: str, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Committed keys from `start` (included) to `end` (not), in order, as they are at this moment."""
-        return self._walk(self._rows(family, start, end), end)
-
-    def scan_all(self, family: str) -> Iterator[tuple[bytes, bytes]]:
-        """Every committed key of a family."""
-        return self.scan(family, b"", b"\xff" * 64)
-
-    def _walk(self, rows: rocksdict.RdictIter, _end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """rocksdict's iterator does not hold its upper bound: `_end` is here so that it lives as long."""
-        try:
-            while rows.valid():
-                yield rows.key(), rows.value()
-                rows.next()
-            rows.status()
-        except Exception as error:
-            raise _unreadable(error, self.path) from error
-
-    def keys(self, family: str, start: bytes, end: bytes) -> Iterator[bytes]:
-        """Like `scan`, without the values."""
-        return (key for key, _ in self.scan(family, start, end))
-
-    def _rows(self, family: str, start: bytes, end: bytes) -> rocksdict.RdictIter:
-        bounds = rocksdict.ReadOptions()
-        bounds.set_iterate_upper_bound(end)  # so that deleted keys behind the end are not read either
-        try:
-            rows: rocksdict.RdictIter = self._families[family].iter(bounds)
-            rows.seek(start)
-        except Exception as error:
-            raise _unreadable(error, self.path) from error
-        return rows
-
-    def commit(self, batch: "Batch") -> None:
-        """Make a batch durable, all of it or nothing, and empty it."""
-        writes = rocksdict.WriteBatch(raw_mode=True)
-        put, delete = writes.put, writes.delete
-        for family, changes in batch.changes.items():
-            handle = self._handles[family]
-            for key, value in changes.items():
-                if value is None:
-                    delete(key, handle)
-                else:
-                    put(key, value, handle)
-        try:
-            self._db.write(writes)
-        except Exception as error:  # rocksdict raises plain exceptions
-            raise self._unwritable(error) from error
-        for changes in batch.changes.values():
-            changes.clear()
-
-    def sync(self) -> None:
-        """Bring the log to the disk, and write down how far it goes."""
-        sequence, logs = (
-            self._db.latest_sequence_number(),
-            self._summarizer.look() if self._summarizer else {},
-        )
-        try:
-            self._db.flush_wal(True)  # noqa: FBT003  the name of this flag is `sync`
-        except Exception as error:
-            raise self._unwritable(error) from error
-        self._summarize(sequence, logs)
-
-    def _summarize(self, sequence: int, logs: dict[str, int], *, closed: bool = False) -> None:
-        if self._summarizer is None:
-            return
-        try:
-            self._summarizer.write(sequence, logs, closed=closed)
-        except OSError as error:
-            raise self._unwritable(error) from error
-
-    def _unwritable(self, error: Exception) -> StateError:
-        self._failed = True
-        return StateError(
-            f"{self.path} cannot be written: {error}; make room on its disk and open the crawl again, what was settled is safe"
-        )
-
-    def close(self) -> None:
-        """Let go of the directory. RocksDB keeps its lock until the last handle is gone."""
-        self._families.clear()
-        self._handles.clear()
-        sequence = self._db.latest_sequence_number()
-        try:
-            self._db.close()
-        except Exception as error:
-            if (
-                not self._failed
-            ):  # else this is the same trouble once more, and must not hide the first word of it
-                raise self._unwritable(error) from error
-        if self._mirror is not None:
-            self._mirror.cleanup()
-        if not self._failed and self._summarizer is not None:
-            self._summarize(sequence, self._summarizer.look(), closed=True)
+    meta = Decoder(Meta).decode
+    url = Decoder(UrlRow).decode
+    host = Decoder(HostRow).decode
+    page = Decoder(PageRow).decode
+    robots = Decoder(RobotsCopy).decode
+    visit = Decoder(Visit).decode
+    suspicion = Decoder(Suspicion).decode
+    link = Decoder(Link).decode
 
 
-class Batch:
-    """Changes that become durable together. `None` stands for a key that is deleted."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.changes: dict[str, dict[bytes, bytes | None]] = {name: {} for name in (*FAMILIES, "default")}
-
-    def put(self, family: str, key: bytes, value: bytes = b"") -> None:
-        """Set a key."""
-        self.changes[family][key] = value
-
-    def delete(self, family: str, key: bytes) -> None:
-        """Remove a key."""
-        self.changes[family][key] = None
-
-    def get(self, family: str, key: bytes) -> bytes | None:
-        """The value as it will be after the commit."""
-        changes = self.changes[family]
-        return changes[key] if key in changes else self._store.get(family, key)
-
-    def keys_after(self, family: str, start: bytes, end: bytes, limit: int) -> list[bytes]:
-        """The first keys behind `start` and before `end`, as they will be after the commit."""
-        return [key for key, _ in self.rows_after(family, start, end, limit)]
-
-    def rows_after(self, family: str, start: bytes, end: bytes, limit: int) -> list[tuple[bytes, bytes]]:
-        """The same with their values."""
-        changes = self.changes[family]
-        found: list[tuple[bytes, bytes]] = []
-        for row in self._store.scan(family, start + b"\x00", end):
-            if row[0] not in changes:
-                found.append(row)
-                if len(found) == limit:
-                    break
-        last = found[-1][0] if len(found) == limit else end
-        new = [(key, value) for key, value in changes.items() if value is not None and start < key < last]
-        return sorted(found + new)[:limit] if new else found
+_decode_url, _decode_host = decode.url, decode.host
 
 
-def _open(path: Path, block_cache: int) -> Rdict:
-    durable.make_folder(path)
-    written = summary.read(path)
-    _refuse(path, summary.damage(path, written))
-    if written is not None and not written.closed:
-        # After a crash the log is read to see how far it goes. Opened to write, RocksDB would drop what it cannot read.
-        _open_to_read(path, block_cache)[0].close()
+def boot_id() -> bytes:
+    """Which start of this machine it is (random(4)), where the system says so."""
     try:
-        return Rdict(str(path), whole_options(), column_families=_families(Cache(block_cache)))
-    except Exception as error:
-        raise _explained(error, path) from error
+        return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+    except OSError:
+        return _UNKNOWN
 
 
-def _open_to_read(path: Path, block_cache: int) -> tuple[Rdict, TemporaryDirectory[str] | None]:
-    """An open store, and the folder that it is read through if need be."""
-    if not (path / "CURRENT").exists():
-        raise StateError(f"there is no crawl state in {path}; name the directory of a crawl that has begun")
-    for attempt in range(_OPEN_TRIES):
-        written = summary.read(path)
-        _refuse(path, summary.damage(path, written))
-        try:
-            access = AccessType.read_only(error_if_log_file_exist=False)
-            families, folder = _families(Cache(block_cache)), mirror(path)
-            where = str(path) if folder is None else folder.name
-            db = Rdict(where, Options(raw_mode=True), column_families=families, access_type=access)
-        except Exception as error:
-            if attempt == _OPEN_TRIES - 1:
-                raise _explained(error, path) from error
-            time.sleep(_OPEN_PAUSE)
-            continue
-        if behind := summary.behind(written, db.latest_sequence_number()):
+class RocksStore:
+    """`skitter.frontier.store.Store`, `AtHand` and `Outbox` in a directory. One process owns it, any number may read."""
+
+    def __init__(self, path: Path, block_cache: int, *, read_only: bool = False) -> None:
+        self.path = path
+        self._block_cache = block_cache
+        self._db: Database | None = None
+        self._seen: Seen | None = None
+        self._secret = 0
+        self._hosts8: Bounded[str, bytes] = Bounded(_HOSTS)
+        self._domains8: Bounded[str, bytes] = Bounded(_HOSTS)
+        self._first_out = b""  # nothing in the outbox stands before this key
+        self._read_only = read_only
+        if read_only:
+            self._db = Database(path, block_cache, read_only=True)
+            self._secret = self._db.secret
+
+    @property
+    def db(self) -> Database:
+        """The directory, which is open."""
+        if self._db is None:
+            raise StateError(f"the frontier in {self.path} is not open")
+        return self._db
+
+    @property
+    def seen(self) -> Seen:
+        """Every URL ever offered."""
+        if self._seen is None:
+            raise StateError(f"the frontier in {self.path} is not open")
+        return self._seen
+
+    # -- names -------------------------------------------------------------------------------------------------
+
+    def id_of(self, key: str, domain: str) -> bytes:
+        """URLs of a domain are neighbours."""
+        dom8 = self._domains8.get(domain) or self._domain8(domain)
+        return dom8 + digest8(key.encode("utf-8", "surrogatepass"), self._secret)
+
+    def _domain8(self, domain: str) -> bytes:
+        dom8 = self._domains8.get(domain)
+        if dom8 is None:
+            self._domains8.trim()
+            dom8 = self._domains8[domain] = fp8(domain, self._secret)
+        return dom8
+
+    def _host8(self, host: str) -> bytes:
+        host8 = self._hosts8.get(host)
+        if host8 is None:
+            self._hosts8.trim()
+            host8 = self._hosts8[host] = fp8(host, self._secret)
+        return host8
+
+    # -- owning ------------------------------------------------------------------------------------------------
+
+    async def open(self) -> Opening:
+        """Take the directory; a reader looks again at what is there."""
+        power_lost = False
+        if not self._read_only:
+            if self._db is None:
+                self._db = Database(self.path, self._block_cache)
+                self._secret = self._db.secret
+            try:
+                self._seen = Seen(self._db)
+                power_lost = self._note_boot()
+            except BaseException:
+                await self.close()
+                raise
+        db = self.db
+        leases = {id16: decode.visit(packed) for id16, packed in db.scan_all("leases")}
+        suspects = {id16: decode.suspicion(packed) for id16, packed in db.scan_all("suspects")}
+        return Opening(await self.meta(), leases, suspects, power_lost)
+
+    def _note_boot(self) -> bool:
+        """Whether the machine went down while the shard was open. A note is left for the next one who opens it.
+
+        A process that is killed loses nothing that it wrote. A machine that goes down loses what was not synced: leases of
+        the last second, and with them the times at which hosts were last asked.
+        """
+        before, boot = self.db.get("default", _BOOT), boot_id()
+        self.db.commit({"default": {_BOOT: boot}})
+        return before is not None and (before != boot or boot == _UNKNOWN)
+
+    async def write(self, batch: Batch) -> None:
+        """All of it, or nothing."""
+        changes = no_changes()
+        self._put_urls(batch, changes)
+        self._put_hosts(batch, changes)
+        self._put_pages(batch, changes)
+        _put_others(batch, changes)
+        seen = self.seen
+        seen.save(changes)
+        if batch.last:  # all is synced then: whatever happens to the machine from now on does not matter
+            changes["default"][_BOOT] = None
+        self.db.commit(changes)
+        seen.saved()
+        if batch.last:
+            self.db.sync()
+
+    async def sync(self) -> None:
+        """Bring the log to the disk, in a thread: it may take a while."""
+        await asyncio.to_thread(self.db.sync)
+
+    async def close(self) -> None:
+        """Let go of the directory."""
+        db, self._db, self._seen = self._db, None, None
+        if db is not None:
             db.close()
-            _refuse(path, behind)
-        return db, folder
-    raise AssertionError
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def _put_urls(self, batch: Batch, changes: Changes) -> None:
+        rows, queue, due = changes["urls"], changes["queue"], changes["due"]
+        for id16, stood in batch.stood.items():
+            if stood.kind == kinds.QUEUE:
+                host8 = self._host8(stood.host)
+                queue[queue_key(host8, stood.level, -stood.order, stood.seq, id16)] = None
+            else:
+                due[self._due_key(stood, id16)] = None
+        name, host8 = "", b""
+        for id16, row in batch.urls.items():
+            if row is None:
+                rows[id16] = None
+            elif row.state == QUEUED and row.due is None:
+                if row.host != name:  # most links of a page have one host
+                    name, host8 = row.host, self._host8(row.host)
+                key = queue_key(host8, row.level, row.score, row.seq, id16)
+                queue[key] = _packed(row)
+                rows[id16] = waits_at(key)
+            else:
+                rows[id16] = _packed(row)
+                if row.due is not None and (stands := standing(row)) is not None:
+                    due[self._due_key(stands, id16)] = b""
+
+    def _due_key(self, stands: Standing, id16: bytes) -> bytes:
+        if stands.kind == kinds.PARKED:
+            return PARKED + self._host8(stands.host) + time8(stands.order) + id16
+        return _DUE[stands.kind] + time8(stands.order) + id16
+
+    def _put_hosts(self, batch: Batch, changes: Changes) -> None:
+        hosts, agenda = changes["hosts"], changes["agenda"]
+        for name, host in batch.hosts.items():
+            hosts[self._host8(name)] = _encode(host)
+        for before in batch.placed.values():
+            if before:
+                agenda[before] = None
+        for name in batch.placed:
+            if place := batch.hosts[name].place:
+                agenda[place] = name.encode()
+
+    def _put_pages(self, batch: Batch, changes: Changes) -> None:
+        pages, twins = changes["pages"], changes["twins"]
+        for old in batch.replaced.values():
+            twins.update(dict.fromkeys(self._stands_for(old)))
+        for id16, row in batch.pages.items():
+            if row is None:
+                pages[id16] = None
+            else:
+                pages[id16] = _encode((b"", row.page, row.links, row.by_digest, row.by_simhash))
+                for key in self._stands_for(row):
+                    twins[key] = id16
+
+    def _stands_for(self, row: PageRow) -> list[bytes]:
+        page, found = row.page, []
+        if row.by_digest or row.by_simhash:
+            dom8 = self._domain8(page.domain)
+            if row.by_digest:
+                found.append(by_digest(dom8, page.digest))
+            if row.by_simhash and page.simhash is not None:
+                found += by_simhash(dom8, page.simhash)
+        return found
+
+    # -- at hand -----------------------------------------------------------------------------------------------
+
+    def url(self, id16: bytes) -> UrlRow | None:
+        """The row of a URL, wherever it stands."""
+        packed = self.db.get("urls", id16)
+        if packed is not None and packed[:1] == WAITS:
+            packed = self.db.get("queue", row_of(packed, id16))
+            if packed is None:
+                raise AssertionError(f"{id16.hex()} waits and is not in the queue")
+        return None if packed is None else self._row(packed, id16)
+
+    def _row(self, packed: bytes, id16: bytes) -> UrlRow:
+        row = _decode_url(packed)
+        if not row.id:
+            row.id, row.domain = id16, urls.registrable_domain(row.host)
+            row.key = row.key or row.url
+        return row
+
+    def host(self, name: str) -> HostRow | None:
+        """The row of a host."""
+        packed = self.db.get("hosts", self._host8(name))
+        return None if packed is None else _decode_host(packed)
+
+    def robots(self, origin: str) -> RobotsCopy | None:
+        """The copy of an origin's robots.txt."""
+        packed = self.db.get("robots", origin.encode())
+        return None if packed is None else decode.robots(packed)
+
+    def page(self, id16: bytes) -> PageRow | None:
+        """A stored page."""
+        packed = self.db.get("pages", id16)
+        return None if packed is None else _page_row(id16, packed)
+
+    def digest(self, key: tuple[str, str]) -> PageRow | None:
+        """The page that stands for a digest."""
+        dom8 = self._domain8(key[0])
+        return self._standing(by_digest(dom8, key[1]))
+
+    def simhash(self, key: tuple[str, int]) -> PageRow | None:
+        """The page that stands for a SimHash."""
+        dom8 = self._domain8(key[0])
+        whole = key[1].to_bytes(8, "big")
+        return self._standing(by_block(dom8, 0, whole) + whole)
+
+    def _standing(self, key: bytes) -> PageRow | None:
+        id16 = self.db.get("twins", key)
+        return None if id16 is None else self.page(id16)
+
+    def nearest(self, domain: str, simhash: int, distance: int) -> list[int]:
+        """The nearest SimHashes, up to three bits apart.
+
+        Two 64-bit SimHashes that differ in three bits at most agree in one of four blocks of 16 bits (pigeonhole), so each
+        page stands under its four blocks, and four short ranges are read instead of all pages (Manku, Jain and Das Sarma,
+        2007).
+        """
+        dom8, whole = self._domain8(domain), simhash.to_bytes(8, "big")
+        least, found = min(distance, BLOCKS - 1), set[int]()
+        for block in range(BLOCKS):
+            prefix = by_block(dom8, block, whole)
+            for key, _ in islice(self.db.scan("twins", prefix, after(prefix)), _READ_AT_MOST):
+                other = int.from_bytes(key[-8:], "big")
+                apart = (other ^ simhash).bit_count()
+                if apart < least:
+                    least, found = apart, {other}
+                elif apart == least:
+                    found.add(other)
+        return sorted(found)
+
+    def parked(self, host: str) -> list[UrlRow]:
+        """URLs that were due while their host was set aside."""
+        prefix = PARKED + self._host8(host)
+        rows = (self.url(key[-16:]) for key, _ in self.db.scan("due", prefix, after(prefix)))
+        return [row for row in rows if row is not None]
+
+    def heads(self, ask: Heads) -> list[UrlRow]:
+        """The first links of a host's queue."""
+        host8, dom8 = self._host8(ask.host), self._domain8(urls.registrable_domain(ask.host))
+        start = queue_start(host8, ask.level, ask.after)
+        found = self.db.scan("queue", start, queue_end(host8, ask.level))
+        return [self._row(packed, dom8 + key[-8:]) for key, packed in islice(found, ask.limit)]
+
+    def agenda(self, ask: Span) -> list[tuple[bytes, str]]:
+        """The first hosts of a part of the agenda."""
+        found = self.db.scan("agenda", ask.after + b"\x00", ask.before)
+        return [(place, name.decode()) for place, name in islice(found, ask.limit)]
+
+    def times(self, ask: Times) -> list[UrlRow]:
+        """The first URLs of a list of times."""
+        prefix = _DUE[ask.kind]
+        start = prefix if ask.after is None else prefix + time8(ask.after[0]) + ask.after[1] + b"\x00"
+        found = islice(self.db.scan("due", start, after(prefix)), ask.limit)
+        rows = (self.url(key[-16:]) for key, _ in found)
+        return [row for row in rows if row is not None]
+
+    # -- many at once ------------------------------------------------------------------------------------------
+
+    async def load(self, wanted: Wanted) -> Found:
+        """Rows by key, and heads of lists."""
+        found = Found()
+        found.urls = {id16: row for id16 in wanted.urls if (row := self.url(id16)) is not None}
+        found.hosts = {name: host for name in wanted.hosts if (host := self.host(name)) is not None}
+        found.robots = {origin: copy for origin in wanted.robots if (copy := self.robots(origin)) is not None}
+        found.pages = {id16: page for id16 in wanted.pages if (page := self.page(id16)) is not None}
+        found.digests = {key: page for key in wanted.digests if (page := self.digest(key)) is not None}
+        found.simhashes = {key: page for key in wanted.simhashes if (page := self.simhash(key)) is not None}
+        found.heads = [self.heads(ask) for ask in wanted.heads]
+        found.times = [self.times(ask) for ask in wanted.times]
+        found.parked = {host: self.parked(host) for host in wanted.parked}
+        found.domains = {domain: self._simhashes(domain, limit) for domain, limit in wanted.domains}
+        for ask in wanted.agenda:
+            hosts = (self.host(name) for _, name in self.agenda(ask))
+            found.agenda.append([host for host in hosts if host is not None])
+        return found
+
+    def _simhashes(self, domain: str, limit: int) -> list[int]:
+        prefix = self._domain8(domain) + b"0"
+        found = islice(self.db.scan("twins", prefix, after(prefix)), limit)
+        return [int.from_bytes(key[-8:], "big") for key, _ in found]
+
+    async def meta(self) -> Meta:
+        """Counts, mark and positions as of the last write."""
+        return self.meta_now()
+
+    def meta_now(self) -> Meta:
+        """The same, for whoever is at hand."""
+        packed = self.db.get("default", _META)
+        return decode.meta(packed) if packed else Meta()
+
+    async def outbox(self, limit: int, after: int) -> list[tuple[int, Link]]:
+        """The oldest links that wait to be forwarded."""
+        start = number8(after + 1) if after else self._first_out
+        rows = list(islice(self.db.scan("outbox", start, b"\xff" * 9), limit))
+        if rows and not after:
+            self._first_out = rows[0][0]
+        return [(number_of(key), decode.link(packed)) for key, packed in rows]
+
+    def all_urls(self) -> Iterator[UrlRow]:
+        """Every URL. Both families are read as they are at the beginning, so none is met twice or missed."""
+        settled, waiting = self.db.scan_all("urls"), self.db.scan_all("queue")
+        for id16, packed in settled:
+            if packed[:1] != WAITS:
+                yield self._row(packed, id16)
+        for key, packed in waiting:
+            yield self.waiting(key, packed)
+
+    def waiting(self, key: bytes, packed: bytes) -> UrlRow:
+        """A row of the queue."""
+        row = self._row(packed, key[-8:])
+        if len(row.id) < _ID:
+            row.id = self._domain8(row.domain) + row.id
+        return row
+
+    async def urls(self) -> AsyncIterator[UrlRow]:
+        """Every URL."""
+        for row in self.all_urls():
+            yield row
+
+    async def pages(self) -> AsyncIterator[PageRow]:
+        """Every page, domain by domain."""
+        for id16, packed in self.db.scan_all("pages"):
+            yield _page_row(id16, packed)
+
+    async def hosts(self) -> AsyncIterator[HostRow]:
+        """Every host."""
+        for _, packed in self.db.scan_all("hosts"):
+            yield _decode_host(packed)
+
+    def statistics(self) -> dict[str, dict[str, float]]:
+        """A store at hand counts no round trips."""
+        return {}
 
 
-def _refuse(path: Path, damage: str) -> None:
-    if damage:
-        raise StateError(
-            f"{path} is damaged: {damage}; bring it back from a backup, or mend what can be mended with: "
-            f"skitter check {path.parent.parent} --repair"
+def _put_others(batch: Batch, changes: Changes) -> None:
+    robots, leases, suspects, outbox = (changes[name] for name in ("robots", "leases", "suspects", "outbox"))
+    for origin, copy in batch.robots.items():
+        robots[origin.encode()] = None if copy is None else _encode(copy)
+    for id16, visit in batch.leases.items():
+        leases[id16] = None if visit is None else _encode(visit)
+    for id16, suspicion in batch.suspects.items():
+        suspects[id16] = None if suspicion is None else _encode(suspicion)
+    for number, link in batch.outbox.items():
+        outbox[number8(number)] = None if link is None else _encode(link)
+    changes["default"][_META] = _encode(batch.meta)
+
+
+def _packed(row: UrlRow) -> bytes:
+    """A row; of what most are, a link that was found on a page and not tried yet, only the fields that it fills."""
+    if (
+        row.state or row.attempts or row.status or row.seed or row.hops or row.origin or row.crashes or row.crawl_count
+        or row.meta or row.requested or row.reason or row.due is not None or row.last_crawl is not None
+    ):  # fmt: skip
+        return _encode(row)
+    key = "" if row.key == row.url else row.key
+    return _encode(
+        (
+            b"",
+            row.url,
+            key,
+            row.host,
+            "",
+            0,
+            row.level,
+            row.score,
+            row.seq,
+            row.depth,
+            row.parent,
+            row.first_seen,
         )
-
-
-def _explained(error: Exception, path: Path) -> StateError:
-    """rocksdict raises plain exceptions with RocksDB's words."""
-    if "lock" in str(error).lower():
-        return StateError(
-            f"{path} is in use by another crawl; stop that one first, or name another directory"
-        )
-    return StateError(
-        f"{path} cannot be opened: {error}; is the disk full, or the directory damaged or not ours?"
     )
 
 
-def _unreadable(error: Exception, path: Path) -> StateError:
-    return StateError(f"{path} cannot be read: {error}; is its disk in order?")
-
-
-def whole_options() -> Options:
-    """The options of a store, apart from those of its families."""
-    options = Options(raw_mode=True)
-    options.create_if_missing(True)  # noqa: FBT003  rocksdict takes its flags by position
-    options.create_missing_column_families(True)  # noqa: FBT003  see above
-    options.set_max_total_wal_size(_LOG_LIMIT)
-    options.set_db_write_buffer_size(_ALL_MEMTABLES)
-    options.set_max_background_jobs(2)
-    options.set_keep_log_file_num(2)
-    options.set_max_log_file_size(1 << 20)
-    options.set_stats_dump_period_sec(0)
-    options.set_skip_stats_update_on_db_open(True)
-    options.set_write_buffer_size(1 << 20)
-    return options
-
-
-def _families(cache: Cache) -> dict[str, Options]:
-    return {name: _family_options(name, cache) for name in FAMILIES}
-
-
-def _family_options(name: str, cache: Cache) -> Options:
-    options = Options(raw_mode=True)
-    options.set_compression_type(DBCompressionType.none())
-    options.set_write_buffer_size(_MEMTABLE.get(name, _SMALL_MEMTABLE))
-    table = BlockBasedOptions()
-    table.set_block_cache(cache)
-    # Index and filters stay outside the block cache: inside a small one, single reads took 200 µs.
-    table.set_cache_index_and_filter_blocks(False)
-    # A lease reads some rows of the queue one after the other; its small blocks would need an index of 20 MB at 10 million.
-    table.set_block_size(16 << 10 if name == "queue" else 4 << 10)
-    if name not in ("queue", "due", "agenda", "outbox", "log"):  # these are only read in order
-        table.set_bloom_filter(_FILTER_BITS, False)  # noqa: FBT003  see above
-    options.set_block_based_table_factory(table)
-    if name == "twins":  # most pages have none, and that is asked three times for each: 1.5 to 0.8 µs
-        options.set_memtable_prefix_bloom_ratio(_MEMTABLE_FILTER)
-        options.set_memtable_whole_key_filtering(True)
-    if name == "queue":
-        options.set_compaction_style(DBCompactionStyle.universal())
-        options.set_level_zero_file_num_compaction_trigger(_UNIVERSAL_TRIGGER)
-    return options
+def _page_row(id16: bytes, packed: bytes) -> PageRow:
+    row = decode.page(packed)
+    row.id = id16
+    return row

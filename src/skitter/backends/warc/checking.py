@@ -4,12 +4,12 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from isal import isal_zlib
 
 from skitter.backends.warc.reading import INFLATE_ERROR, DamagedRecordError, Record, from_member
 from skitter.backends.warc.records import dechunk
+from skitter.crawl.check_values import Answer, Damaged, Whole
 from skitter.dedup.digest import sha1
 from skitter.model import Place
 
@@ -20,31 +20,6 @@ _STATUS = re.compile(rb"HTTP/[\d.]+ (\d{3})")
 _TRANSFER_CODING = re.compile(rb"\ntransfer-encoding[ \t]*:[ \t]*(?!identity[ \t]*\r?\n)")
 _HEAD_END = re.compile(rb"\n\r?\n")
 _OF_PAGE = re.compile(rb"^(?:via|hopsFromSeed|charset):", re.MULTILINE)  # see records._metadata
-
-
-class Answer(NamedTuple):
-    """An intact answer. `digest` is that of its payload; for a revisit, as recorded."""
-
-    place: Place
-    uri: str
-    status: int
-    digest: str
-
-
-class Damaged(NamedTuple):
-    """A damaged range of a file."""
-
-    start: int
-    end: int
-    why: str
-
-
-class Whole(NamedTuple):
-    """Another intact record."""
-
-    place: Place
-    ends_visit: bool = False  # the metadata of a visit is its last record
-    of_page: bool = False  # and says how a page was found
 
 
 def walk(path: Path, end: int) -> Iterator[Answer | Damaged | Whole]:

@@ -119,8 +119,7 @@ class WarcArchive:
         opening = self._begin() if self._fd < 0 or self._end > self._max_file else b""
         group, places, end = [opening], [], self._end + len(opening)
         for pack in packs:
-            for index, record in enumerate(pack.records):
-                member = records.compressed(record)
+            for index, member in enumerate(records.compressed(pack.records)):
                 if index == pack.main:
                     places.append(Place(self._file, end, len(member)))
                 end += len(member)

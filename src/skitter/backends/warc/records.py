@@ -78,7 +78,7 @@ def warcinfo(name: str, now: float, fields: Mapping[str, str]) -> bytes:
     """The record that starts a file, compressed. `fields` describe the crawl; empty ones are left out."""
     block = b"".join(b"%b: %b\r\n" % (key.encode(), text(value)) for key, value in fields.items() if value)
     head = b"WARC-Date: %b\r\nWARC-Filename: %b\r\n" % (date(now), name.encode())
-    return compressed(_record(b"warcinfo", record_ids(1)[0], head, _FIELDS, (block,)))
+    return compressed([_record(b"warcinfo", record_ids(1)[0], head, _FIELDS, (block,))])[0]
 
 
 def _record(kind: bytes, record_id: bytes, fields: bytes, media_type: bytes, block: Sequence[bytes]) -> bytes:
@@ -89,10 +89,9 @@ def _record(kind: bytes, record_id: bytes, fields: bytes, media_type: bytes, blo
     return b"".join((head, *block, b"\r\n\r\n"))
 
 
-def compressed(record: bytes) -> bytes:
+def compressed(records: Sequence[bytes]) -> list[bytes]:
     """One gzip member per record (WARC 1.1, annex D)."""
-    member: bytes = isal_zlib.compress(record, _LEVEL, _GZIP)
-    return member
+    return [isal_zlib.compress(record, _LEVEL, _GZIP) for record in records]
 
 
 # ------------------------------------------------------------------------------------------------ the answer

@@ -1,4 +1,4 @@
-"""A frontier compared with the reference in memory, step by step, through histories that Hypothesis invents.
+"""A frontier on a store compared with one on the reference in memory, step by step, through invented histories.
 
 Both are told the same and must answer the same: which visits are handed out and in which order, what a settlement is told,
 when something is due, and, after every step, every count and record. Subclass it, say how a store is made, and hand the
@@ -21,10 +21,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
-from skitter.backends.memory import MemoryFrontier, MemoryStore
 from skitter.model import Level, Link, Place, Purpose, Reason, Settlement, State, Verdict, Visit
 from skitter.ports import Frontier, Mark
+from skitter.settings import Seconds, Settings
 from skitter.testing.contracts.owner import START, Ground, allowed, exchange, link, page
+from skitter.testing.reference import MemoryRows, memory_frontier
 
 T = TypeVar("T")
 _HOSTS = ("a.example", "b.example", "www.b.example", "c.example")
@@ -55,6 +56,22 @@ _asides = st.sampled_from(
 )
 
 
+class _Hand:
+    """What is in hand, of a process that never dies."""
+
+    def __init__(self) -> None:
+        self._id = bytes(16)
+
+    def read(self) -> bytes:
+        return self._id
+
+    def write(self, id16: bytes | None) -> None:
+        self._id = id16 or bytes(16)
+
+    def close(self) -> None:
+        """It stays."""
+
+
 class FrontierModel(RuleBasedStateMachine):
     """Two frontiers, one history."""
 
@@ -65,7 +82,8 @@ class FrontierModel(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self._runner = asyncio.Runner()
-        self._memory = MemoryStore()
+        self._memory = MemoryRows()
+        self._memory_hand = _Hand()
         self._store = self.ground()
         self._now = START
         self._mark = Mark(_FILE, 0)
@@ -81,7 +99,12 @@ class FrontierModel(RuleBasedStateMachine):
         return expected
 
     def _open_both(self) -> None:
-        self._reference = MemoryFrontier(self._memory, per_host=self._per_host, delay=2.0)
+        self._memory.epoch += 1  # every owner has one of its own
+        politeness = replace(Settings().politeness, per_host=self._per_host, delay=Seconds(2.0))
+        settings = replace(Settings(), politeness=politeness)
+        self._reference = memory_frontier(
+            self._memory, settings, in_hand=self._memory_hand, epoch=self._memory.epoch
+        )
         self._subject = self._store.frontier(per_host=self._per_host, delay=2.0)
 
         async def opened(frontier: Frontier) -> tuple[list[str], list[str], Mark]:
@@ -95,7 +118,7 @@ class FrontierModel(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Let go of both."""
         if hasattr(self, "_subject"):
-            self._store.kill(self._subject)
+            self._runner.run(self._store.kill(self._subject))
         self._runner.close()
 
     # -- the history -------------------------------------------------------------------------------------------
@@ -210,7 +233,7 @@ class FrontierModel(RuleBasedStateMachine):
 
     @rule()
     def kill(self) -> None:
-        self._store.kill(self._subject)
+        self._runner.run(self._store.kill(self._subject))
         self._open_both()
 
     @rule()

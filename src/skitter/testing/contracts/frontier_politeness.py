@@ -98,13 +98,20 @@ class PolitenessContract:
         assert len(await owner.lease()) == 1
 
     @asynchronous
-    async def test_a_clock_set_back_shortens_no_delay(self, ground: Ground) -> None:
+    async def test_a_clock_set_back_shortens_no_delay_and_keeps_nobody_waiting(self, ground: Ground) -> None:
+        """What a host is still owed is counted from the opening, whatever the old clock said."""
         owner = await Owner.of(ground)
-        await owner.add(A + "1", A + "2")
+        await owner.add(A + "1", A + "2", B + "1")
         await owner.settle(await owner.lease_page(), free(owner.now + 10))
+        failed = Verdict(state=State.QUEUED, reason=Reason("timeout"), due=owner.now + 50)
+        await owner.settle(await owner.lease_page(), failed)
         owner = await owner.killed(after=-5000)
-        owner.now += 10
-        assert await owner.lease() == []
+        assert owner.opened.set_back == 5000
+        for wait, found in ((9.9, []), (0.1, [A + "2"]), (39.9, []), (0.1, [B + "1"])):
+            owner.now += wait
+            assert [visit.link.url for visit in await owner.lease()] == found
+        owner = await owner.killed(after=1.0)
+        assert owner.opened.set_back == 0
 
     @asynchronous
     async def test_a_visit_knows_its_hosts_clock_and_pages(self, ground: Ground) -> None:

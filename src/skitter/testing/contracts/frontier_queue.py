@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from skitter.frontier.rules import RULER
+from skitter.frontier.levels import RULER
 from skitter.model import Level, Reason, State
 from skitter.testing.contracts.owner import Ground, Owner, asynchronous, link
 

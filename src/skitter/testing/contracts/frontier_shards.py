@@ -200,7 +200,7 @@ class ShardsModel(RuleBasedStateMachine):
             for ground, frontier in zip(
                 self._grounds, getattr(self, "_frontiers", {}).values(), strict=False
             ):
-                ground.kill(frontier)
+                self._ask(ground.kill(frontier))
             self._runner.close()
 
     # -- the history -------------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ class ShardsModel(RuleBasedStateMachine):
     def kill(self, shard: int, data: st.DataObject) -> None:
         mine = [visit for visit in self._in_flight() if owner(visit.link.host) == shard]
         self._frontiers[shard].in_hand(data.draw(st.sampled_from([None, *mine])))
-        self._grounds[shard].kill(self._frontiers[shard])
+        self._ask(self._grounds[shard].kill(self._frontiers[shard]))
         self._open(shard)
 
     @rule(shard=_numbers)

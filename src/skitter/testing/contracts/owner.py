@@ -37,7 +37,7 @@ class Ground(Protocol):
         """A frontier on the store, not opened yet."""
         ...
 
-    def kill(self, frontier: Frontier) -> None:
+    async def kill(self, frontier: Frontier) -> None:
         """End its owner as `kill -9` would: nothing more is written, and the store can be opened again."""
         ...
 
@@ -135,7 +135,7 @@ class Owner:
 
     async def killed(self, after: float = 0.0) -> "Owner":
         """Die, and let another owner open the store later."""
-        self._ground.kill(self.frontier)
+        await self._ground.kill(self.frontier)
         return await Owner.of(self._ground, self.now + after, **self._options)
 
     async def restarted(self, after: float = 0.0) -> "Owner":

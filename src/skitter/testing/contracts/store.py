@@ -3,16 +3,19 @@
 class TestMyStore(StoreContract):
     @pytest.fixture
     def ground(self) -> MyGround: ...  # an empty shard, see StoreGround
+
+A store that others may take adds `EpochContract`, one behind a network `TripContract` and `LateContract`, one that keeps links for
+other shards `OutboxContract`.
 """
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 from msgspec.structs import replace
 
+from skitter.frontier.crashes import Suspicion
 from skitter.frontier.rows import (
     CRAWLED,
-    LEASED,
     QUEUED,
     RECRAWL,
     RETRY,
@@ -22,13 +25,13 @@ from skitter.frontier.rows import (
     Meta,
     PageRow,
     Span,
+    Spot,
     Standing,
     Times,
     UrlRow,
     Wanted,
     standing,
 )
-from skitter.frontier.rules import Suspicion
 from skitter.frontier.store import Store
 from skitter.model import Counts, Page, Place, Reason, Visit
 from skitter.ports import Fenced, Mark
@@ -41,7 +44,7 @@ class StoreGround(Protocol):
     """One empty shard on an engine."""
 
     async def claim(self) -> Store:
-        """Take the shard under a new epoch, whoever has it."""
+        """Take the shard under a new epoch, whoever has it. A store that only one can have open is not open now."""
         ...
 
 
@@ -55,6 +58,7 @@ class StoreContract:
         copy = allowed("https://a.example", 5.0)
         batch = Batch(Meta(), urls={url.id: url}, hosts={host.name: host}, pages={page.id: page})
         batch.robots = {copy.origin: replace(copy, body=b"\x00\xff")}
+        batch.placed[host.name] = b""
         await store.write(batch)
         every = Wanted(
             urls=[url.id, ident(9)], hosts=[host.name, "no.example"], pages=[page.id], robots=[copy.origin]
@@ -80,31 +84,17 @@ class StoreContract:
         await store.close()
 
     @asynchronous
-    async def test_an_owner_of_the_past_changes_nothing(self, ground: StoreGround) -> None:
-        old = await ground.claim()
-        await put(old, url := full_url(1))
-        new = await ground.claim()
-        with pytest.raises(Fenced):
-            await old.write(Batch(Meta(seq=99), urls={url.id: None, ident(2): full_url(2)}))
-        assert (await new.meta()).seq == 0
-        assert list((await new.load(Wanted(urls=[url.id, ident(2)]))).urls) == [url.id]
-        await put(new, full_url(3))
-        await old.close()
-        await new.close()
-
-    @asynchronous
     async def test_a_batch_may_be_written_twice(self, ground: StoreGround) -> None:
         store = await ground.claim()
         await put(store, full_url(1, score=1.0))
         moved = Batch(Meta(seq=5), urls={ident(1): full_url(1, score=2.0)}, hosts={HOST: a_host(HOST, b"b")})
         moved.stood[ident(1)] = must(standing(full_url(1, score=1.0)))
-        moved.outbox[7] = link("https://b.example/")
+        moved.placed[HOST] = b""
         await store.write(moved)
         await store.write(moved)
         found = await store.load(Wanted(heads=[Heads(HOST, 2, None, 9)], agenda=[Span(b"", b"\xff" * 9, 9)]))
         assert found.heads == [[full_url(1, score=2.0)]]
         assert found.agenda == [[a_host(HOST, b"b")]]
-        assert len(await store.outbox(9, 0)) == 1
         await store.close()
 
     # -- lists -------------------------------------------------------------------------------------------------
@@ -114,8 +104,8 @@ class StoreContract:
         store = await ground.claim()
         scores = {1: 0.0, 2: 1e300, 3: -2.5, 4: 0.0, 5: -1e300}
         other = [full_url(6, level=1), replace(full_url(7), host="b.example"), full_url(8, due=5.0)]
-        taken = replace(full_url(9), state=LEASED)
-        await put(store, *(full_url(n, score=score) for n, score in scores.items()), *other, taken)
+        over = replace(full_url(9), state=CRAWLED)
+        await put(store, *(full_url(n, score=score) for n, score in scores.items()), *other, over)
         asks = [
             Heads(HOST, 2, None, 9),
             Heads(HOST, 2, (0.0, 1), 2),
@@ -136,7 +126,7 @@ class StoreContract:
             full_url(1, due=5.0),
             replace(full_url(1, due=5.0), parked=True),
             replace(full_url(1, due=6.0), state=CRAWLED),
-            replace(full_url(1), state=LEASED),
+            replace(full_url(1), state=CRAWLED),
             replace(full_url(1), host="b.example"),
         ]
         asks = Wanted(
@@ -230,29 +220,18 @@ class StoreContract:
     async def test_a_new_owner_is_told_all_that_is_open(self, ground: StoreGround) -> None:
         store = await ground.claim()
         counts = Counts(seen=3, refused={"x": 2}, statuses={200: 1}, elapsed=1.5)
-        meta = Meta(7, Mark("00-00001.warc.gz", 55), counts, {"mail": "17-0"})
+        meta = Meta(7, Mark("00-00001.warc.gz", 55), counts, {"topic": "17-0"}, 9.5, "0a1b")
         lease = Visit(link("https://a.example/1"), 2, 5.5, alone=True, host_pages=3, host_free=4.5)
         batch = Batch(meta, leases={ident(1): lease, ident(2): lease}, suspects={ident(1): Suspicion(2, 1)})
         await store.write(batch)
         await store.write(Batch(meta, leases={ident(2): None}))
+        assert await store.meta() == meta
+        await store.close()
         new = await ground.claim()
         opening = await new.open()
         assert (opening.meta, opening.leases) == (meta, {ident(1): lease})
         assert opening.suspects == {ident(1): Suspicion(2, 1)}
-        assert await store.meta() == meta
-        await store.close()
         await new.close()
-
-    @asynchronous
-    async def test_the_outbox_is_read_from_the_oldest(self, ground: StoreGround) -> None:
-        store = await ground.claim()
-        links = {number: link(f"https://b.example/{number}") for number in (300, 2, 10)}
-        await store.write(Batch(Meta(), outbox=dict(links)))
-        assert await store.outbox(2, 0) == [(2, links[2]), (10, links[10])]
-        assert await store.outbox(9, 2) == [(10, links[10]), (300, links[300])]
-        await store.write(Batch(Meta(), outbox={10: None, 11: None}))
-        assert [number for number, _ in await store.outbox(9, 0)] == [2, 300]
-        await store.close()
 
     @asynchronous
     async def test_every_row_can_be_walked_over(self, ground: StoreGround) -> None:
@@ -265,19 +244,55 @@ class StoreContract:
         assert len({row.name async for row in store.hosts()}) == 30
         await store.close()
 
+
+class EpochContract:
+    """Invariant 2, where somebody else may take a shard. Needs a fixture `ground`."""
+
+    @asynchronous
+    async def test_an_owner_of_the_past_changes_nothing(self, ground: StoreGround) -> None:
+        old = await ground.claim()
+        await put(old, url := full_url(1))
+        new = await ground.claim()
+        with pytest.raises(Fenced):
+            await old.write(Batch(Meta(seq=99), urls={url.id: None, ident(2): full_url(2)}))
+        assert (await new.meta()).seq == 0
+        assert list((await new.load(Wanted(urls=[url.id, ident(2)]))).urls) == [url.id]
+        await put(new, full_url(3))
+        await old.close()
+        await new.close()
+
+
+class OutboxContract:
+    """The contract of `skitter.frontier.store.Outbox`. Needs a fixture `ground`."""
+
+    @asynchronous
+    async def test_the_outbox_is_read_from_the_oldest(self, ground: StoreGround) -> None:
+        store: Any = await ground.claim()
+        links = {number: link(f"https://b.example/{number}") for number in (300, 2, 10)}
+        await store.write(Batch(Meta(), outbox=dict(links)))
+        assert await store.outbox(2, 0) == [(2, links[2]), (10, links[10])]
+        assert await store.outbox(9, 2) == [(10, links[10]), (300, links[300])]
+        await store.write(Batch(Meta(), outbox={10: None, 11: None}))
+        assert [number for number, _ in await store.outbox(9, 0)] == [2, 300]
+        await store.close()
+
+
+class TripContract:
+    """Invariant 4, where a load is a round trip. Needs a fixture `ground`."""
+
     @asynchronous
     async def test_round_trips_are_counted_and_one_is_enough_for_any_number_of_keys(
         self, ground: StoreGround
     ) -> None:
         store = await ground.claim()
         await put(store, *(full_url(n) for n in range(1, 1500)))
-        before = store.statistics()
+        before = store.statistics()["store"]
         heads = [Heads(HOST, level, None, 5) for level in range(5)]
         found = await store.load(
             Wanted(urls=[ident(n) for n in range(2000)], hosts=[HOST] * 10, heads=heads, parked=[HOST])
         )
         assert len(found.urls) == 1499
-        after = store.statistics()
+        after = store.statistics()["store"]
         assert after["reads"] - before["reads"] == 1
         assert after["writes"] == 1
         await store.close()
@@ -346,8 +361,10 @@ def full_url(number: int, *, score: float = 0.0, level: int = 2, due: float | No
 
 def a_host(name: str, place: bytes) -> HostRow:
     """A host somewhere in the agenda."""
-    heads = [None, (-1.5, 7), None, (0.0, 2), None]
-    return HostRow(name, name, [0, 1, 0, 1, 0], heads, 5.5, 0.0, 1.0, place=place, aside=Reason("x", "y"))
+    heads: list[Spot | None] = [None, (-1.5, 7), None, (0.0, 2), None, None, None, None, (-2.5, 9), None]
+    return HostRow(
+        name, name, [0, 1, 0, 1, 0, 0, 0, 0, 1, 0], heads, 5.5, 0.0, 1.0, place=place, aside=Reason("x", "y")
+    )
 
 
 def a_page(
@@ -383,6 +400,7 @@ async def put(store: Store, *rows: UrlRow | HostRow | PageRow) -> None:
             batch.urls[row.id] = row
         elif isinstance(row, HostRow):
             batch.hosts[row.name] = row
+            batch.placed[row.name] = b""
         else:
             batch.pages[row.id] = row
     await store.write(batch)

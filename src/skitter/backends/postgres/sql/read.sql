@@ -1,7 +1,7 @@
 -- What is read on its own: at the opening of a shard, by whoever looks on, and page by page.
 
 -- name: opening
-SELECT s.seq, s.mark_file, s.mark_end, s.counts::text AS counts, s.mail::text AS mail,
+SELECT s.seq, s.mark_file, s.mark_end, s.counts::text AS counts, s.mail::text AS mail, s.clock, s.judged_by,
     ARRAY(SELECT id FROM {schema}.leases l WHERE l.shard = {shard} ORDER BY id) AS lease_ids,
     ARRAY(SELECT visit FROM {schema}.leases l WHERE l.shard = {shard} ORDER BY id) AS visits,
     ARRAY(SELECT id FROM {schema}.suspects x WHERE x.shard = {shard} ORDER BY id) AS suspect_ids,
@@ -10,10 +10,8 @@ SELECT s.seq, s.mark_file, s.mark_end, s.counts::text AS counts, s.mail::text AS
 FROM {schema}.shards s WHERE s.shard = {shard}
 
 -- name: meta
-SELECT seq, mark_file, mark_end, counts::text AS counts, mail::text AS mail FROM {schema}.shards WHERE shard = {shard}
-
--- name: outbox
-SELECT number, link FROM {schema}.outbox WHERE shard = {shard} AND number > :after ORDER BY number LIMIT :limit::integer
+SELECT seq, mark_file, mark_end, counts::text AS counts, mail::text AS mail, clock, judged_by
+FROM {schema}.shards WHERE shard = {shard}
 
 -- name: all_urls
 SELECT * FROM {schema}.urls WHERE shard = {shard} AND id > :after::bytea ORDER BY id LIMIT :limit::integer

@@ -12,11 +12,13 @@ step AS (
         mark_file = CASE WHEN n.batch = 0 OR s.batch <= n.batch THEN n.mark_file ELSE s.mark_file END,
         mark_end = CASE WHEN n.batch = 0 OR s.batch <= n.batch THEN n.mark_end ELSE s.mark_end END,
         counts = CASE WHEN n.batch = 0 OR s.batch <= n.batch THEN n.counts::jsonb ELSE s.counts END,
-        mail = CASE WHEN n.batch = 0 OR s.batch <= n.batch THEN n.mail::jsonb ELSE s.mail END
+        mail = CASE WHEN n.batch = 0 OR s.batch <= n.batch THEN n.mail::jsonb ELSE s.mail END,
+        clock = CASE WHEN n.batch = 0 OR s.batch <= n.batch THEN n.clock ELSE s.clock END,
+        judged_by = CASE WHEN n.batch = 0 OR s.batch <= n.batch THEN n.judged_by ELSE s.judged_by END
     FROM unnest(
         :shard::integer[], :epoch::bigint[], :batch::bigint[], :seq::bigint[], :mark_file::text[], :mark_end::bigint[],
-        :counts::text[], :mail::text[]
-    ) AS n (shard, epoch, batch, seq, mark_file, mark_end, counts, mail)
+        :counts::text[], :mail::text[], :clock::float8[], :judged_by::text[]
+    ) AS n (shard, epoch, batch, seq, mark_file, mark_end, counts, mail, clock, judged_by)
     WHERE s.shard = n.shard AND s.epoch = n.epoch
     RETURNING s.shard, n.batch = 0 OR s.batch = n.batch AS timely
 ),
@@ -146,19 +148,4 @@ cut_suspects AS (
     DELETE FROM {schema}.suspects t
     USING owner, unnest(:gone_suspects_shard::integer[], :gone_suspects::bytea[]) AS n (shard, id)
     WHERE n.shard = ANY(owner.shards) AND t.shard = n.shard AND t.id = n.id
-)
-
--- name: outbox
-put_outbox AS (
-    INSERT INTO {schema}.outbox
-    SELECT n.* FROM owner, unnest(:outbox_shard::integer[], :number::bigint[], :link::bytea[]) AS n (shard, number, link)
-    WHERE n.shard = ANY(owner.shards)
-    ON CONFLICT (shard, number) DO UPDATE SET link = excluded.link
-)
-
--- name: outbox_gone
-cut_outbox AS (
-    DELETE FROM {schema}.outbox t
-    USING owner, unnest(:gone_outbox_shard::integer[], :gone_outbox::bigint[]) AS n (shard, number)
-    WHERE n.shard = ANY(owner.shards) AND t.shard = n.shard AND t.number = n.number
 )

@@ -1,0 +1,48 @@
+"""Pages from Kafka, batch by batch, for whoever indexes them."""
+
+from collections.abc import AsyncIterator, Sequence
+
+from skitter.backends.kafka.documents import DocumentReader
+from skitter.backends.kafka.sending import Sender
+from skitter.engines.breaker import until_again
+from skitter.frontier.patience import patiently
+from skitter.ports import EngineAway, Entry
+from skitter.settings import Settings
+
+_LOOKS = 5  # without a page, each about a second: then there are none, and the group has had time to form
+
+
+class DocumentSource:
+    """Reads pages as one of a group of readers. A batch is done when the next one is asked for."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._sender = Sender(settings.kafka)
+        self.guard = self._sender.guard
+        self._reader = DocumentReader(settings, self._sender)
+        self._size = settings.search.bulk
+
+    async def batches(self, *, until_none_are_left: bool = False) -> AsyncIterator[Sequence[Entry]]:
+        """What comes, for ever, or until nothing has come for a while."""
+        empty = 0
+        while not (until_none_are_left and empty >= _LOOKS):
+            batch = await patiently(lambda: self._reader.batch(self._size))
+            if batch:
+                empty = 0
+                yield batch
+            elif until_none_are_left:
+                empty = empty + 1 if await self._answers() else 0
+            await patiently(self._reader.done)
+
+    async def _answers(self) -> bool:
+        """Whether there are brokers who could have had a page."""
+        try:
+            await self.guard.call(self._sender.check)
+        except EngineAway as away:
+            await until_again(away)
+            return False
+        return True
+
+    async def close(self) -> None:
+        """Leave the group; uncommitted messages are read again by the next reader."""
+        await self._reader.close()
+        await self._sender.close()

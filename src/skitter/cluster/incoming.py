@@ -1,0 +1,98 @@
+"""Links that others have found for the shards of this worker: received, and stored together with how far that has come."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
+from typing import Protocol
+
+from skitter.cluster.held_shards import HeldShards
+from skitter.cluster.lease import ShardLeases
+from skitter.cluster.ports import Claim, Delivery, Inbox
+from skitter.crawl.shard import Shard
+from skitter.frontier.patience import patiently
+from skitter.ports import Clock, EngineAway, Fenced
+
+_LINKS = 1000  # that are worth a round trip at once
+_EVERY = 1.0  # seconds between two looks while there are fewer: a polite host waits longer than that anyway
+
+
+class WorkerParts(Protocol):
+    """What a worker works with."""
+
+    @property
+    def inbox(self) -> Inbox:
+        """Where links come from."""
+        ...
+
+    def shard(self, claim: Claim) -> AbstractAsyncContextManager[Shard]:
+        """A shard, open under its epoch; closed at the end, unless it was lost."""
+        ...
+
+    def mail_taken(self, shard: Shard) -> dict[str, str]:
+        """How far the links for a shard are taken in, by position."""
+        ...
+
+    async def take_in(self, shard: Shard, delivery: Delivery) -> None:
+        """Add links and store their positions, in one write."""
+        ...
+
+
+class IncomingLinks:
+    """Takes in links for the shards that are held."""
+
+    def __init__(
+        self, held: HeldShards, leases: ShardLeases, clock: Clock, lose: Callable[[int], None]
+    ) -> None:
+        """`lose` is told when a shard turns out to have another owner."""
+        self._held = held
+        self._leases = leases
+        self._clock = clock
+        self._lose = lose
+        self._delivering: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)  # by shard
+
+    async def begin(self, shard: Shard, parts: WorkerParts) -> None:
+        """From now on, receive what is for this shard, behind what it has."""
+        await patiently(lambda: parts.inbox.own(shard.number, parts.mail_taken(shard)))
+
+    async def end(self, shard: int, parts: WorkerParts) -> None:
+        """The shard is about to be closed: links on their way into it arrive before."""
+        async with self._delivering[shard]:
+            pass
+        await patiently(lambda: parts.inbox.disown(shard))
+
+    async def run(self, parts: WorkerParts) -> None:
+        """Receive and store, for as long as the worker lives. Ends by cancellation."""
+        inbox = parts.inbox
+        while True:
+            before = dict(self._held.shards)
+            received: list[Delivery] = []
+            with suppress(EngineAway):
+                received = await inbox.receive(_LINKS) if before else []
+            async with asyncio.TaskGroup() as together:  # so that they are stored in one round trip
+                for delivery in received:
+                    shard = self._held.shards.get(delivery.shard)
+                    if shard is None:
+                        continue  # its next owner receives this
+                    if before.get(delivery.shard, shard) is shard:
+                        together.create_task(self._deliver(shard, delivery, parts))
+                    else:  # given back and taken again meanwhile: nobody knows under which epoch this came
+                        await patiently(partial(inbox.own, delivery.shard, parts.mail_taken(shard)))
+            if sum(len(delivery.links) for delivery in received) < _LINKS:
+                await asyncio.sleep(_EVERY)
+
+    async def _deliver(self, shard: Shard, delivery: Delivery, parts: WorkerParts) -> None:
+        try:
+            await self._leases.held(shard.number)
+            async with self._delivering[shard.number]:
+                if self._held.shards.get(shard.number) is not shard:
+                    return  # it is being handed over: its next owner receives this
+                await parts.take_in(shard, delivery)
+        except Fenced:
+            self._lose(shard.number)
+            return
+        shard.wake()
+        # The links are safe. Were this to raise, deliveries to other shards would be broken off.
+        with suppress(EngineAway):
+            await parts.inbox.stored(delivery.shard, delivery.positions, self._clock.now())

@@ -1,0 +1,229 @@
+"""One run of a cluster worker: what ends it, what goes on beside it, and what it tells of itself."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import Any, Protocol
+
+from skitter.cluster.limit_watch import LimitWatch
+from skitter.cluster.opening import ShardOpener
+from skitter.cluster.roots import NewRoots
+from skitter.cluster.status import Watched, snapshot
+from skitter.cluster.worker import ClusterWorker
+from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.done import Activity, Snapshot, why_it_ended
+from skitter.engines.breaker import Guard
+from skitter.engines.watch import EngineWatch, working
+from skitter.events import Event, Requested, Warned
+from skitter.model import Counts, Stop
+from skitter.ports import EngineAway
+from skitter.reporting.format import amount, counted
+from skitter.reporting.report import TROUBLES, dropped
+from skitter.runtime.process import unwrapped
+from skitter.visit import Shared
+
+_LAST_LOOKS = 20  # at links that nobody takes in, before they are left where they are
+
+
+class RunEngines(Watched, Protocol):
+    """What a run needs of the engines."""
+
+    @property
+    def guards(self) -> Sequence[Guard]:
+        """The breaker of each engine."""
+        ...
+
+    def trips(self) -> dict[str, float]:
+        """Round trips so far, by engine."""
+        ...
+
+
+class Storage(Protocol):
+    """Where the worker's archive goes."""
+
+    @property
+    def disk(self) -> str:
+        """What this directory is called in the register of segments; empty where there is none."""
+        ...
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing new should be begun, because too much waits on this disk."""
+        ...
+
+    async def ready(self) -> None:
+        """Wait until there is room."""
+        ...
+
+    @property
+    def guards(self) -> Sequence[Guard]:
+        """The breaker of its engine, if it has one."""
+        ...
+
+
+def left_behind(directory: CrawlDirectory, sizes: Sequence[int]) -> str:
+    """What a worker says that leaves before all of its segments are in the bucket."""
+    return (
+        f"not in the bucket yet: {counted(len(sizes), 'segment')} ({amount(sum(sizes))}) in {directory.archive}; keep this "
+        f"directory, and start a worker in it again (skitter work -o {directory.path})"
+    )
+
+
+class WorkerRun:
+    """Runs a worker until it is told to leave, a limit is reached or its disk is full."""
+
+    def __init__(
+        self,
+        worker: ClusterWorker,
+        opener: ShardOpener,
+        engines: RunEngines,
+        storage: Storage,
+        at: Shared,
+        directory: CrawlDirectory,
+    ) -> None:
+        """`opener` opens the shards that it takes; `at` holds what they share."""
+        self.worker = worker
+        self._opener = opener
+        self._engines = engines
+        self._storage = storage
+        self._at = at
+        self._directory = directory
+        self._limits = LimitWatch(worker, engines.claims, at.clock, at.settings)
+        self._stop: Stop | None = None  # why it leaves; the first reason counts
+        self.why = ""  # the same in words, unless it was told to
+        self._events = opener.events
+        self._roots = NewRoots(engines.claims, self._events)
+        self.requests = 0  # made here, whichever shards they were for
+        self._told = (at.clock.monotonic(), 0)  # when something was said last, and requests by then
+        cluster, guards = at.settings.cluster, [*engines.guards, *storage.guards]
+        for guard in guards:
+            guard.test_with(cluster.breaker_tests)
+        self._watch = EngineWatch(
+            guards,
+            working(cluster.size),
+            at.clock,
+            lambda text: self._events.emit(Warned(text)),
+        )
+        self._events.subscribe(self._count, Requested)
+        worker.says = self.about
+        worker.outdated = self._reload
+        self._outdated = False
+        worker.held.full = lambda: storage.full
+        worker.widen = at.links.widen_all
+
+    async def run(self) -> Stop:
+        """Work until told to leave, until a limit is reached or the disk is short; says which, and `why` says more.
+
+        Done is also a limit that kept nothing back.
+        """
+        if why := self._short_of_disk():
+            self._leave_because(why, Stop.DISK)
+        elif why := await self._limits.reached():  # by others, before we came
+            self._leave_because(why, Stop.LIMIT)
+        else:
+            await unwrapped(self._run())
+        if text := dropped({"links": self._at.links.statistics()}):
+            self._events.emit(Warned(text))
+        work_left = self._stop is Stop.LIMIT and not (await self._look()).quiet
+        return why_it_ended(self._stop, work_left=work_left)
+
+    async def _run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            works = (
+                self._roots.tell(),
+                self.worker.held.wake_when(self._storage.ready),
+                self._mind_the_lost(),
+                self._mind_the_limits(),
+                self._mind_the_disk(),
+                self._watch.run(),
+            )
+            beside = [tasks.create_task(work) for work in works]
+            await self.worker.run(self._opener)
+            for task in beside:
+                task.cancel()
+
+    async def _mind_the_limits(self) -> None:
+        """At a limit nothing is begun any more. Where only links under way are left, they say whether the limit kept anything back."""
+        why = await self._limits.watch()
+        self.worker.held.closed = True
+        for _ in range(_LAST_LOOKS):
+            if not (await self._look()).only_links_left:
+                break
+            await asyncio.sleep(self._at.settings.cluster.renew)
+        self._leave_because(why, Stop.LIMIT)
+
+    async def _mind_the_disk(self) -> None:
+        while True:
+            await asyncio.sleep(self._at.settings.crawl.sync_interval)
+            if why := self._short_of_disk():
+                self._leave_because(why, Stop.DISK)
+                return
+
+    def _short_of_disk(self) -> str:
+        return self._directory.shortage(self._at.settings.crawl.min_free_disk)
+
+    def _leave_because(self, why: str, stop: Stop) -> None:
+        if self._stop is None:
+            self._stop, self.why = stop, why
+            self._events.emit(Warned(f"stopping: {why}"))
+        self.worker.leave()
+
+    async def _look(self) -> Snapshot:
+        """What is left to do. While an engine is away nobody can say, and something may be."""
+        try:
+            return await snapshot(self._engines)
+        except EngineAway:
+            return Snapshot({0: Activity(Counts(), idle=False)})
+
+    async def _mind_the_lost(self) -> None:
+        """A shard with pages in lost segments is closed: its next owner, this worker perhaps, makes them pending first.
+
+        While it runs, a page on its way could be found to repeat a lost one a moment before that one is dropped.
+        """
+        register, every = self._engines.segments, self._at.settings.cluster.renew
+        while register is not None and self._storage.disk:
+            await asyncio.sleep(every)
+            with suppress(EngineAway):
+                for number in {segment.shard for segment in await register.lost()}:
+                    if number in self.worker.held.shards:
+                        self.worker.held.shards[number].stop()
+
+    @property
+    def again(self) -> bool:
+        """Whether it left only because the settings of the crawl have changed."""
+        return self._outdated and self._stop is None
+
+    def _reload(self) -> None:
+        """Work by the old settings ends here: every shard is handed over before one is taken under the new ones."""
+        if not self._outdated:
+            self._outdated = True
+            self._events.emit(Warned("the settings of the crawl have changed; going on by the new ones"))
+        self.worker.leave()
+
+    def leave(self) -> None:
+        """Finish what is in flight, hand every shard over, and let `run` return."""
+        self._stop = self._stop or Stop.DONE
+        self.worker.leave()
+
+    def about(self) -> dict[str, Any]:
+        """A few words for `cluster status`."""
+        held = self.worker.held
+        counts = held.counts
+        (before, had), now = self._told, self._at.clock.monotonic()
+        self._told = (now, self.requests)
+        return {
+            "rate": (self.requests - had) / (now - before) if now > before else 0.0,
+            "settings": self.worker.version,
+            "shards": len(held.shards),
+            "in_flight": held.in_flight,
+            "pages": counts.pages,
+            "requests": counts.requests,
+            "trips": self._engines.trips(),
+            "engines": self._watch.about(),
+            "disk": self._storage.disk,
+            "failed": {} if counts.bytes else dict(islice(held.failed.items(), TROUBLES)),
+        }
+
+    def _count(self, _event: Event) -> None:
+        self.requests += 1

@@ -1,0 +1,73 @@
+"""A crawl directory at work in this process, as a program uses it."""
+
+import asyncio
+import time
+from collections.abc import Iterable
+
+from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.local_shards import LocalShards
+from skitter.events import Event, Events
+from skitter.model import Link, Stop
+from skitter.reporting.log import WARNING, warnings
+from skitter.reporting.report import WARNINGS, Report, Run
+from skitter.seeds import BadSeed
+from skitter.seeds.intake import Intake
+from skitter.settings import Settings
+
+
+class Warnings:
+    """The first warnings of a run, for its report."""
+
+    def __init__(self, events: Events) -> None:
+        self.texts: list[str] = []
+        events.subscribe(self._note, *WARNING)
+
+    def _note(self, event: Event) -> None:
+        self.texts += warnings(event)[: WARNINGS - len(self.texts)]
+
+
+class Crawl:
+    """Offer it seeds, run it, read the report."""
+
+    def __init__(
+        self,
+        local_shards: LocalShards,
+        settings: Settings,
+        events: Events,
+        directory: CrawlDirectory,
+        intake: Intake,
+        warned: Warnings,
+    ) -> None:
+        self.local_shards = local_shards
+        self.settings = settings
+        self.directory = directory
+        self.events = events
+        self._intake = intake
+        self._warned = warned
+
+    async def seed(self, seeds: Iterable[Link | BadSeed] = ()) -> int:
+        """Offer seeds, and those that an earlier run has left; says how many were new."""
+        await asyncio.to_thread(self._intake.keep_links, seeds)
+        return await self.local_shards.take_in(self._intake)
+
+    async def run(self) -> Report:
+        """Crawl until it is done or told to stop."""
+        run = Run(time.time(), time.monotonic(), self.local_shards.counts.pages)
+        if not self._intake.is_empty:
+            await self.local_shards.take_in(self._intake)
+        stop = await self.local_shards.run()
+        return run.report(
+            stop,
+            self.local_shards.counts,
+            (time.time(), time.monotonic()),
+            directory=str(self.directory.path),
+            hosts=await self.local_shards.top_hosts(),
+            warnings=self._warned.texts,
+            caches=self.local_shards.statistics(),
+            limits=self.settings.crawl,
+            failed=self.local_shards.failed,
+        )
+
+    def stop(self, why: Stop = Stop.INTERRUPTED) -> None:
+        """Finish what is in flight, save, and let `run` return."""
+        self.local_shards.stop(why)

@@ -1,0 +1,73 @@
+"""Engines that go and come back: said once each, looked at while nobody asks them, and told to `cluster status`.
+
+Code that waits for an engine says nothing; its breaker knows that the engine is away. This listens to all breakers of a process.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from skitter.engines.breaker import Guard
+from skitter.ports import Clock
+from skitter.reporting.format import duration, moment
+
+_HELD = "what is in flight is held, and nothing new is begun"
+Meanwhile = Mapping[str, str]
+"""By engine, what becomes of the work without it."""
+
+INDEXING: Meanwhile = {"Kafka": "no pages come", "OpenSearch": "pages wait in Kafka"}
+
+
+def working(size: str) -> Meanwhile:
+    """A worker in a cluster of this size."""
+    return {
+        "PostgreSQL": _HELD,
+        "Kafka": "what has finished is held, and nothing new is begun once there is no room for more",
+        "Redis": _HELD if size == "redis" else "every worker resolves names for itself",
+        "S3": "segments wait on this disk",
+    }
+
+
+class EngineWatch:
+    """The breakers of one process."""
+
+    def __init__(
+        self, guards: Sequence[Guard], meanwhile: Meanwhile, clock: Clock, warn: Callable[[str], None]
+    ) -> None:
+        self._guards = guards
+        self._meanwhile = meanwhile
+        self._clock = clock
+        self._warn = warn
+        self._since: dict[str, float] = {}  # engines that were said to be away, by the guards' clock
+        for guard in guards:
+            guard.listen = self._tell
+            self._tell(guard)
+
+    async def run(self) -> None:
+        """Look at every engine that falls silent. Ends by cancellation."""
+        await asyncio.gather(*(guard.watch() for guard in self._guards))
+
+    def about(self) -> dict[str, dict[str, Any]]:
+        """By engine, what its breaker does, and since when the engine is away."""
+        return {
+            guard.engine: {
+                "breaker": guard.phase.value,
+                "since": None if guard.away is None else self._moment_of(guard.away.since),
+            }
+            for guard in self._guards
+        }
+
+    def _tell(self, guard: Guard) -> None:
+        engine, away, said = guard.engine, guard.away, guard.engine in self._since
+        if away is not None and not said:
+            self._since[engine] = away.since
+            why = away.why.removeprefix(engine).lstrip(": ")
+            since = moment(self._moment_of(away.since))
+            self._warn(f"{engine} is away since {since} ({why}); {self._meanwhile[engine]}")
+        elif away is None and said:
+            gone = self._clock.monotonic() - self._since.pop(engine)
+            self._warn(f"{engine} is back after {duration(gone)}")
+
+    def _moment_of(self, monotonic: float) -> float:
+        """The same moment in seconds since the epoch."""
+        return self._clock.now() - (self._clock.monotonic() - monotonic)

@@ -1,0 +1,73 @@
+"""Seeds on their way from the crawl directory to the first worker, which judges them and brings each to its owner.
+
+Several batches are under way at once: a worker that is busy says only about once a second that all is on the disk. The
+position in the directory moves in order, with the batches that are stored.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+
+from skitter.crawl.done import SeedsAre
+from skitter.fleet.messages import Seeds
+from skitter.model import Link
+from skitter.seeds import BadSeed
+from skitter.seeds.intake import Batch, Intake
+
+_UNDER_WAY = 16  # batches
+
+
+class Seeding:
+    """Hands the seeds of a crawl directory to the first worker, batch by batch, until all are stored."""
+
+    def __init__(self, intake: Intake, say: Callable[[Seeds], None]) -> None:
+        """`say` tells the first worker, if it is there to listen."""
+        self._intake = intake
+        self._say = say
+        self._under_way: dict[int, tuple[Batch, Seeds]] = {}  # in order
+        self._stored: set[int] = set()
+        self._free = asyncio.Semaphore(_UNDER_WAY)
+        self._number = 0
+        self.state = SeedsAre.COMING
+        # Seeds that an earlier run left are offered again, and those that failed get another chance. Nothing is fetched
+        # before the first of them are stored: a page that ends its process would get that chance with every start.
+        self.held = not intake.is_empty
+
+    async def run(self) -> None:
+        """Take in everything that is kept, and what is still being read."""
+        async with aclosing(self._intake.batches()) as batches:
+            async for batch in batches:
+                await self._free.acquire()
+                self._number += 1
+                links = [seed for seed in batch.seeds if isinstance(seed, Link)]
+                bad = [seed for seed in batch.seeds if isinstance(seed, BadSeed)]
+                message = Seeds(self._number, links, bad)
+                self._under_way[self._number] = (batch, message)
+                self._say(message)
+        self.state = SeedsAre.BEING_STORED
+        for _ in range(_UNDER_WAY):
+            await self._free.acquire()
+        self._intake.finish()
+        self.state, self.held = SeedsAre.STORED, False
+
+    def seeded(self, number: int) -> bool:
+        """A batch is stored. Says whether fetching may begin that was held back until now."""
+        if number in self._under_way and number not in self._stored:
+            self._stored.add(number)
+            self._free.release()
+        moved = False
+        for first in list(self._under_way):
+            if first not in self._stored:
+                break
+            self._stored.discard(first)
+            self._intake.stored(self._under_way.pop(first)[0])
+            moved = True
+        let_go = moved and self.held
+        self.held = self.held and not moved
+        return let_go
+
+    def again(self) -> None:
+        """The first worker is a new one: it has not heard of what is under way."""
+        for number, (_, message) in self._under_way.items():
+            if number not in self._stored:
+                self._say(message)

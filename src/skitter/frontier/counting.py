@@ -1,0 +1,71 @@
+"""The crawl in numbers: what every change of state, every answer and every page adds to the counts, or takes away."""
+
+from typing import Protocol, TypeVar
+
+from skitter.model import Counts, Page, Purpose, Reason, Settlement, State
+
+K = TypeVar("K")
+
+
+class Tally(Protocol):
+    """What is counted per host."""
+
+    pages: int
+    requests: int
+    errors: int
+    bytes: int
+
+
+def count_state(counts: Counts, state: State, reason: Reason | None, by: int) -> None:
+    """A number of URLs enters a state, or leaves it."""
+    if state is State.QUEUED:
+        counts.queued += by
+    elif state is State.CRAWLED:
+        counts.crawled += by
+    elif state is State.FAILED:
+        counts.failed += by
+        _bump(counts.failures, reason.code if reason else "unknown", by)
+    elif state is State.REFUSED:
+        _bump(counts.refused, reason.code if reason else "unknown", by)
+
+
+def count_waiting(counts: Counts, aside: Reason | None, by: int) -> None:
+    """A number of URLs waits on a host, or waits no more. On a host that is set aside they count as refused."""
+    count_state(counts, State.QUEUED if aside is None else State.REFUSED, aside, by)
+
+
+def count_answer(counts: Counts, host: Tally, settlement: Settlement) -> None:
+    """What a settled visit cost, whatever it gave."""
+    exchange = settlement.exchange
+    if exchange is not None:
+        received = len(exchange.head) + len(exchange.body)
+        counts.requests += 1
+        counts.bytes += received
+        host.requests += 1
+        host.bytes += received
+    verdict = settlement.verdict
+    failed = verdict.state is State.FAILED or (verdict.state is State.QUEUED and verdict.due is not None)
+    unheard = settlement.robots is not None and settlement.robots.tries > 0  # its robots.txt could not be had
+    if (failed and verdict.attempted) or unheard:  # what was only put off is no error of the host
+        host.errors += 1
+    if settlement.status and settlement.visit.link.purpose is Purpose.PAGE:
+        _bump(counts.statuses, settlement.status, 1)
+        counts.not_found += settlement.status in (404, 410)
+
+
+def count_page(counts: Counts, host: Tally, page: Page, by: int) -> None:
+    """A stored page comes, or goes."""
+    if 200 <= page.status < 300:
+        host.pages += by
+        counts.pages += by
+        counts.processed += 0 if page.ignored else by
+        _bump(counts.depths, page.depth, by)
+    counts.duplicates += by if page.duplicate_of else 0
+
+
+def _bump(counts: dict[K, int], name: K, by: int) -> None:
+    value = counts.get(name, 0) + by
+    if value:
+        counts[name] = value
+    else:
+        counts.pop(name, None)

@@ -1,0 +1,316 @@
+"""For stores behind a network: what a verb will need, asked for in one round trip.
+
+A verb that adds or settles says beforehand what it will look at (`need_…`). One that leases goes as far as memory does, says
+what it lacks, and is given that together with what the next hosts will need (`look_ahead`). A store at hand needs none of
+this.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from math import ceil
+
+from skitter import urls
+from skitter.frontier.adding import names_seed
+from skitter.frontier.agenda import drawn
+from skitter.frontier.aside import is_passing
+from skitter.frontier.held import rules_of
+from skitter.frontier.levels import QUEUES
+from skitter.frontier.pages import indexed
+from skitter.frontier.rows import QUEUED, Found, Heads, HostRow, PageRow, Times, UrlRow, Wanted
+from skitter.frontier.settling import hop_of
+from skitter.frontier.shard import Shard
+from skitter.frontier.store import KNOWN
+from skitter.frontier.through import Lacking
+from skitter.model import Level, Link, Page, Purpose, Reason, Settlement, Visit
+
+AT_ONCE = 64  # visits of one host that are taken out together, at most
+_LOOK_AHEAD = 256  # hosts of each level whose links are asked for together
+_DUE_AT_ONCE = 1_000  # URLs that are due
+
+# ------------------------------------------------------------------------------------------------ adding
+
+
+def need_links(
+    shard: Shard, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]], wanted: Wanted
+) -> list[Link]:
+    """Ask for what adding these links takes; says which of them have to be looked at."""
+    looked, known, told = [], shard.names.known.ids, shard.names.refused.ids
+    for link in links:
+        if id(link) in known:
+            continue
+        if link.purpose is Purpose.ROBOTS:
+            _need_robots(shard, link, wanted)
+        elif _need_link(shard, link, wanted):
+            looked.append(link)
+    for link, _ in refused:
+        if id(link) not in told:
+            id16 = shard.names.id_of(link)
+            if shard.seen.refuse(id16, link.depth) != KNOWN and not shard.has_row(id16):
+                wanted.urls.append(id16)
+    return looked
+
+
+def _need_link(shard: Shard, link: Link, wanted: Wanted) -> bool:
+    id16, named = shard.names.id_of(link), shard.names.host(link.host)
+    if shard.seen.offer(id16, link.level, link.score) == KNOWN and not link.seed:
+        return False
+    if named.foreign and shard.by_message:
+        return False
+    if not shard.has_row(id16):
+        wanted.urls.append(id16)
+    if not named.foreign:
+        need_host(shard, link.host, wanted)
+        if names_seed(link) and (origin := urls.origin(link.url)) not in shard.rules:
+            wanted.robots.append(origin)
+    return True
+
+
+def need_host(shard: Shard, name: str, wanted: Wanted) -> None:
+    """Ask for a host that is not in memory."""
+    if name not in shard.hosts:
+        wanted.hosts.append(name)
+
+
+def _need_robots(shard: Shard, link: Link, wanted: Wanted) -> None:
+    """Ask for what a robots.txt on its way takes: a copy its host, a hop also the host that it leads to."""
+    need_host(shard, urls.host(link.origin), wanted)
+    need_host(shard, link.host, wanted)
+    id16 = shard.names.id_of(link)
+    if not shard.has_row(id16):
+        wanted.urls.append(id16)
+
+
+def need_more(shard: Shard, looked: Sequence[Link]) -> None:
+    """What the rows have shown to be needed besides: hosts of links that wait, and what waits on hosts taken back."""
+    wanted = Wanted()
+    for link in looked:
+        host = shard.hosts.get(link.host)
+        taken_back = host is not None and names_seed(link) and is_passing(host.aside)
+        if taken_back and link.host not in shard.parked:
+            wanted.parked.append(link.host)
+        row = shard.row(shard.names.id_of(link))
+        if row is not None and row.state == QUEUED:
+            need_host(shard, row.host, wanted)
+    _raise_if(wanted)
+
+
+def _raise_if(wanted: Wanted) -> None:
+    if wanted:
+        raise Lacking(wanted)
+
+
+# ------------------------------------------------------------------------------------------------ settling
+
+
+def need_settlements(shard: Shard, settlements: Sequence[Settlement], wanted: Wanted) -> list[Link]:
+    """Ask for what settling takes; says which links have to be looked at."""
+    looked = []
+    for settlement in settlements:
+        link = settlement.visit.link
+        if shard.names.id_of(link) not in shard.leases:
+            continue
+        looked += need_links(shard, settlement.links, settlement.refused, wanted)
+        if link.purpose is Purpose.ROBOTS:
+            need_host(shard, urls.host(link.origin), wanted)
+            if settlement.again is not None:
+                _need_robots(shard, hop_of(link, settlement.again), wanted)
+        elif settlement.again is not None:
+            need_host(shard, settlement.again.host, wanted)
+        if settlement.page is not None:
+            _need_page(shard, settlement.page, shard.names.id_of(link), wanted)
+    return looked
+
+
+def _need_page(shard: Shard, page: Page, id16: bytes, wanted: Wanted) -> None:
+    need_host(shard, page.host, wanted)
+    row = shard.leases[id16].row
+    if row is not None and (row.attempts or row.crawl_count or row.status):  # there may be an earlier one
+        wanted.pages.append(id16)
+    by_digest, by_simhash = indexed(page)
+    if by_digest and (page.domain, page.digest) not in shard.compared:
+        wanted.digests.append((page.domain, page.digest))
+    if by_simhash and page.simhash is not None:
+        if shard.nearby.lacks(page.domain, page.simhash):
+            shard.simhashes.setdefault((page.domain, page.simhash), None)
+        else:
+            wanted.simhashes.append((page.domain, page.simhash))
+
+
+def need_hosts_of_pages(shard: Shard) -> None:
+    """Ask for the hosts of pages that were loaded to be replaced: they may be others than those of the new ones."""
+    wanted = Wanted()
+    for row in shard.pages.values():
+        if row is not None:
+            need_host(shard, row.page.host, wanted)
+    _raise_if(wanted)
+
+
+def need_hops(shard: Shard, settlements: Sequence[Settlement]) -> None:
+    """Ask for hops of robots.txt files that wait on hosts which are about to be set aside, and for their origins' hosts."""
+    for settlement in settlements:
+        link = settlement.visit.link
+        if settlement.verdict.host_aside is None or shard.names.id_of(link) not in shard.leases:
+            continue
+        name = urls.host(link.origin) if link.purpose is Purpose.ROBOTS else link.host
+        host = None if shard.names.host(name).foreign else shard.hosts[name]
+        if host is None or not host.hops:
+            continue
+        window = shard.queue(host, Level.CRITICAL)
+        window.has(min(host.hops + 1, host.levels[Level.CRITICAL]))
+        wanted = Wanted()
+        for _, row in window.in_memory(host.hops):
+            need_host(shard, urls.host(row.origin), wanted)
+        _raise_if(wanted)
+
+
+# ------------------------------------------------------------------------------------------------ taking a shard over
+
+
+def need_leases(shard: Shard, leases: dict[bytes, Visit]) -> Wanted:
+    """Ask for what recovering these takes."""
+    wanted = Wanted(urls=list(leases))
+    for visit in leases.values():
+        need_host(shard, visit.link.host, wanted)
+        if visit.link.purpose is Purpose.ROBOTS:
+            _need_robots(shard, visit.link, wanted)
+    return wanted
+
+
+def need_pages(shard: Shard, pages: Sequence[PageRow]) -> Wanted:
+    """Ask for what reopening these takes, apart from the hosts of their URLs, which the rows name."""
+    wanted = Wanted(urls=[row.id for row in pages], pages=[row.id for row in pages])
+    for row in pages:
+        need_host(shard, row.page.host, wanted)
+    return wanted
+
+
+def need_hosts_of_rows(shard: Shard, ids: Sequence[bytes]) -> None:
+    """Ask for the hosts that loaded rows name."""
+    wanted = Wanted()
+    for id16 in ids:
+        row = shard.row(id16)
+        if row is not None:
+            need_host(shard, row.host, wanted)
+    _raise_if(wanted)
+
+
+# ------------------------------------------------------------------------------------------------ leasing
+
+
+def look_ahead(shard: Shard, count: int, wanted: Wanted, now: float) -> Wanted:
+    """What the hosts that are soon next will need, asked for together with what is lacking."""
+    lists = [
+        Times(kind, window.horizon, window.size) for kind, window in shard.times.items() if window.lacks(1)
+    ]
+    wanted.times = list({ask.kind: ask for ask in (*wanted.times, *lists)}.values())
+    wanted.agenda = list(dict.fromkeys((*wanted.agenda, *shard.agenda.lacking())))
+    _look_at_due(shard, now, wanted)
+    each = 1 + (depth_of(shard, shard.delay) if shard.ahead else 0)
+    later = shard.agenda.later(now + shard.ahead, count) if shard.ahead else []
+    for name in (*shard.agenda.ready(min(count, _LOOK_AHEAD)), *(name for _, name in later)):
+        _look_at_host(shard, name, each, wanted)
+    wanted.heads = list({(ask.host, ask.level): ask for ask in wanted.heads}.values())
+    wanted.robots = [origin for origin in wanted.robots if origin not in shard.rules]
+    return wanted
+
+
+def _look_at_due(shard: Shard, now: float, wanted: Wanted) -> None:
+    for window in shard.times.values():
+        for (time, id16), name in window.in_memory(_DUE_AT_ONCE):
+            if time > now:
+                break
+            need_host(shard, name, wanted)
+            if not shard.has_row(id16):
+                wanted.urls.append(id16)
+
+
+def _look_at_host(shard: Shard, name: str, each: int, wanted: Wanted) -> None:
+    host = shard.hosts.get(name)
+    if host is None:
+        wanted.hosts.append(name)
+        wanted.robots += [f"https://{name}", f"http://{name}"]
+        return
+    queue, _ = drawn(host)
+    if queue < 0:
+        return
+    window, count = shard.queue(host, queue), min(each, host.levels[queue])
+    if window.lacks(count):
+        wanted.heads.append(Heads(name, queue, window.horizon, max(window.size, count - len(window))))
+    first = window.in_memory(1)
+    if not first:
+        wanted.robots += [f"https://{name}", f"http://{name}"]
+    else:
+        row = first[0][1]
+        wanted.robots.append(row.origin or urls.origin(row.url))
+
+
+def depth_of(shard: Shard, delay: float) -> int:
+    """How many visits of a host fit into the time that is looked ahead."""
+    if delay >= shard.ahead:
+        return shard.per_host
+    return shard.per_host - 1 + min(AT_ONCE, ceil(shard.ahead / max(delay, shard.ahead / AT_ONCE)))
+
+
+# ------------------------------------------------------------------------------------------------ into memory
+
+
+def take_in(shard: Shard, wanted: Wanted, found: Found) -> None:
+    """Put an answer where the steps of the shard look for it. The store tells what was written; what a verb has changed
+    since is newer, so rows and hosts that it has are not replaced."""
+    for id16 in wanted.urls:
+        if not shard.has_row(id16):
+            row = found.urls.get(id16)
+            if row is None:
+                shard.rows[id16] = None
+            else:
+                shard.adopt(row)
+    for name in wanted.hosts:
+        _take_host(shard, name, found.hosts.get(name))
+    for origin in wanted.robots:
+        shard.rules.setdefault(origin, rules_of(found.robots.get(origin)))
+    for host, rows in found.parked.items():
+        shard.parked[host] = shard.adopted(rows)
+    for id16 in wanted.pages:
+        shard.pages.setdefault(id16, found.pages.get(id16))
+    for digest in wanted.digests:
+        shard.digests.setdefault(digest, found.digests.get(digest))
+    for simhash in wanted.simhashes:
+        shard.simhashes.setdefault(simhash, found.simhashes.get(simhash))
+    for domain, _ in wanted.domains:
+        shard.nearby.hold(domain, found.domains.get(domain, []))
+    _fill_windows(shard, wanted, found)
+
+
+def _take_host(shard: Shard, name: str, host: HostRow | None) -> None:
+    if host is not None and len(host.levels) < QUEUES:  # written before retries had queues of their own
+        host.levels += [0] * (QUEUES - len(host.levels))
+        host.heads += [None] * (QUEUES - len(host.heads))
+    shard.hosts.setdefault(name, host)
+
+
+def _fill_windows(shard: Shard, wanted: Wanted, found: Found) -> None:
+    if wanted.heads:
+        changed = _queued_now(shard)
+        for ask, rows in zip(wanted.heads, found.heads, strict=True):
+            window = shard.queues.get((ask.host, ask.level))
+            if window is not None and ask.after == window.horizon:
+                shard.fill_queue(ask, rows, window, changed[ask.host, ask.level])
+    for span, hosts in zip(wanted.agenda, found.agenda, strict=True):
+        for host in hosts:
+            _take_host(shard, host.name, host)
+        shard.agenda.fill(span, [(host.place, host.name) for host in hosts])
+    for times, waiting in zip(wanted.times, found.times, strict=True):
+        shard.fill_times(times, waiting)
+
+
+def _queued_now(shard: Shard) -> defaultdict[tuple[str, int], list[UrlRow]]:
+    """Rows that this verb has put into queues, by host and queue."""
+    changed: defaultdict[tuple[str, int], list[UrlRow]] = defaultdict(list)
+    for row in shard.batch.urls.values():
+        if row is not None and row.state == QUEUED and row.due is None:
+            changed[row.host, row.level].append(row)
+    return changed
+
+
+Need = Callable[[], None]
+"""Looks at what is in memory, and raises `Lacking` for what else has to be."""

@@ -1,0 +1,67 @@
+"""The robots.txt of an origin comes before its pages: the request for it, its hops, and what is known without it."""
+
+import base64
+import sys
+from typing import Protocol
+
+import msgspec
+
+from skitter.model import Level, Link, Purpose, Reason, RobotsCopy
+
+# How long a host waits for the next hop of its robots.txt, which may be on a host with a clock of its own, before the
+# robots.txt is asked for from the start.
+HOP_PATIENCE = 60.0
+# The score of such a hop: before every page of its host.
+BEFORE_ALL = sys.float_info.max
+# RFC 9309 2.4: a cached copy is used for a day at most.
+NO_ROBOTS_FOR = 86400.0
+
+
+class Waiting(Protocol):
+    """A page that waits for its robots.txt, as any store keeps it."""
+
+    @property
+    def url(self) -> str: ...  # noqa: D102
+
+    @property
+    def depth(self) -> int: ...  # noqa: D102
+
+
+def robots_link(origin: str, host: str, page: Waiting | None = None) -> Link:
+    """The request for an origin's robots.txt, which comes before any page of it. It names the page it is for."""
+    url = f"{origin}/robots.txt"
+    return Link(
+        url=url,
+        key=url,
+        host=host,
+        depth=page.depth if page else 0,
+        parent=page.url if page else "",
+        level=Level.CRITICAL,
+        purpose=Purpose.ROBOTS,
+        origin=origin,
+    )
+
+
+def unreachable(origin: str, problem: str, now: float) -> RobotsCopy:
+    """RFC 9309 2.3.1.4: where the rules cannot be had, everything is disallowed."""
+    return RobotsCopy(
+        origin=origin, access="none", fetched_at=now, expires=now + NO_ROBOTS_FOR, tries=1, problem=problem
+    )
+
+
+def hop_refused(origin: str, url: str, host: str, aside: Reason, now: float) -> RobotsCopy:
+    """The robots.txt has moved to a host that nothing is wanted from."""
+    return unreachable(origin, f"robots.txt is at {url}, and {host} is set aside: {aside.detail}", now)
+
+
+def carry(copy: RobotsCopy, host: str) -> Link:
+    """A copy for an origin of another shard, as a link in the outbox: the next hop was ours, the pages are theirs."""
+    packed = base64.b85encode(msgspec.msgpack.encode(copy)).decode()
+    return msgspec.structs.replace(robots_link(copy.origin, host), meta={"robots": packed})
+
+
+def carried(link: Link) -> RobotsCopy | None:
+    """The copy that a link from another shard brings."""
+    if link.purpose is not Purpose.ROBOTS or not link.meta or "robots" not in link.meta:
+        return None
+    return msgspec.msgpack.decode(base64.b85decode(link.meta["robots"]), type=RobotsCopy)
