@@ -1,4 +1,4 @@
-"""Write what is made from the settings tree and the parsers: docs/reference, and the keywords of `skitter.crawl()`.
+"""Write what is made from the settings tree, the parsers and the reasons: docs/reference, and the keywords of `skitter.crawl()`.
 
     python scripts/reference.py            write the files
     python scripts/reference.py --check    exit 1 if one of them is not current
@@ -7,14 +7,17 @@ Nothing in there is written by hand, so nothing in there can be out of date; tes
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import groupby
 from pathlib import Path
 from typing import get_args
 
 from skitter.cli import COMMANDS
 from skitter.cli.usage import Exit, Parser
+from skitter.reasons import TABLE, Entry
 from skitter.schedule import STRATEGIES
 from skitter.scope import KINDS
 from skitter.settings import SECTIONS, Bytes, Seconds
@@ -126,6 +129,43 @@ def _usage(action: argparse.Action) -> str:
     return ", ".join(f"{flag}{value}" for flag in action.option_strings)
 
 
+def reasons() -> str:
+    """The reference of all reasons."""
+    lines = [
+        MADE,
+        "",
+        "# Reasons",
+        "",
+        "Whatever is refused, given up, set aside or put off has a reason: one of the codes below, and a detail that says what was",
+        "special this time. `skitter why DIR URL` tells both, the report and `skitter status` count URLs by code, and records of URLs",
+        "in exports and `--json` have them as `reason`. There are no other codes, and a code never changes its spelling.",
+        "",
+        "A setting that is changed holds from the next run on. What was refused before does not come back by itself: a page that",
+        "links to it has to be fetched, or it is named as a seed; in a cluster, with `skitter cluster add`. NNN stands for the",
+        "status of an answer: 429, or anything from 500 on.",
+        "",
+    ]
+    for title, entries in groupby(TABLE.values(), lambda entry: entry.group):
+        lines += [f"## {title}", "", "| code | what it means | what to do |", "|---|---|---|"]
+        lines += [_reason(entry) for entry in entries]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _reason(entry: Entry) -> str:
+    return f"| `{entry.code}` | {_cell(entry.meaning)} | {_cell(_marked(entry.remedy))} |"
+
+
+_TYPED = re.compile(
+    r"skitter \w+ (?:URL -o DIR|DIR URL)|--[a-z-]+(?: (?:[A-Z]+|host|domain|any)\b)?|\b[a-z]+\.[a-z_]+"
+)
+
+
+def _marked(text: str) -> str:
+    """Text with what one types, settings and commands, set as code."""
+    return _TYPED.sub(lambda found: found[0] if found[0] == "robots.txt" else f"`{found[0]}`", text)
+
+
 def options() -> str:
     """The keywords of `skitter.crawl()`, as a type that editors and type checkers know."""
     lines = [
@@ -167,7 +207,12 @@ def _annotation(key: Key) -> str:
 
 def pages() -> dict[Path, str]:
     """Every file that is made here, and what belongs in it."""
-    return {FOLDER / "settings.md": settings(), FOLDER / "commands.md": commands(), OPTIONS: options()}
+    return {
+        FOLDER / "settings.md": settings(),
+        FOLDER / "commands.md": commands(),
+        FOLDER / "reasons.md": reasons(),
+        OPTIONS: options(),
+    }
 
 
 def main() -> int:

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 
 class Reason(Struct, frozen=True, array_like=True, gc=False):
-    """Why something was not done. `code` is one of a closed set of dotted words, `detail` says it to a person."""
+    """Why something was not done. `code` is one of those in `skitter.reasons`, `detail` says what was special this time."""
 
     code: str
     detail: str = ""

@@ -10,6 +10,7 @@ from datetime import UTC
 
 from msgspec import Struct
 
+from skitter import reasons
 from skitter.model import Reason
 from skitter.robots import RobotsRules
 from skitter.settings import PolitenessSettings
@@ -56,7 +57,7 @@ def too_slow(rules: RobotsRules | None, settings: PolitenessSettings) -> Reason 
     if asked is None or asked <= settings.max_crawl_delay:
         return None
     detail = f"robots.txt asks for {asked:g} s between requests, more than politeness.max_crawl_delay ({settings.max_crawl_delay:g} s)"
-    return Reason("crawl-delay", detail)
+    return Reason(reasons.CRAWL_DELAY, detail)
 
 
 def too_late(asked: float | None, settings: PolitenessSettings) -> Reason | None:
@@ -64,7 +65,7 @@ def too_late(asked: float | None, settings: PolitenessSettings) -> Reason | None
     if asked is None or asked <= settings.max_retry_after:
         return None
     detail = f"asked to come back in {asked:g} s, more than politeness.max_retry_after ({settings.max_retry_after:g} s)"
-    return Reason("retry-after", detail)
+    return Reason(reasons.RETRY_AFTER, detail)
 
 
 def retry_after(headers: Sequence[tuple[str, str]], now: float) -> float | None:

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
-from skitter import politeness
+from skitter import politeness, reasons
 from skitter.model import (
     Exchange,
     Failed,
@@ -165,7 +165,7 @@ def _unwilling(
     jitter: float,
 ) -> Verdict:
     """429 and 5xx: the URL is tried again, and what Retry-After asks for holds for the whole host."""
-    reason = Reason(f"http.{status}", f"the server answered {status}")
+    reason = Reason(reasons.http(status), f"the server answered {status}")
     asked = politeness.retry_after(headers, now)
     free = host_free(visit, exchange, owed, settings, asked)
     if aside := politeness.too_late(asked, settings.politeness):

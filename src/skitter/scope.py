@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from fnmatch import translate
 
-from skitter import urls
+from skitter import reasons, urls
 from skitter.model import Reason
 from skitter.settings import ScopeSettings
 
 KINDS = ("page", "prefix", "host", "domain", "any")
-ROOTED = frozenset({"scope.prefix", "scope.host", "scope.domain"})  # reasons that one more root may take away
+# Reasons that one more root may take away.
+ROOTED = frozenset({reasons.SCOPE_PREFIX, reasons.SCOPE_HOST, reasons.SCOPE_DOMAIN})
 
 _PAST_YEARS = 50  # the web is younger; a calendar that pages back further is generated
 # A year and a month, together, as calendars write them: /2031/01/02, ?month=1&year=9999, ?date=2031-01-02
@@ -93,7 +94,7 @@ class Scope:
         if limit is None or host_pages < limit:
             return None
         return Reason(
-            "budget.host", f"{host_pages} pages are stored from this host (scope.max_pages_per_host)"
+            reasons.BUDGET_HOST, f"{host_pages} pages are stored from this host (scope.max_pages_per_host)"
         )
 
     # -- one rule each ---------------------------------------------------------------------------------------
@@ -102,14 +103,14 @@ class Scope:
         limit = self._settings.max_depth
         if limit is None or depth <= limit:
             return None
-        return Reason("scope.depth", f"depth {depth} is beyond scope.max_depth ({limit})")
+        return Reason(reasons.SCOPE_DEPTH, f"depth {depth} is beyond scope.max_depth ({limit})")
 
     def _inside_rule(self, kind: str) -> Callable[[str, str], Reason | None]:
         rules = {"page": self._page, "prefix": self._prefix, "host": self._host, "domain": self._domain}
         return rules.get(kind, lambda _url, _host: None)
 
     def _page(self, _url: str, _host: str) -> Reason | None:
-        return Reason("scope.page", "only the seeds themselves are wanted (scope.kind = page)")
+        return Reason(reasons.SCOPE_PAGE, "only the seeds themselves are wanted (scope.kind = page)")
 
     def _prefix(self, url: str, _host: str) -> Reason | None:
         slash, end = url.find("/", 8), url.find("?")
@@ -117,38 +118,38 @@ class Scope:
             if url[: slash + 1] in self._prefixes:
                 return None
             slash = url.find("/", slash + 1)
-        return Reason("scope.prefix", "outside the directories of the seeds (scope.kind = prefix)")
+        return Reason(reasons.SCOPE_PREFIX, "outside the directories of the seeds (scope.kind = prefix)")
 
     def _host(self, _url: str, host: str) -> Reason | None:
         if host in self._hosts or self._host_patterns is not None:
             return None
-        return Reason("scope.host", f"{host} is not the host of a seed (scope.kind = host)")
+        return Reason(reasons.SCOPE_HOST, f"{host} is not the host of a seed (scope.kind = host)")
 
     def _domain(self, _url: str, host: str) -> Reason | None:
         domain = urls.registrable_domain(host)
         if domain in self._domains:
             return None
-        return Reason("scope.domain", f"{domain} is not the domain of a seed (scope.kind = domain)")
+        return Reason(reasons.SCOPE_DOMAIN, f"{domain} is not the domain of a seed (scope.kind = domain)")
 
     def _unmatched(self, url: str) -> Reason | None:
         if self._include is not None and not self._include(url):
-            return Reason("scope.include", "matches none of the patterns in scope.include")
+            return Reason(reasons.SCOPE_INCLUDE, "matches none of the patterns in scope.include")
         return self._foreign_host(url) or self._excluded(url)
 
     def _foreign_host(self, url: str) -> Reason | None:
         if self._host_patterns is None or self._host_patterns.match(urls.host(url)):
             return None
-        return Reason("scope.hosts", f"{urls.host(url)} matches none of the patterns in scope.hosts")
+        return Reason(reasons.SCOPE_HOSTS, f"{urls.host(url)} matches none of the patterns in scope.hosts")
 
     def _excluded(self, url: str) -> Reason | None:
         if self._exclude is not None and (match := self._exclude(url)):
-            return Reason("scope.exclude", f"matches {match.re.pattern!r} of scope.exclude")
+            return Reason(reasons.SCOPE_EXCLUDE, f"matches {match.re.pattern!r} of scope.exclude")
         return None
 
     def _file_type(self, path: str) -> Reason | None:
         ending = path.rpartition(".")[2].lower()  # with a slash in it, if there is none
         if ending in self._skipped:
-            return Reason("scope.extension", f".{ending} is one of scope.skip_extensions")
+            return Reason(reasons.SCOPE_EXTENSION, f".{ending} is one of scope.skip_extensions")
         return None
 
     # -- what looks as if it were generated without end ----------------------------------------------------------
@@ -156,15 +157,15 @@ class Scope:
     def _trap(self, url: str, path: str) -> Reason | None:
         settings = self._settings
         if len(url) > settings.max_url_length:
-            return Reason("trap.length", f"{len(url)} characters, more than scope.max_url_length")
+            return Reason(reasons.TRAP_LENGTH, f"{len(url)} characters, more than scope.max_url_length")
         segments = path.count("/")
         if segments > settings.max_path_segments:
-            return Reason("trap.depth", f"{segments} path segments, more than scope.max_path_segments")
+            return Reason(reasons.TRAP_DEPTH, f"{segments} path segments, more than scope.max_path_segments")
         times = settings.max_segment_repeats
         if segments >= times and repeats(path.split("/")[1:], times):
-            return Reason("trap.repeat", f"path segments stand {times} times in a row or more")
+            return Reason(reasons.TRAP_REPEAT, f"path segments stand {times} times in a row or more")
         if settings.session_in_path and ("(" in path or "id" in path.lower()) and _SESSION.search(path):
-            return Reason("trap.session", "a session id is part of the path")
+            return Reason(reasons.TRAP_SESSION, "a session id is part of the path")
         return None
 
     def _calendar_trap(self, target: str) -> Reason | None:
@@ -174,7 +175,7 @@ class Scope:
         for match in (date, year) if date or year else ():
             if match and not self._first_year <= int(match[1][:5]) <= self._last_year:
                 text = f"the year {match[1][:5]} is too far away (scope.calendar_years)"
-                return Reason("trap.calendar", text)
+                return Reason(reasons.TRAP_CALENDAR, text)
         return None
 
 
@@ -192,10 +193,12 @@ def repeats(segments: list[str], times: int) -> bool:
 
 def _query_trap(query: str, settings: ScopeSettings) -> Reason | None:
     if len(query) > settings.max_query_length:
-        return Reason("trap.query", f"a query of {len(query)} characters, more than scope.max_query_length")
+        return Reason(
+            reasons.TRAP_QUERY, f"a query of {len(query)} characters, more than scope.max_query_length"
+        )
     params = query.count("&") + query.count(";") + 1
     if params > settings.max_query_params:
-        return Reason("trap.query", f"{params} query parameters, more than scope.max_query_params")
+        return Reason(reasons.TRAP_QUERY, f"{params} query parameters, more than scope.max_query_params")
     return None
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from skitter import politeness, robots, schedule, urls
+from skitter import politeness, reasons, robots, schedule, urls
 from skitter.dedup.twins import Duplicates, payload_digest
 from skitter.links import LinkJudge
 from skitter.links.filter import LinkFilter
@@ -49,7 +49,7 @@ _HOP_PATIENCE = 3600.0
 _LONG = 0.05  # seconds that a group may keep the event loop waiting
 # A robots.txt that nothing is wanted for now is not asked for so long; what waits behind it is judged meanwhile.
 _UNASKED = 1.0
-_NO_ROBOTS = Reason("robots.wait", "waits for the robots.txt of its origin, which could not be had")
+_NO_ROBOTS = Reason(reasons.ROBOTS_WAIT, "waits for the robots.txt of its origin, which could not be had")
 
 
 class Finished(Struct, frozen=True):
@@ -121,7 +121,9 @@ async def make(visit: Visit, at: Stations) -> Finished:
 def _dropped(visit: Visit, reason: Reason, at: Stations) -> Finished:
     """It waited, and the settings of this run do not want it: nothing is sent, and the host's clock stays."""
     if at.roots_after and at.links.may_have_a_root(visit.link, reason):
-        wait = Reason("scope.wait", "waits for news of the seeds: it may be in scope by one that is new")
+        wait = Reason(
+            reasons.SCOPE_WAIT, "waits for news of the seeds: it may be in scope by one that is new"
+        )
         return _postponed(visit, at.clock.now() + at.roots_after, wait)
     at.links.dropped += 1
     at.links.visited(visit.link)
@@ -261,7 +263,7 @@ def _follow(visit: Visit, outcome: Redirected, verdict: Verdict, at: Stations) -
     judged = at.links.redirected(visit.link, outcome.target) if outcome.target else None
     if judged is None:
         reason = Reason(
-            "redirect.target", f"redirects to {outcome.location[:200]!r}, which cannot be visited"
+            reasons.REDIRECT_TARGET, f"redirects to {outcome.location[:200]!r}, which cannot be visited"
         )
         settlement = replace(settlement, verdict=replace(verdict, state=State.REFUSED, reason=reason))
     else:
@@ -273,10 +275,12 @@ def _hop(settlement: Settlement, hop: Link, refusal: Reason | None, at: Stations
     link, verdict, limit = settlement.visit.link, settlement.verdict, at.settings.fetch.max_redirects
     same_key = hop.key == link.key
     if link.hops >= limit:
-        refusal = Reason("redirects", f"more than {limit} redirects (fetch.max_redirects)")
+        refusal = Reason(reasons.REDIRECTS, f"more than {limit} redirects (fetch.max_redirects)")
         verdict = replace(verdict, state=State.FAILED, reason=refusal)
     else:
-        verdict = replace(verdict, reason=Reason("redirect", f"redirects ({settlement.status}) to {hop.url}"))
+        verdict = replace(
+            verdict, reason=Reason(reasons.REDIRECT, f"redirects ({settlement.status}) to {hop.url}")
+        )
     if refusal is not None:
         return replace(settlement, verdict=verdict, refused=() if same_key else [(hop, refusal)])
     if (
@@ -352,7 +356,7 @@ async def _given_up(aside: Reason | None, origin: str, outcome: Outcome, at: Sta
 
     Then nothing of this origin is allowed, and its pages are refused one by one.
     """
-    if aside is None or (isinstance(outcome, Refused) and not outcome.reason.code.startswith("address")):
+    if aside is None or (isinstance(outcome, Refused) and outcome.reason.code != reasons.ADDRESS):
         return None
     host = await at.frontier.host(urls.host(origin))
     return None if host is not None and host.pages else aside

@@ -5,10 +5,12 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from skitter import reasons
 from skitter.cli.usage import UsageError
 from skitter.cli.why import Findings, as_fields, find, story
-from skitter.model import Level, Reason, State, UrlRecord
+from skitter.model import HostRecord, Level, Reason, State, UrlRecord
 from tests.unit.crawled import ABOUT, COPY, NOW, ROOT, CrawledSource, crawled, link
 
 
@@ -123,6 +125,55 @@ def test_a_retry_is_told_with_its_reason_and_time():
     assert "waits at level high" in text
 
 
+def refused_with(reason: Reason, aside: Reason | None = None) -> Findings:
+    host = HostRecord(host="example.org", domain="example.org", aside=aside)
+    return replace(waiting(state=State.REFUSED, reason=reason), host_record=host)
+
+
+def test_a_reason_is_told_with_what_it_means_and_what_to_do():
+    entry = reasons.TABLE[reasons.CRAWL_DELAY]
+    lines = story(refused_with(Reason(entry.code, "600 s")), NOW)
+    assert lines[1:4] == [
+        "  was refused (crawl-delay): 600 s",
+        f"    what it means: {entry.meaning}",
+        f"    what to do: {entry.remedy}",
+    ]
+
+
+def test_why_a_host_is_set_aside_is_explained_once():
+    aside = Reason(reasons.CRAWL_DELAY, "600 s")
+    text = "\n".join(story(refused_with(aside, aside), NOW))
+    assert "is set aside (crawl-delay): 600 s" in text
+    assert text.count("what to do: ") == 1
+    text = "\n".join(story(refused_with(Reason(reasons.ROBOTS, "line 2"), aside), NOW))
+    assert f"      what it means: {reasons.TABLE[reasons.CRAWL_DELAY].meaning}\n" in text
+    assert text.count("what to do: ") == 2
+
+
+def test_what_the_scope_would_say_is_explained(source):
+    assert reasons.TABLE[reasons.SCOPE_HOST].remedy in told(source, "https://foreign.example/")
+
+
+def test_a_code_of_another_version_is_told_as_it_is():
+    found = refused_with(Reason("moon.phase", "full"), Reason("moon.phase", "full"))
+    text = "\n".join(story(found, NOW))
+    assert "was refused (moon.phase): full\n" in text
+    assert "what" not in text
+    assert as_fields(found)["record"]["reason"] == {
+        "code": "moon.phase", "detail": "full", "meaning": None, "remedy": None,
+    }  # fmt: skip
+
+
+def test_programs_get_what_a_reason_means_and_what_to_do():
+    aside = Reason(reasons.RETRY_AFTER, "a week")
+    fields = as_fields(refused_with(Reason(reasons.http(503), "busy"), aside))
+    entry, host = reasons.TABLE["http.NNN"], reasons.TABLE[reasons.RETRY_AFTER]
+    assert fields["record"]["reason"] == {
+        "code": "http.503", "detail": "busy", "meaning": entry.meaning, "remedy": entry.remedy,
+    }  # fmt: skip
+    assert fields["host_record"]["set_aside"]["remedy"] == host.remedy
+
+
 def test_crashes_are_told():
     assert "was open in 2 crashes of" in "\n".join(story(waiting(crashes=2), NOW))
     assert "was open in 1 crash of" in "\n".join(story(waiting(crashes=1), NOW))
@@ -141,4 +192,5 @@ def test_programs_get_everything_as_one_object(source):
     unknown = as_fields(asyncio.run(find("https://foreign.example/", source)))
     assert unknown["known"] is False
     assert unknown["scope"]["code"] == "scope.host"
+    assert unknown["scope"]["meaning"] == reasons.TABLE[reasons.SCOPE_HOST].meaning
     assert unknown["record"] is unknown["page"] is unknown["robots"] is None

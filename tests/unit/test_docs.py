@@ -1,4 +1,4 @@
-"""The reference is generated: it names every setting and every flag, and it is current."""
+"""The reference is generated: it names every setting, every flag and every reason, and it is current."""
 
 import runpy
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from skitter import schedule, scope
+from skitter import reasons, schedule, scope
 from skitter.cli import COMMANDS
 from skitter.settings import SettingsError
 from skitter.settings.values import KEYS, convert
@@ -45,6 +45,14 @@ def test_every_flag_and_example_is_in_the_reference(pages):
         assert all(example in chapter for example in parser.examples)
         for flag in parser._option_string_actions:
             assert flag in chapter or flag in {"-h", "--help"}, f"{name} {flag}"
+
+
+def test_the_reference_lists_every_reason_and_no_other(pages):
+    text = next(text for path, text in pages.items() if path.name == "reasons.md")
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    assert [row[0] for row in rows] == [f"| `{code}`" for code in reasons.TABLE]
+    for (_, meaning, remedy), entry in zip(rows, reasons.TABLE.values(), strict=True):
+        assert (meaning, remedy.removesuffix(" |").replace("`", "")) == (entry.meaning, entry.remedy)
 
 
 @pytest.mark.parametrize(

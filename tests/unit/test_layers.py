@@ -47,6 +47,7 @@ BACKENDS_SEE = (
     "skitter.frontier",
     "skitter.model",
     "skitter.ports",
+    "skitter.reasons",
     "skitter.reporting.format",
     "skitter.runtime",
     "skitter.search.text",

@@ -68,9 +68,9 @@ def test_people_get_every_number():
         "Error answers (4xx, 5xx) 44",
         "not found (404, 410) 44",
         "Received 5.0 MiB",
-        "scope.host 250",
-        "robots 50",
-        "timeout 23",
+        "scope.host 250 The host is not the host of a seed.",
+        "robots 50 The robots.txt of the site forbids it.",
+        "timeout 23 The server took longer than we wait.",
         "200 1,001",
         "404 44",
         "Visits lost and redone 3",
@@ -89,6 +89,11 @@ def test_reasons_come_with_the_most_frequent_first_and_statuses_in_order():
     text = render(REPORT)
     assert text.index("scope.host") < text.index("robots ")
     assert text.index("  200 ") < text.index("  404 ")
+
+
+def test_a_reason_of_another_version_is_counted_without_a_sentence():
+    text = render(replace(REPORT, counts=replace(COUNTS, refused={"moon.phase": 3, "robots": 1})))
+    assert "\n  moon.phase             3\n  robots                 1  The robots.txt" in text
 
 
 def test_nothing_in_a_report_drives_the_terminal():

@@ -12,13 +12,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from skitter import urls
+from skitter import reasons, urls
 from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.export.source import Source
 from skitter.model import HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
 from skitter.reporting.format import amount, as_json, count, counted, duration, moment, printable
-from skitter.reporting.records import host_record, page_record, reason, robots_record, url_record
+from skitter.reporting.records import explained_reason, host_record, page_record, robots_record, url_record
 from skitter.robots import RobotsLine, product_token, rules_in_force
 from skitter.scope import Scope
 from skitter.seeds import without_credentials
@@ -58,8 +58,8 @@ def parser() -> Parser:
     """The flags of `skitter why`."""
     made = Parser(
         "why",
-        "Tell every decision taken about a URL: whether it was offered, wanted, allowed and fetched, and why not. Exit code "
-        "1 if the crawl has never seen it. Works while the crawl runs.",
+        "Tell every decision taken about a URL: whether it was offered, wanted, allowed and fetched, and why not; what "
+        "each reason means and what to do about it. Exit code 1 if the crawl has never seen it. Works while the crawl runs.",
         [
             "skitter why skitter-example.org https://example.org/about",
             "skitter why skitter-example.org https://example.org/about --json",
@@ -179,7 +179,24 @@ def story(found: Findings, now: float) -> list[str]:
     lines += _robots(found, now)
     if found.host_record is not None:
         lines += _host(found.host_record, now)
+        lines += _explained_once(found.host_record.aside, found)
     return lines
+
+
+def _explained_once(aside: Reason | None, found: Findings) -> list[str]:
+    """Why its host is set aside, unless that was told: what waits on such a host has the reason of its host."""
+    told = found.scope if found.record is None else found.record.reason
+    if aside is None or (told is not None and told.code == aside.code):
+        return []
+    return _explained(aside, "      ")
+
+
+def _explained(reason: Reason | None, indent: str = "    ") -> list[str]:
+    """What a code means in general, below what was special this time."""
+    entry = None if reason is None else reasons.explained(reason.code)
+    if entry is None:
+        return []
+    return [f"{indent}what it means: {entry.meaning}", f"{indent}what to do: {entry.remedy}"]
 
 
 _STATES = {
@@ -197,7 +214,7 @@ def _record(record: UrlRecord, now: float) -> list[str]:
         first += f" ({printable(record.reason.code)})"
         if record.reason.detail:
             first += f": {printable(record.reason.detail)}"
-    lines = [first]
+    lines = [first, *_explained(record.reason)]
     if record.last_crawl is not None:
         status = f" with status {record.status}" if record.status else ""
         times = f", for the {record.crawl_count}th time" if record.crawl_count > 3 else ""
@@ -226,7 +243,8 @@ def _origin(record: UrlRecord, chain: list[UrlRecord]) -> list[str]:
 
 def _would(found: Findings) -> list[str]:
     if found.scope is not None:
-        return [f"  the scope would refuse it now ({found.scope.code}): {printable(found.scope.detail)}"]
+        refused = f"  the scope would refuse it now ({found.scope.code}): {printable(found.scope.detail)}"
+        return [refused, *_explained(found.scope)]
     return ["  the scope would accept it now"]
 
 
@@ -312,19 +330,20 @@ def as_fields(found: Findings) -> dict[str, Any]:
             "allowed": found.robots_allow,
             "line": None if line is None else {"number": line.number, "text": line.text},
         }
-    record = found.record
+    record, host = found.record, found.host_record
     return {
         "url": found.url,
         "key": found.key,
         "host": found.host,
         "known": found.known,
         "record": None if record is None else url_record(record) | {
+            "reason": explained_reason(record.reason),
             "attempts": record.attempts,
             "crashes": record.crashes,
         },
         "found_on": [parent.url for parent in found.chain] or ([record.parent] if record and record.parent else []),
-        "scope": reason(found.scope),
+        "scope": explained_reason(found.scope),
         "page": page,
         "robots": robots,
-        "host_record": None if found.host_record is None else host_record(found.host_record),
+        "host_record": None if host is None else host_record(host) | {"set_aside": explained_reason(host.aside)},
     }  # fmt: skip

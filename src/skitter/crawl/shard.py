@@ -16,6 +16,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from skitter import reasons
 from skitter.crawl.batching import Batching
 from skitter.crawl.directory import CrawlDirectory
 from skitter.events import (
@@ -117,7 +118,7 @@ class Shard:
         for visit in opened.lost:
             self._events.emit(Lost(visit.link.url, visit.link.host, visit.leased_at))
         for visit in opened.aside:
-            reason = Reason("crash", "the process died each time this page was worked on")
+            reason = Reason(reasons.CRASH, "the process died each time this page was worked on")
             self._events.emit(SetAside(visit.link.url, reason))
         self.counts = await at.frontier.counts()
 

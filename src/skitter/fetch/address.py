@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from skitter import urls
+from skitter import reasons, urls
 from skitter.model import Reason
 from skitter.ports import Cache
 from skitter.settings import FetchSettings, SettingsError
@@ -88,7 +88,7 @@ class Guard:
         try:
             parsed = ipaddress.ip_address(address)
         except ValueError:
-            return Reason("address", "no IP address")
+            return Reason(reasons.ADDRESS, "no IP address")
         if _within(parsed, self._allowed):
             return None
         inner = _embedded(parsed)
@@ -99,7 +99,7 @@ class Guard:
             None
             if why is None
             else Reason(
-                "address", f"not a public address: {why}; allow it with --allow-private {_block(why)}"
+                reasons.ADDRESS, f"not a public address: {why}; allow it with --allow-private {_block(why)}"
             )
         )
 

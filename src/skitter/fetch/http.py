@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pycurl
 
-from skitter import urls
+from skitter import reasons, urls
 from skitter.fetch import request, response
 from skitter.fetch.address import Guard, Names
 from skitter.fetch.multi import Multi
@@ -87,7 +87,7 @@ class HttpFetcher:
         allowed = [address for address in answer.addresses if self._guard.refusal(address) is None]
         if not allowed:
             local = self._guard.refusal("127.0.0.1") if urls.is_localhost(where.host) else None
-            return Refused(local or self._guard.refusal(answer.addresses[0]) or Reason("address"))
+            return Refused(local or self._guard.refusal(answer.addresses[0]) or Reason(reasons.ADDRESS))
         lines = (*self._identity, *request.fields(validators)) if validators else self._identity
         return await self._reach(visit, where, allowed[:_MAX_ADDRESSES], lines, begun)
 

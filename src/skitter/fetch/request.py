@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 import skitter
+from skitter import reasons
 from skitter.model import Reason
 from skitter.settings import FetchSettings, SettingsError
 from skitter.urls import IPV4, resolve
@@ -65,15 +66,15 @@ def target(url: str) -> Target | Reason:
     if match is None:
         serialised = resolve(url, url)
         if serialised is None:
-            return Reason("scheme", f"not an http or https URL: {url[:200]!r}")
+            return Reason(reasons.SCHEME, f"not an http or https URL: {url[:200]!r}")
         match = _SERIALISED.fullmatch(serialised)
         if match is None:
-            return Reason("url", f"cannot be sent as it is written: {url[:200]!r}")
+            return Reason(reasons.URL, f"cannot be sent as it is written: {url[:200]!r}")
     scheme, host, digits, path = match.groups()
     usual = _DEFAULT_PORTS[scheme]
     port = int(digits) if digits else usual
     if port in BAD_PORTS or port > 65535:
-        return Reason("port", f"port {port} does not serve the web")
+        return Reason(reasons.PORT, f"port {port} does not serve the web")
     authority = host if port == usual else f"{host}:{port}"
     return Target(scheme, host.strip("[]"), port, authority, path)
 

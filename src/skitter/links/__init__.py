@@ -12,7 +12,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from skitter import urls
+from skitter import reasons, urls
 from skitter.model import Document, Link, Reason
 from skitter.schedule import COUNTS_IN_LINKS, strategy
 from skitter.scope import ROOTED, Scope
@@ -25,8 +25,8 @@ Known = dict[str, Link | Refused | None]
 
 _REMEMBERED = 20_000  # judgements; about 12 MB when full
 _NEW = Link(url="", key="", host="")  # stands for none: None is a judgement
-_NOFOLLOW = Reason("nofollow", "every link to it found so far is rel=nofollow")
-_NOFOLLOW_PAGE = Reason("nofollow.page", "the page asks not to follow its links")
+_NOFOLLOW = Reason(reasons.NOFOLLOW, "every link to it found so far is rel=nofollow")
+_NOFOLLOW_PAGE = Reason(reasons.NOFOLLOW_PAGE, "the page asks not to follow its links")
 _ABSOLUTE = ("http://", "https://")
 _LONGEST_HREF = (
     16_384  # characters: nobody fetches what is longer, and it is worth neither a record nor memory

@@ -7,7 +7,7 @@ crawl.
 import inspect
 from collections.abc import Callable, Sequence
 
-from skitter import model
+from skitter import model, reasons
 from skitter.events import Events, Warned
 from skitter.model import Document, Fetched, Link, Reason
 from skitter.page import PageLink, links_of, made
@@ -16,7 +16,7 @@ from skitter.settings import Settings
 Wanted = Callable[[PageLink], object]
 """Says of a link whether the crawl should follow it: anything that is true or false."""
 
-REFUSED = Reason("filter", "refused by your filter")
+REFUSED = Reason(reasons.FILTER, "refused by your filter")
 _SAID = 10  # exceptions that are told one by one; the report counts all of them
 
 
@@ -57,7 +57,7 @@ class LinkFilter:
                         f"your filter raised {what} for {link.url}, a link on {link.page.url}; it is not followed"
                     )
                 )
-            return Reason("filter.error", f"your filter raised {what}")
+            return Reason(reasons.FILTER_ERROR, f"your filter raised {what}")
 
 
 def checked(wanted: Wanted) -> Wanted:

@@ -6,6 +6,7 @@ empty. Times are ISO 8601 in UTC.
 
 from typing import Any
 
+from skitter import reasons
 from skitter.model import HostRecord, Page, Reason, RobotsCopy, UrlRecord
 from skitter.reporting.format import moment
 
@@ -105,6 +106,19 @@ def robots_record(copy: RobotsCopy) -> dict[str, Any]:
 def reason(why: Reason | None) -> dict[str, str] | None:
     """Why not."""
     return None if why is None else {"code": why.code, "detail": why.detail}
+
+
+def explained_reason(why: Reason | None) -> dict[str, str | None] | None:
+    """Why not, with what the code means and what to do; both are null for a code that this version does not know."""
+    if why is None:
+        return None
+    entry = reasons.explained(why.code)
+    return {
+        "code": why.code,
+        "detail": why.detail,
+        "meaning": entry.meaning if entry else None,
+        "remedy": entry.remedy if entry else None,
+    }
 
 
 def when(at: float | None) -> str | None:

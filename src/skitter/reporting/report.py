@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from skitter import reasons
 from skitter.model import Counts, HostRecord, Stop
 from skitter.reporting.format import amount, count, duration, escaped, moment, printable, shortened, table
 from skitter.reporting.records import host_record
@@ -228,20 +229,35 @@ def numbers(counts: Counts) -> list[str]:
     width = max(len(name) for name, _ in rows)
     lines = ["", *(f"{name:<{width}}  {count(number):>12}" for name, number in rows)]
     lines.append(f"{'Received':<{width}}  {amount(counts.bytes):>12}")
-    lines += _by("Refused because of", counts.refused)
-    lines += _by("Given up because of", counts.failures)
-    lines += _by("Answers by status", dict(sorted(counts.statuses.items())))
+    lines += _by_reason("Refused because of", counts.refused)
+    lines += _by_reason("Given up because of", counts.failures)
+    lines += _by_status("Answers by status", counts.statuses)
     return lines + histogram(counts.depths)
 
 
-def _by(title: str, numbers_by_name: Mapping[Any, int]) -> list[str]:
-    if not numbers_by_name:
+def _by_reason(title: str, numbers_by_code: Mapping[str, int]) -> list[str]:
+    """URLs by reason, the most frequent first, each with what it means."""
+    if not numbers_by_code:
         return []
-    names = list(numbers_by_name.items())
-    if not isinstance(names[0][0], int):
-        names.sort(key=lambda item: (-item[1], item[0]))
-    width = max(len(str(name)) for name, _ in names)
-    return ["", title, *(f"  {name!s:<{width}}  {count(number):>12}" for name, number in names)]
+    width = max(map(len, numbers_by_code))
+    ordered = sorted(numbers_by_code.items(), key=lambda item: (-item[1], item[0]))
+    lines = [f"  {code:<{width}}  {count(number):>12}  {_meaning(code)}".rstrip() for code, number in ordered]
+    return ["", title, *lines]
+
+
+def _meaning(code: str) -> str:
+    entry = reasons.explained(code)
+    return "" if entry is None else entry.meaning
+
+
+def _by_status(title: str, numbers_by_status: Mapping[int, int]) -> list[str]:
+    if not numbers_by_status:
+        return []
+    return [
+        "",
+        title,
+        *(f"  {status}  {count(number):>12}" for status, number in sorted(numbers_by_status.items())),
+    ]
 
 
 def histogram(depths: Mapping[int, int], width: int = 40) -> list[str]:

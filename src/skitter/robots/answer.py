@@ -7,6 +7,7 @@ host is left alone and asked again a few times, then given up. Rules read earlie
 from msgspec import Struct
 from msgspec.structs import replace
 
+from skitter import reasons
 from skitter.model import (
     Failed,
     Fault,
@@ -139,7 +140,7 @@ def _failed(
         return RobotsVerdict(copy=copy)
     times = "at the first try" if tries == 1 else f"in {tries} tries"
     detail = f"{answer.origin}/robots.txt could not be had {times}, so nothing is allowed; last: {problem}"
-    return RobotsVerdict(copy=copy, aside=Reason("robots.unreachable", detail))
+    return RobotsVerdict(copy=copy, aside=Reason(reasons.ROBOTS_UNREACHABLE, detail))
 
 
 def _is_fault(outcome: Outcome, *faults: Fault) -> bool:

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from skitter import reasons
 from skitter.model import Reason, RobotsCopy
 from skitter.ports import Cache, Clock, Frontier
 from skitter.robots import RobotsRules, rules_in_force
@@ -20,18 +21,19 @@ class InForce(Struct, frozen=True):
         """Why the URL may not be fetched; None when it may."""
         rules = self.rules
         if rules is None:
-            return Reason("robots.unknown", "the robots.txt of its origin has not been read")
+            return Reason(reasons.ROBOTS_UNKNOWN, "the robots.txt of its origin has not been read")
         if rules.allows(url):
             return None
         if not rules.reachable:
             return Reason(
-                "robots.unreachable", f"robots.txt could not be had ({self.problem}), so nothing is allowed"
+                reasons.ROBOTS_UNREACHABLE,
+                f"robots.txt could not be had ({self.problem}), so nothing is allowed",
             )
         line = rules.line(url)
         if line is None:
-            return Reason("robots", "robots.txt has too many rules to match this long a URL")
+            return Reason(reasons.ROBOTS, "robots.txt has too many rules to match this long a URL")
         where = f"line {line.number}: " if line.number else ""
-        return Reason("robots", f"robots.txt {where}{line.text}")
+        return Reason(reasons.ROBOTS, f"robots.txt {where}{line.text}")
 
 
 class Permissions:

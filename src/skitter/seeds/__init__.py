@@ -13,7 +13,7 @@ from typing import Annotated, Any, Protocol
 import msgspec
 from msgspec import Meta, Struct
 
-from skitter import urls
+from skitter import reasons, urls
 from skitter.model import Level, Link, Reason
 from skitter.runtime.hiding import hidden
 
@@ -167,4 +167,4 @@ def _level(priority: str | int | None) -> Level | None:
 
 def _bad(where: str, text: str | bytes, detail: str) -> BadSeed:
     shown = text if isinstance(text, str) else text.decode(errors="backslashreplace")
-    return BadSeed(where, without_credentials(shown)[:200], Reason("seed.unusable", detail))
+    return BadSeed(where, without_credentials(shown)[:200], Reason(reasons.SEED_UNUSABLE, detail))

@@ -1,0 +1,365 @@
+"""Why a URL was not fetched, or not yet: every reason code there is, what it means, and what to do about it.
+
+The set is closed: whoever makes a `Reason` takes its code from here, and tests/unit/test_reasons.py reads the sources to
+see that nobody does otherwise. Codes are kept on disk, in exports and in `--json`, so a code that was ever released keeps
+its spelling. They are plain strings: making a `Reason` looks nothing up.
+
+`skitter why`, the report and docs/reference/reasons.md tell people what stands here. A meaning is one sentence that fits
+the URL and the host alike; a remedy says plainly where nothing needs to be done.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from msgspec import Struct
+
+from skitter.model import Fault
+
+
+class Entry(Struct, frozen=True):
+    """One reason. In its code, NNN stands for the three digits of an HTTP status."""
+
+    code: str
+    meaning: str
+    remedy: str
+    group: str
+
+
+def explained(code: str) -> Entry | None:
+    """What a code means; None for one that this version does not know, which another may have stored."""
+    return TABLE.get(code) or TABLE.get(_STATUS.sub("http.NNN", code))
+
+
+def http(status: int) -> str:
+    """The code for an answer that says "not now": 429, and everything from 500 on."""
+    return f"http.{status}"
+
+
+_STATUS = re.compile(r"\Ahttp\.\d{3}\Z", re.ASCII)
+_AGAIN = "name it as a seed (skitter crawl URL -o DIR)"
+_LATER = f"Nothing while it is tried again; once it is given up, {_AGAIN}"
+_table: dict[str, Entry] = {}
+
+
+def _group(title: str) -> Callable[[str, str, str], str]:
+    """A function that adds a reason under this heading and returns its code."""
+
+    def enter(code: str, meaning: str, remedy: str) -> str:
+        _table[code] = Entry(code, meaning, f"{remedy}.", title)
+        return code
+
+    return enter
+
+
+# ------------------------------------------------------------------------------------------------ scope
+
+_scope = _group("Outside the scope")
+
+SCOPE_PAGE: Final = _scope(
+    "scope.page",
+    "The URL is no seed, and the crawl wants nothing but its seeds.",
+    "Nothing, if that is intended; otherwise crawl with a wider --scope",
+)
+SCOPE_PREFIX: Final = _scope(
+    "scope.prefix",
+    "The URL is outside the directories of the seeds.",
+    f"Nothing, if that is intended; otherwise crawl with --scope host, or {_AGAIN}",
+)
+SCOPE_HOST: Final = _scope(
+    "scope.host",
+    "The host is not the host of a seed.",
+    f"Nothing, if that is intended; otherwise crawl with --scope domain or --scope any, or {_AGAIN}",
+)
+SCOPE_DOMAIN: Final = _scope(
+    "scope.domain",
+    "The host is not in the domain of a seed.",
+    f"Nothing, if that is intended; otherwise crawl with --scope any, or {_AGAIN}",
+)
+SCOPE_HOSTS: Final = _scope(
+    "scope.hosts",
+    "The host matches none of the host patterns of the crawl.",
+    "Nothing, if that is intended; otherwise add a pattern to scope.hosts",
+)
+SCOPE_INCLUDE: Final = _scope(
+    "scope.include",
+    "The URL matches none of the patterns that it has to match.",
+    "Nothing, if that is intended; otherwise add a pattern with --include",
+)
+SCOPE_EXCLUDE: Final = _scope(
+    "scope.exclude",
+    "The URL matches a pattern that excludes it.",
+    "Nothing, if that is intended; otherwise take the pattern out of scope.exclude",
+)
+SCOPE_DEPTH: Final = _scope(
+    "scope.depth",
+    "The URL is more links away from a seed than the crawl goes.",
+    "Nothing, if that is intended; otherwise raise --max-depth",
+)
+SCOPE_EXTENSION: Final = _scope(
+    "scope.extension",
+    "The path ends like a picture, a download or another file that is not wanted.",
+    "Nothing, if that is intended; otherwise take the ending out of scope.skip_extensions",
+)
+SCOPE_WAIT: Final = _scope(
+    "scope.wait",
+    "The URL may be in scope by a seed that this worker has not heard of yet.",
+    "Nothing: it is decided as soon as the worker knows all seeds",
+)
+BUDGET_HOST: Final = _scope(
+    "budget.host",
+    "As many pages as allowed are stored from the host.",
+    f"Nothing, if that is intended; otherwise raise scope.max_pages_per_host and {_AGAIN}",
+)
+
+# ------------------------------------------------------------------------------------------------ traps
+
+_trap = _group("Traps: URLs that look as if they were generated without end")
+
+TRAP_LENGTH: Final = _trap(
+    "trap.length",
+    "The URL is very long.",
+    "Nothing, as a rule; if the URL leads to a real page, raise scope.max_url_length",
+)
+TRAP_DEPTH: Final = _trap(
+    "trap.depth",
+    "The path has very many segments.",
+    "Nothing, as a rule; if the URL leads to a real page, raise scope.max_path_segments",
+)
+TRAP_REPEAT: Final = _trap(
+    "trap.repeat",
+    "The same path segments follow each other again and again.",
+    "Nothing, as a rule; if the URL leads to a real page, raise scope.max_segment_repeats",
+)
+TRAP_QUERY: Final = _trap(
+    "trap.query",
+    "The query is very long, or has very many parameters.",
+    "Nothing, as a rule; if the URL leads to a real page, raise scope.max_query_length or scope.max_query_params",
+)
+TRAP_SESSION: Final = _trap(
+    "trap.session",
+    "The path contains a session id, which is another one for every visitor.",
+    "Nothing, as a rule; to follow such links, set scope.session_in_path to false",
+)
+TRAP_CALENDAR: Final = _trap(
+    "trap.calendar",
+    "The URL contains a date that is far in the past or in the future.",
+    "Nothing, as a rule; if the URL leads to a real page, raise scope.calendar_years",
+)
+
+# ------------------------------------------------------------------------------------------------ links
+
+_link = _group("Links that are not followed")
+
+NOFOLLOW: Final = _link(
+    "nofollow",
+    "All links to the URL that were found are marked nofollow.",
+    f"Nothing: such links are never followed; if you want the page, {_AGAIN}",
+)
+NOFOLLOW_PAGE: Final = _link(
+    "nofollow.page",
+    "The page with the link asks robots not to follow its links.",
+    f"Nothing: this wish is always obeyed; if you want the page, {_AGAIN}",
+)
+FILTER: Final = _link(
+    "filter",
+    "The function that your program passed as links= said no.",
+    "Nothing, if that is intended; otherwise change the function",
+)
+FILTER_ERROR: Final = _link(
+    "filter.error",
+    "The function that your program passed as links= raised an exception.",
+    "Correct the function; the detail names the exception",
+)
+
+# ------------------------------------------------------------------------------------------------ robots.txt
+
+_rule = _group("robots.txt and waiting times")
+
+ROBOTS: Final = _rule(
+    "robots",
+    "The robots.txt of the site forbids it.",
+    "Nothing: robots.txt is always obeyed; if you need the page, ask the owner of the site",
+)
+ROBOTS_UNREACHABLE: Final = _rule(
+    "robots.unreachable",
+    "The robots.txt of the site could not be had, so nothing of it is allowed.",
+    f"The detail says what went wrong; once the site can be reached from here, {_AGAIN}",
+)
+ROBOTS_WAIT: Final = _rule(
+    "robots.wait",
+    "The robots.txt of the site could not be had yet, so its pages wait.",
+    "Nothing: the robots.txt is asked for again by itself",
+)
+ROBOTS_UNKNOWN: Final = _rule(
+    "robots.unknown",
+    "The robots.txt of the site was not read before the turn of the URL came.",
+    f"This should not happen: please report it; to try again, {_AGAIN}",
+)
+CRAWL_DELAY: Final = _rule(
+    "crawl-delay",
+    "The robots.txt of the site asks for longer pauses than the crawl allows.",
+    f"Nothing, if that is intended; otherwise raise politeness.max_crawl_delay and {_AGAIN}",
+)
+RETRY_AFTER: Final = _rule(
+    "retry-after",
+    "The server asked us to come back later than the crawl allows.",
+    f"Nothing, if that is intended; otherwise raise politeness.max_retry_after and {_AGAIN}",
+)
+
+# ------------------------------------------------------------------------------------------------ nothing was sent
+
+_unsent = _group("Requests that are never made")
+
+ADDRESS: Final = _unsent(
+    "address",
+    "The host has no public address.",
+    "Nothing, if it is not yours; otherwise allow its network with --allow-private CIDR",
+)
+SCHEME: Final = _unsent(
+    "scheme",
+    "The URL is neither http nor https.",
+    "Nothing: other URLs are not fetched",
+)
+URL: Final = _unsent(
+    "url",
+    "The URL cannot be sent in a request.",
+    "Nothing, unless it is a seed: then correct it",
+)
+PORT: Final = _unsent(
+    "port",
+    "The port belongs to another service than the web, or does not exist.",
+    "Nothing: such ports are never asked",
+)
+SEED_UNUSABLE: Final = _unsent(
+    "seed.unusable",
+    "The line among the seeds is no URL that can be crawled.",
+    "Correct the line and add it again; the detail says what is wrong with it",
+)
+
+# ------------------------------------------------------------------------------------------------ redirects
+
+_redirect = _group("Redirects")
+
+REDIRECT: Final = _redirect(
+    "redirect",
+    "The server redirects to another URL, which is judged and fetched on its own.",
+    "Nothing; skitter why DIR URL tells what became of the other URL",
+)
+REDIRECTS: Final = _redirect(
+    "redirects",
+    "The redirect is one more than are followed; most such chains are loops.",
+    f"Nothing, if it is a loop; otherwise raise fetch.max_redirects and {_AGAIN}",
+)
+REDIRECT_TARGET: Final = _redirect(
+    "redirect.target",
+    "The server redirects to something that cannot be visited.",
+    "Nothing: only the owner of the site can correct it",
+)
+
+# ------------------------------------------------------------------------------------------------ no usable answer
+
+_status = _group("Answers with an error")
+
+_status(
+    "http.429",
+    "The server says that we ask too often.",
+    f"Raise --delay; once it is given up, {_AGAIN}",
+)
+_status(
+    "http.NNN",
+    "The server answered with an error of its own.",
+    _LATER,
+)
+
+_fault = _group("No usable answer")
+
+_fault(
+    Fault.DNS.value,
+    "DNS gave no answer about the host.",
+    f"Check the network of this machine, or set fetch.nameservers, then {_AGAIN}",
+)
+_fault(
+    Fault.NXDOMAIN.value,
+    "The host does not exist, or has no address.",
+    f"Nothing, if the link is wrong; if the name should exist, check its DNS records, then {_AGAIN}",
+)
+_fault(
+    Fault.CONNECT.value,
+    "The host did not accept a connection.",
+    _LATER,
+)
+_fault(
+    Fault.TLS.value,
+    "A secure connection could not be made; most often the certificate is not valid.",
+    f"Nothing, if the site is not yours; if you trust its authority, set fetch.ca_file and {_AGAIN}",
+)
+_fault(
+    Fault.TIMEOUT.value,
+    "The server took longer than we wait.",
+    f"Nothing while it is tried again; if the site is slow, raise fetch.deadline or fetch.idle_timeout and {_AGAIN}",
+)
+_fault(
+    Fault.RESET.value,
+    "The connection ended before the answer was whole.",
+    _LATER,
+)
+_fault(
+    Fault.REUSE.value,
+    "The server closed a connection that was kept open for the next request.",
+    "Nothing: it is asked again on a new connection",
+)
+_fault(
+    Fault.PROTOCOL.value,
+    "The answer is not valid HTTP.",
+    "Check that a web server listens at this port; otherwise only the owner of the site can correct it",
+)
+_fault(
+    Fault.HEADERS.value,
+    "The header fields of the answer are larger than allowed.",
+    f"Nothing, as a rule; if you want the page, raise fetch.max_headers and {_AGAIN}",
+)
+_fault(
+    Fault.SIZE.value,
+    "The body of the answer is larger than allowed.",
+    f"Nothing, as a rule; if you want the page, raise fetch.max_body and {_AGAIN}",
+)
+_fault(
+    Fault.BOMB.value,
+    "The body of the answer is larger than allowed once it is decompressed.",
+    f"Nothing, as a rule; if you want the page, raise fetch.max_body and {_AGAIN}",
+)
+
+# ------------------------------------------------------------------------------------------------ ours
+
+_ours = _group("On our side")
+
+_ours(
+    Fault.BUSY.value,
+    "We broke the request off: memory was short, or the worker lost its shard.",
+    "Nothing, if it is rare; otherwise raise fetch.max_in_flight or lower --concurrency",
+)
+_ours(
+    Fault.PARSER.value,
+    "Our parser failed on the answer, which is a bug of Skitter.",
+    "Please report it with the URL and the detail; nothing else needs to be done",
+)
+CRASH: Final = _ours(
+    "crash",
+    "The process died again and again while it worked on the URL.",
+    f"Please report it with the URL; if something else ended the process, {_AGAIN}",
+)
+UNSTORABLE: Final = _ours(
+    "unstorable",
+    "An engine refused to store what came of the visit.",
+    f"The detail is what the engine said; if it names a limit, raise it there and {_AGAIN}",
+)
+UNKNOWN: Final = _ours(
+    "unknown",
+    "No reason was recorded.",
+    "This should not happen: please report it",
+)
+
+TABLE: Final[Mapping[str, Entry]] = MappingProxyType(_table)
+"""Every reason by its code, in the order in which people read about them."""
