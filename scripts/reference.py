@@ -136,13 +136,13 @@ def reasons() -> str:
         "",
         "# Reasons",
         "",
-        "Whatever is refused, given up, set aside or put off has a reason: one of the codes below, and a detail that says what was",
-        "special this time. `skitter why DIR URL` tells both, the report and `skitter status` count URLs by code, and records of URLs",
-        "in exports and `--json` have them as `reason`. There are no other codes, and a code never changes its spelling.",
+        "Whatever is refused, given up, set aside or postponed has a reason: one of the codes below, and a detail about this case.",
+        "`skitter why DIR URL` shows both, the report and `skitter status` count URLs by code, and records of URLs in exports and",
+        "`--json` have them as `reason`. There are no other codes, and a code never changes its spelling.",
         "",
-        "A setting that is changed holds from the next run on. What was refused before does not come back by itself: a page that",
+        "A changed setting applies from the next run on. A URL that was refused before does not come back by itself: a page that",
         "links to it has to be fetched, or it is named as a seed; in a cluster, with `skitter cluster add`. NNN stands for the",
-        "status of an answer: 429, or anything from 500 on.",
+        "status of an answer: 429, or 500 and above.",
         "",
     ]
     for title, entries in groupby(TABLE.values(), lambda entry: entry.group):

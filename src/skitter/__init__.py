@@ -83,7 +83,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  a module's attributes are of
 
 
 class _Package(ModuleType):
-    """This module: `skitter.crawl` is the function, whoever has imported the package of that name before."""
+    """This module. `skitter.crawl` stays the function, even after the package of that name was imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name == "crawl" and isinstance(value, ModuleType)):

@@ -116,14 +116,14 @@ class Opened(Struct, frozen=True):
 
 
 Judge = Callable[[Link, Reason | None], Reason | None]
-"""Why the settings in force do not want a link that waits, or that was refused for a reason; None: they do."""
+"""Why the current settings refuse a link that is waiting, or was refused for this reason; None if they want it."""
 
 
 class Judged(NamedTuple):
-    """What other settings have changed of what is known."""
+    """How changed settings affect known URLs."""
 
-    came: int = 0  # URLs that earlier settings refused, and that wait now
-    went: int = 0  # URLs that waited, and are refused now
+    came: int = 0  # URLs refused by earlier settings that are waiting now
+    went: int = 0  # URLs that were waiting and are refused now
 
 
 class Records(Protocol):
@@ -252,9 +252,9 @@ class Frontier(Records, Protocol):
         ...
 
     async def judge_again(self, judge: Judge, settings: str, now: float) -> Judged:
-        """Judge what waits, and what settings refused, if that was last done by other settings than these.
+        """Judge waiting URLs, and those refused by settings, again if that was last done with other settings.
 
-        `settings` stands for all that decides about links. Broken off anywhere, it is done again by whoever opens next.
+        `settings` identifies everything that decides about links. If interrupted, it starts over when the shard is next opened.
         """
         ...
 

@@ -53,7 +53,7 @@ _LONG = 0.05  # seconds that a group may block the event loop
 # If no page of an origin is wanted now, its robots.txt is not fetched for this long; its waiting pages are
 # checked meanwhile.
 _UNASKED = 1.0
-_NO_ROBOTS = Reason(reasons.ROBOTS_WAIT, "waits for the robots.txt of its origin, which could not be had")
+_NO_ROBOTS = Reason(reasons.ROBOTS_WAIT, "waits for the robots.txt of its origin, which could not be fetched")
 
 
 class Finished(Struct, frozen=True):

@@ -70,7 +70,7 @@ def test_people_get_every_number():
         "Received 5.0 MiB",
         "scope.host 250 The host is not the host of a seed.",
         "robots 50 The robots.txt of the site forbids it.",
-        "timeout 23 The server took longer than we wait.",
+        "timeout 23 The server took too long to answer.",
         "200 1,001",
         "404 44",
         "Visits lost and redone 3",

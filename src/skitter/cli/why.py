@@ -184,7 +184,7 @@ def story(found: Findings, now: float) -> list[str]:
 
 
 def _explained_once(aside: Reason | None, found: Findings) -> list[str]:
-    """Why its host is set aside, unless that was told: what waits on such a host has the reason of its host."""
+    """Why its host is set aside, unless that was shown already: URLs of such a host have the same reason."""
     told = found.scope if found.record is None else found.record.reason
     if aside is None or (told is not None and told.code == aside.code):
         return []
@@ -192,7 +192,7 @@ def _explained_once(aside: Reason | None, found: Findings) -> list[str]:
 
 
 def _explained(reason: Reason | None, indent: str = "    ") -> list[str]:
-    """What a code means in general, below what was special this time."""
+    """What a code means in general; shown below the detail of this case."""
     entry = None if reason is None else reasons.explained(reason.code)
     if entry is None:
         return []

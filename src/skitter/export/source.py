@@ -95,7 +95,7 @@ class DirectoryReader:
         return file
 
     async def elsewhere(self) -> dict[str, int]:
-        """All of it is here."""
+        """Nothing: all pages are here."""
         return {}
 
     async def close(self) -> None:

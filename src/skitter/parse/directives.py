@@ -93,7 +93,7 @@ def directives(found: Iterable[str], preferences: dict[str, str]) -> Directives:
 def of_page(
     headers: dict[str, list[str]], meta: Iterable[str] = (), preferred: dict[str, str] | None = None
 ) -> Directives:
-    """What a page asks for in its header fields, together with the rules and preferences of its meta elements."""
+    """What a page asks for in its header fields, combined with the rules and preferences of its meta elements."""
     found, preferences = of_headers(headers)
     return directives([*found, *meta], preferences | (preferred or {}))
 

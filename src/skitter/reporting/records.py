@@ -109,7 +109,7 @@ def reason(why: Reason | None) -> dict[str, str] | None:
 
 
 def explained_reason(why: Reason | None) -> dict[str, str | None] | None:
-    """Why not, with what the code means and what to do; both are null for a code that this version does not know."""
+    """A reason with its meaning and remedy; both are null for a code that this version does not know."""
     if why is None:
         return None
     entry = reasons.explained(why.code)

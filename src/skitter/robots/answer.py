@@ -141,7 +141,9 @@ def _failed(
     if not given_up:
         return RobotsVerdict(copy=copy)
     times = "at the first try" if tries == 1 else f"in {tries} tries"
-    detail = f"{answer.origin}/robots.txt could not be had {times}, so nothing is allowed; last: {problem}"
+    detail = (
+        f"{answer.origin}/robots.txt could not be fetched {times}, so nothing is allowed; last: {problem}"
+    )
     return RobotsVerdict(copy=copy, aside=Reason(reasons.ROBOTS_UNREACHABLE, detail))
 
 

@@ -27,7 +27,7 @@ class InForce(Struct, frozen=True):
         if not rules.reachable:
             return Reason(
                 reasons.ROBOTS_UNREACHABLE,
-                f"robots.txt could not be had ({self.problem}), so nothing is allowed",
+                f"robots.txt could not be fetched ({self.problem}), so nothing is allowed",
             )
         line = rules.line(url)
         if line is None:

@@ -1,4 +1,4 @@
-"""What the rules of a file say about a URL: the longest that matches decides, Allow before Disallow (RFC 9309 2.2.2).
+"""What the rules of a file say about a URL: the longest match decides, Allow before Disallow (RFC 9309 2.2.2).
 
 A file is untrusted input of up to 500 KiB and is consulted for every link, so nothing here backtracks. Rules
 without a wildcard are found by bisection, the others by plain substring searches. A question costs at most

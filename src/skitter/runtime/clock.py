@@ -10,7 +10,7 @@ class SystemClock:
     due at once.
     """
 
-    # Seconds that never go back. The function itself: it is asked for several times a visit.
+    # Seconds that never go backwards. The function itself, without a wrapper: it is called several times per visit.
     monotonic = staticmethod(time.monotonic)
 
     def __init__(self) -> None:

@@ -125,9 +125,9 @@ def too_long(host: str) -> bool:
 
 
 def link(href: str, base: str, rules: UrlRules = DEFAULT_RULES) -> tuple[str, str, str] | None:
-    """The fetched form, the key and the host of a link on the page base: `resolve` and the rest in one pass.
+    """The fetched form, the key and the host of a link on the page base: `resolve` and the other steps in one pass.
 
-    None if it leads nowhere: to no page of the web, or to a host that cannot be.
+    None if it is not a web URL, or its host is impossible.
     """
     plain = _PLAIN.fullmatch(href)
     page = _page(base)

@@ -92,7 +92,7 @@ class Documents:
 
 
 def _entry(settlement: Settlement) -> Entry:
-    """A page with its text, and where it leads, wanted or not."""
+    """A page with its text and all its links, wanted or not."""
     if settlement.page is None:
         raise AssertionError(settlement)
     refused = (link for link, _ in settlement.refused)
