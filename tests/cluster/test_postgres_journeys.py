@@ -80,7 +80,7 @@ def everything(shard: int, batch_number: int = 1) -> Batch:
     """Something for every table; of each shard another thing under the same keys."""
     number, page = shard + 1, a_page(1, digest=f"sha1:{shard}", simhash=2**63 + shard)
     copy = allowed("https://a.example", 5.0 + shard)
-    batch = Batch(Meta(seq=number, mail={"links": str(shard)}), batch_number)
+    batch = Batch(Meta(seq=number, positions={"links": str(shard)}), batch_number)
     batch.urls = {ident(1): full_url(1, score=float(shard)), ident(2): full_url(2, due=float(number))}
     batch.hosts = {HOST: a_host(HOST, bytes((1, shard)))}
     batch.pages, batch.robots = {page.id: page}, {copy.origin: copy}
