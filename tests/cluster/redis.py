@@ -18,7 +18,7 @@ from msgspec import structs
 from skitter.backends.redis.client import Client
 from skitter.backends.redis.store import RedisStore, listed, tag
 from skitter.frontier import ShardFrontier
-from skitter.frontier.in_hand import Hand
+from skitter.frontier.crashes import InHand
 from skitter.frontier.rows import standing
 from skitter.ports import Frontier
 from skitter.settings import Seconds, Settings
@@ -175,7 +175,7 @@ class FrontierGround:
         politeness = structs.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
         settings = structs.replace(self.settings, politeness=politeness)
         store = Late(self, settings)
-        return ShardFrontier(store, settings, shard=shard, shards=shards, in_hand=Hand(self.hand))
+        return ShardFrontier(store, settings, shard=shard, shards=shards, in_hand=InHand(self.hand))
 
     async def kill(self, frontier: Frontier) -> None:
         """The next owner has another epoch."""

@@ -13,7 +13,7 @@ from msgspec import structs
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.store import PostgresStore
 from skitter.frontier import ShardFrontier
-from skitter.frontier.in_hand import Hand
+from skitter.frontier.crashes import InHand
 from skitter.frontier.rows import Opening
 from skitter.ports import Frontier
 from skitter.settings import Seconds, Settings
@@ -66,7 +66,7 @@ class PostgresGround:
         politeness = structs.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
         settings = structs.replace(self.settings, politeness=politeness)
         store = ClaimedAtOpening(self, shard)
-        return ShardFrontier(store, settings, shard=shard, shards=shards, in_hand=Hand(self.hand))
+        return ShardFrontier(store, settings, shard=shard, shards=shards, in_hand=InHand(self.hand))
 
     async def kill(self, frontier: Frontier) -> None:
         """Whoever opens the shard next has a new epoch: that is all it takes."""

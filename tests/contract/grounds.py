@@ -6,7 +6,7 @@ from msgspec import structs
 
 from skitter.backends.rocksdb import rocks_frontier
 from skitter.frontier import ShardFrontier
-from skitter.frontier.in_hand import Hand
+from skitter.frontier.crashes import InHand
 from skitter.ports import Frontier
 from skitter.settings import Seconds, Settings
 from skitter.testing.reference import MemoryRows, MemoryStore, memory_frontier
@@ -40,7 +40,7 @@ class AtHandGround(_MemoryGround):
             self.settings_of(per_host, delay),
             shard=shard,
             shards=shards,
-            in_hand=Hand(self.in_hand),
+            in_hand=InHand(self.in_hand),
             epoch=self.rows.epoch,
         )
 
@@ -54,7 +54,7 @@ class FarGround(_MemoryGround):
         self.rows.epoch += 1
         store = MemoryStore(self.rows, self.rows.epoch)
         settings = self.settings_of(per_host, delay)
-        return ShardFrontier(store, settings, shard=shard, shards=shards, in_hand=Hand(self.in_hand))
+        return ShardFrontier(store, settings, shard=shard, shards=shards, in_hand=InHand(self.in_hand))
 
 
 class RocksGround:

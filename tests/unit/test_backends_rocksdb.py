@@ -8,7 +8,7 @@ import pytest
 
 from skitter.backends.rocksdb import open_reader, recovery
 from skitter.backends.rocksdb.store import Batch, Store
-from skitter.frontier.in_hand import Hand
+from skitter.frontier.crashes import InHand
 from skitter.model import State, Verdict
 from skitter.ports import StateError
 from skitter.testing.contracts.owner import START, Owner, link
@@ -356,11 +356,11 @@ def test_a_host_with_many_links_is_read_from_where_it_was_left(ground, monkeypat
 
 
 def test_a_hand_remembers_across_processes(tmp_path):
-    hand = Hand(tmp_path / "hand")
+    hand = InHand(tmp_path / "hand")
     assert hand.read() == bytes(16)
     assert (tmp_path / "hand").stat().st_blocks  # no hole, which could not be written to on a full disk
     hand.write(b"0123456789abcdef")
-    other = Hand(tmp_path / "hand")
+    other = InHand(tmp_path / "hand")
     assert other.read() == b"0123456789abcdef"
     hand.write(None)
     assert other.read() == bytes(16)
