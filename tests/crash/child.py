@@ -29,7 +29,7 @@ from skitter.crawl.directory import CrawlDirectory
 from skitter.events import Events
 from skitter.fleet.parent import assembled
 from skitter.frontier import ShardFrontier
-from skitter.frontier.in_hand import Hand
+from skitter.frontier.crashes import InHand
 from skitter.reporting.log import say
 from skitter.runtime.process import run
 from skitter.settings.file import load
@@ -80,7 +80,7 @@ def arrange_death(commit, point, once=None):
 
     def dying_frontier(path, settings, *, shard=0, shards=1):
         rows = RocksStore(path, settings.frontier.block_cache)
-        hand = Hand(path / "hand")
+        hand = InHand(path / "hand")
         return DyingFrontier(rows, settings, shard=shard, shards=shards, at_hand=rows, in_hand=hand)
 
     compose.WarcArchive = DyingArchive

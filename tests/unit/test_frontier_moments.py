@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from skitter.frontier import ShardFrontier
 from skitter.frontier.rows import PageRow
+from skitter.frontier.store import LOOK
 from skitter.model import Level, Place, Reason, Settlement, State, Verdict
 from skitter.ports import EngineAway
 from skitter.testing.contracts.owner import START, Owner, asynchronous, link, page
@@ -31,7 +32,7 @@ async def test_a_link_that_was_known_is_looked_up_when_its_rank_is_forgotten(tmp
     await owner.store(visits.pop(A))
     shard = owner.frontier._shard
     for number in range(10_000):
-        if shard.names.id_of(home) not in shard.seen:
+        if shard.seen.offer(shard.names.id_of(home), home.level, home.score) == LOOK:
             break
         await owner.add(*(link(f"https://z{number}.example/{page}") for page in range(5)), home)
     again = Verdict(state=State.QUEUED, due=owner.now + 10, reason=Reason("timeout"))

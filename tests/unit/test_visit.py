@@ -9,7 +9,7 @@ from msgspec.msgpack import encode
 from msgspec.structs import replace
 
 from skitter import urls, visit
-from skitter.frontier.names import key_id
+from skitter.frontier.names import hash16
 from skitter.model import (
     Exchange,
     Failed,
@@ -217,7 +217,7 @@ def test_while_a_body_is_parsed_its_visit_is_in_hand_and_no_longer(tmp_path, mon
 
     monkeypatch.setattr(visit, "parse", breaking)
     finished = ground.make(f"{A}/")
-    assert in_hand == [key_id(f"{A}/")]
+    assert in_hand == [hash16(f"{A}/".encode())]
     assert ground.hand.held is None
     assert finished.settlement.verdict.reason == Reason("parser", "ValueError: odd page")
     assert finished.settlement.verdict.state is State.FAILED
