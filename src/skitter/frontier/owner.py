@@ -35,6 +35,13 @@ class ShardFrontier(Verbs):
 
     async def open(self, now: float) -> Opened:
         """Recover what the last owner left open."""
+        try:
+            return await self._open(now)
+        except BaseException:
+            await self.abandon()
+            raise
+
+    async def _open(self, now: float) -> Opened:
         opening = await patiently(self._store.open)
         shard = self._shard = self._new_shard(opening)
         self._clock = now
