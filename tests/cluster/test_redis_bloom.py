@@ -13,7 +13,7 @@ from skitter.backends.redis.bloom import Bits, BloomStore
 from skitter.backends.redis.client import Client
 from skitter.backends.redis.store import tag
 from skitter.frontier import ShardFrontier
-from skitter.frontier.names import key_id
+from skitter.frontier.names import hash16
 from skitter.frontier.rows import Batch, Meta, Wanted
 from skitter.frontier.store import Store
 from skitter.model import Link
@@ -93,8 +93,8 @@ def test_what_was_added_is_found(ids):
 def test_one_in_a_hundred_that_was_not_added_is_looked_up_in_vain():
     bits = Bits(2 * 10**5)
     count = 8 * len(bits.octets) // 10
-    bits.add([key_id(f"in {number}") for number in range(count)])
-    wrong = bits.has([key_id(f"out {number}") for number in range(10_000)]).mean()
+    bits.add([hash16(b"in %d" % number) for number in range(count)])
+    wrong = bits.has([hash16(b"out %d" % number) for number in range(10_000)]).mean()
     assert 0.004 < wrong < 0.016
 
 
@@ -140,7 +140,7 @@ async def test_after_a_crash_the_filter_is_made_again_and_hides_nothing_meanwhil
             if store.statistics()["bloom_whole"]:
                 break
             await asyncio.sleep(0.01)
-        found = await store.load(Wanted(urls=[key_id(one.key) for one in links]))
+        found = await store.load(Wanted(urls=[hash16(one.key.encode()) for one in links]))
         assert len(found.urls) == 3000
         assert await frontier.add([link("https://new.example/")], [], 8.0) == 1
     finally:
@@ -244,7 +244,7 @@ async def test_a_filter_grows_with_its_store(ground, monkeypatch):
         assert await frontier.add(some("k"), [], 5.0) == 300
         assert store.statistics()["store"]["spared"] - before > 270
         every = [one for name in "abcdefghijk" for one in some(name)]
-        found = await store.load(Wanted(urls=[key_id(one.key) for one in every]))
+        found = await store.load(Wanted(urls=[hash16(one.key.encode()) for one in every]))
         assert len(found.urls) == len(every)
     finally:
         await ground.release()
