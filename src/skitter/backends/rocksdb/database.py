@@ -29,7 +29,10 @@ from skitter.ports import StateError
 from skitter.runtime import durable
 
 FORMAT = b"3"
-_READERS = {b"1": "Skitter 0.1", b"2": "Skitter 0.1"}  # which version of Skitter wrote, and reads, an earlier format
+_READERS = {
+    b"1": "Skitter 0.1",
+    b"2": "Skitter 0.1",
+}  # which version of Skitter wrote, and reads, an earlier format
 
 # Measured with benchmarks/frontier.py. Compression doubled the CPU time of the background threads. Write buffers that fit
 # into the processor's cache take a third off the price of a write; flushing them more often costs a tenth of that.
