@@ -58,9 +58,7 @@ class Ground:
         self.rows, self.hand = MemoryRows(), InMemory()
         settings = settings_with(**overrides)
         self.frontier = memory_frontier(self.rows, settings, in_hand=self.hand)
-        self.made = VirtualCrawl(
-            path / str(next(_numbers)), web(pages), settings, self.frontier, self.clock
-        )
+        self.made = VirtualCrawl(path / str(next(_numbers)), web(pages), settings, self.frontier, self.clock)
         self.at = self.made.stations
         if robots is not None:
             copy = RobotsCopy(origin=A, status=200, body=robots, expires=EPOCH + 86400, fetched_at=EPOCH)
