@@ -28,11 +28,12 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from skitter.backends.rocksdb import rocks_frontier
+from skitter.backends.rocksdb.store import RocksStore
 from skitter.frontier import ShardFrontier
 from skitter.model import Exchange, Link, Page, Purpose, RobotsCopy, Settlement, State, Verdict, Visit
 from skitter.ports import Mark
@@ -155,7 +156,8 @@ class Meter:
     """
 
     def __init__(self, frontier: ShardFrontier) -> None:
-        self._families = frontier._store.db._families.values()  # noqa: SLF001  nobody else can ask
+        store = cast("RocksStore", frontier._store)  # noqa: SLF001  nobody else can ask
+        self._families = store.db._families.values()  # noqa: SLF001  the same
         gc.collect()
         gc.freeze()  # the benchmark's own data must not burden the collector
         self._wait_for_background()

@@ -15,7 +15,7 @@ from benchmarks import show
 from benchmarks.scale import arithmetic
 from benchmarks.scale.arithmetic import GB, GOAL, MACHINE, PRICES, TB, Inputs, written
 from benchmarks.scale.population import CRAWL_DELAY, DELAY, RESPONSE, SHARES, Kind
-from skitter.backends.rocksdb.table import FINGERPRINT_BITS
+from skitter.backends.rocksdb.seen import FINGERPRINT_BITS
 
 Kept = Mapping[str, Any]  # docs/scale.json
 ID_BYTES = 16  # a link in the record of a page
@@ -157,7 +157,7 @@ def _inputs_table(sets: Sequence[Inputs], kept: Kept, whole: Mapping[str, Any] |
         ("*memory of a URL*", "memory_url", "bytes", f"{urls}: what the last two thirds added", 1),
         ("*memory of a host*, beyond its URLs", "memory_host", "bytes", "the same, each on its own host", 1),
         ("*delay + response* of a host", "cycle", "s", _of_hosts(), 1),
-        ("*bits* by which a URL is known in memory", "fingerprint_bits", "", "`backends/rocksdb/table.py`", 1),
+        ("*bits* by which a URL is known in memory", "fingerprint_bits", "", "`backends/rocksdb/seen.py`", 1),
     ]  # fmt: skip
     heads = ("input", *(_headed(each) for each in sets), "from")
     lines = [(name, *_same([written(getattr(each, field) / by, unit) for each in sets]), source) for name, field, unit, source, by in rows]  # fmt: skip

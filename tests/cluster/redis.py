@@ -177,7 +177,7 @@ class FrontierGround:
         store = Late(self, settings)
         return ShardFrontier(store, settings, shard=shard, shards=shards, in_hand=InHand(self.hand))
 
-    def kill(self, frontier: Frontier) -> None:
+    async def kill(self, frontier: Frontier) -> None:
         """The next owner has another epoch."""
 
     async def release(self) -> None:

@@ -68,7 +68,7 @@ class PostgresGround:
         store = ClaimedAtOpening(self, shard)
         return ShardFrontier(store, settings, shard=shard, shards=shards, in_hand=InHand(self.hand))
 
-    def kill(self, frontier: Frontier) -> None:
+    async def kill(self, frontier: Frontier) -> None:
         """Whoever opens the shard next has a new epoch: that is all it takes."""
 
 

@@ -163,7 +163,7 @@ def test_an_owner_that_comes_back_cannot_write_down_its_old_position(settings):
             names = topics.link_topics(settings.kafka)
             assert await Claims(pool, "").begin_again(names) == []
         with pytest.raises(Fenced):
-            await zombie.write(Batch(Meta(mail=old[0])))
+            await zombie.write(Batch(Meta(positions=old[0])))
         assert (await positions(settings))[0] == {}
         await zombie.close()
 

@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from skitter.backends.rocksdb import rocks_frontier
 from skitter.backends.rocksdb.checking import StoreCheck
-from skitter.backends.rocksdb.store import Store
+from skitter.backends.rocksdb.database import Database
+from skitter.backends.rocksdb.store import RocksStore
 from skitter.backends.warc.reading import members
 from skitter.cli import main
 from skitter.compose import open_reader
@@ -200,7 +201,7 @@ def test_a_manifest_cut_anywhere_is_not_believed(whole, tmp_path):
         os.truncate(manifest(copy), length)
         for read_only in (True, False):
             with pytest.raises(StateError, match=rf"has {length} bytes, and {size} were written"):
-                Store(copy, 1 << 20, read_only=read_only)
+                Database(copy, 1 << 20, read_only=read_only)
         shutil.rmtree(copy)
 
 
@@ -212,7 +213,7 @@ def test_bits_flipped_in_a_manifest_are_not_believed(whole, tmp_path):
         flip(file, dice.randrange(file.stat().st_size), dice.randrange(8))
         for read_only in (True, False):
             with pytest.raises(StateError, match=r"is not what was written"):
-                Store(copy, 1 << 20, read_only=read_only)
+                Database(copy, 1 << 20, read_only=read_only)
         shutil.rmtree(copy)
 
 
@@ -223,7 +224,7 @@ def test_a_store_without_its_current_file_is_not_started_empty(damaged, capsys):
 
 def test_every_file_of_the_store_is_noticed_or_harmless(whole, tmp_path, monkeypatch):
     """Any file, deleted, cut or with a bit flipped: the same rows, or a complaint."""
-    monkeypatch.setattr("skitter.backends.rocksdb.store._OPEN_TRIES", 1)  # nobody replaces files meanwhile
+    monkeypatch.setattr("skitter.backends.rocksdb.database._OPEN_TRIES", 1)  # nobody replaces files meanwhile
     whole_rows, dice = rows(whole / "state/00"), random.Random(7)
     for name in sorted(path.name for path in (whole / "state/00").iterdir()):
         if name.startswith(("LOG", "OPTIONS")):
@@ -259,7 +260,7 @@ def test_a_shard_with_lost_state_keeps_its_archive(damaged, capsys):
 
 
 def test_counts_that_differ_from_the_rows_are_reported(damaged, capsys):
-    store = Store(damaged / "state/00", 1 << 20)
+    store = Database(damaged / "state/00", 1 << 20)
     families = {name: list(store.scan_all(name)) for name in ("pages", "urls")}
     store._families["pages"].delete(families["pages"][0][0])
     store.close()
@@ -393,13 +394,13 @@ def test_a_directory_without_a_crawl_is_not_checked(tmp_path, capsys):
 
 
 def rows(store: Path) -> dict[str, list[tuple[bytes, bytes]]]:
-    opened = Store(store, 1 << 20, read_only=True)
+    opened = RocksStore(store, 1 << 20, read_only=True)
     try:
         for problem in StoreCheck(opened, lambda _rows: None).problems():
             raise StateError(problem)
-        return {name: list(opened.scan_all(name)) for name in ("urls", "pages", "queue", "hosts")}
+        return {name: list(opened.db.scan_all(name)) for name in ("urls", "pages", "queue", "hosts")}
     finally:
-        opened.close()
+        opened.db.close()
 
 
 def reopened(store: Path) -> dict[str, list[tuple[bytes, bytes]]] | None:

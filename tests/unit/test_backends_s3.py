@@ -17,7 +17,7 @@ from skitter.backends.s3 import WHOLE, BucketError, LocalSegments, S3Archive, St
 from skitter.backends.s3.bucket import digests
 from skitter.backends.s3.segments import settled_size
 from skitter.engines.breaker import Phase
-from skitter.frontier import rules
+from skitter.frontier.pages import is_behind
 from skitter.model import Place
 from skitter.ports import EngineAway, EngineError, Mark
 from skitter.settings import Bytes, Seconds
@@ -74,8 +74,8 @@ def test_segments_are_ordered_by_epoch_and_then_by_age(two):
         for epoch, serial in (earlier, later)
     ]
     assert names.number(files[0]) < names.number(files[1])
-    assert rules.behind(Place(files[1], 0, 10), Mark(files[0], 10**12))
-    assert not rules.behind(Place(files[0], 0, 10), Mark(files[1], 0))
+    assert is_behind(Place(files[1], 0, 10), Mark(files[0], 10**12))
+    assert not is_behind(Place(files[0], 0, 10), Mark(files[1], 0))
 
 
 def test_a_segments_object_key_follows_from_its_name():
@@ -428,7 +428,7 @@ def test_a_segment_is_cut_to_its_settled_size(tmp_path):
         new = second.archive(epoch=2)
         assert await new.cut(mark) == mark, "the end is where it was settled, though it is on another disk"
         (later,) = await append(new, b"later")
-        assert rules.behind(later, mark)
+        assert is_behind(later, mark)
         first = restarted(first, name="a")
         async with first.running(), second.running():
             assert await first.uploads.recover() == []

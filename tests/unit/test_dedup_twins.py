@@ -6,12 +6,12 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skitter.backends.memory import MemoryFrontier
 from skitter.dedup.digest import payload_digest
 from skitter.dedup.simhash import simhash
 from skitter.dedup.twins import Duplicates, distance
 from skitter.model import Page
 from skitter.settings import DedupSettings
+from skitter.testing.reference import memory_frontier
 
 WORDS = [f"word{n}" for n in range(2000)]
 
@@ -25,6 +25,12 @@ def page(url, body, simhash_=None, domain="a.test"):
         url=url, requested_url=url, key=url, host=domain, domain=domain, status=200, fetched_at=1.0,
         size=len(body), digest=payload_digest(body), simhash=simhash_,
     )  # fmt: skip
+
+
+async def nothing_stored():
+    frontier = memory_frontier()
+    await frontier.open(0.0)
+    return Duplicates(frontier, DedupSettings())
 
 
 def test_the_digest_is_that_of_the_archive():
@@ -109,7 +115,7 @@ def test_simhash_never_raises(anything):
 
 def test_pages_on_their_way_to_the_store_are_compared_too():
     async def scenario():
-        duplicates = Duplicates(MemoryFrontier(), DedupSettings())
+        duplicates = await nothing_stored()
         first = page("http://a.test/1", b"same", 0b0000)
         assert await duplicates.claim([first]) == [None]
         [identical] = await duplicates.claim([page("http://a.test/2", b"same", 0b0000)])
@@ -130,7 +136,7 @@ def test_pages_on_their_way_to_the_store_are_compared_too():
 
 def test_an_empty_page_repeats_nothing():
     async def scenario():
-        duplicates = Duplicates(MemoryFrontier(), DedupSettings())
+        duplicates = await nothing_stored()
         empty = [page("http://a.test/1", b""), page("http://a.test/2", b"")]
         assert await duplicates.claim(empty) == [None, None]
 
@@ -138,9 +144,13 @@ def test_an_empty_page_repeats_nothing():
 
 
 def test_pages_of_one_group_are_compared_with_each_other_in_order():
-    duplicates = Duplicates(MemoryFrontier(), DedupSettings())
-    group = [
-        page(f"http://a.test/{number}", body, None) for number, body in enumerate((b"x", b"y", b"x", b"x"))
-    ]
-    twins = asyncio.run(duplicates.claim(group))
-    assert [twin and twin.url for twin in twins] == [None, None, "http://a.test/0", "http://a.test/0"]
+    async def scenario():
+        duplicates = await nothing_stored()
+        group = [
+            page(f"http://a.test/{number}", body, None)
+            for number, body in enumerate((b"x", b"y", b"x", b"x"))
+        ]
+        twins = await duplicates.claim(group)
+        assert [twin and twin.url for twin in twins] == [None, None, "http://a.test/0", "http://a.test/0"]
+
+    asyncio.run(scenario())

@@ -3,22 +3,25 @@
 import asyncio
 
 import pytest
+from msgspec.msgpack import encode
 
 from skitter import urls
-from skitter.backends.memory import MemoryCache, MemoryFrontier, MemoryStore
+from skitter.backends.memory import MemoryCache
+from skitter.frontier import ShardFrontier
 from skitter.model import RobotsCopy
 from skitter.robots.in_force import Permissions
 from skitter.testing.clock import EPOCH, VirtualClock
+from skitter.testing.reference import MemoryAtHand
 
 ORIGIN = "http://a.test"
 RULES = b"User-agent: *\nDisallow: /private\nAllow: /private/but\nCrawl-delay: 7\n"
 
 
-class CountingFrontier(MemoryFrontier):
+class CountingFrontier(ShardFrontier):
     """A frontier that counts how often it is asked for a robots.txt."""
 
     def __init__(self, store):
-        super().__init__(store)
+        super().__init__(store, at_hand=store)
         self.asked = 0
 
     async def robots(self, origin):
@@ -30,11 +33,17 @@ class Ground:
     """Permissions over a frontier that has some copies."""
 
     def __init__(self, *copies):
-        store = MemoryStore()
-        store.robots.update({copy.origin: copy for copy in copies})
+        self.store = MemoryAtHand()
+        for copy in copies:
+            self.settled(copy)
         self.clock = VirtualClock()
-        self.frontier = CountingFrontier(store)
+        self.frontier = CountingFrontier(self.store)
+        asyncio.run(self.frontier.open(EPOCH))
         self.permissions = Permissions(self.frontier, MemoryCache(10, self.clock), self.clock, "skitter")
+
+    def settled(self, copy):
+        """The frontier has it."""
+        self.store.rows.robots[copy.origin] = encode(copy)
 
     def refusal(self, url):
         return asyncio.run(self.permissions.in_force(urls.origin(url))).refusal(url)
@@ -99,7 +108,7 @@ def test_a_new_copy_is_in_force_at_once_and_not_the_one_that_was_kept():
     assert ground.refusal(f"{ORIGIN}/private") is not None
     new = copy(b"User-agent: skitter\nDisallow: /other\n")
     assert asyncio.run(ground.permissions.renew(new)).allows(f"{ORIGIN}/private")
-    ground.frontier.store.robots[ORIGIN] = new  # the settlement of its visit
+    ground.settled(new)
     assert ground.refusal(f"{ORIGIN}/private") is None
     assert ground.refusal(f"{ORIGIN}/other").detail == "robots.txt line 2: Disallow: /other"
 

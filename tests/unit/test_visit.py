@@ -1,13 +1,15 @@
 """One visit, end to end: what it returns for each kind of outcome, and that it writes nothing."""
 
+import asyncio
 from itertools import count
 from types import SimpleNamespace
 
 import pytest
+from msgspec.msgpack import encode
 from msgspec.structs import replace
 
 from skitter import urls, visit
-from skitter.backends.memory import MemoryFrontier
+from skitter.frontier.names import hash16
 from skitter.model import (
     Exchange,
     Failed,
@@ -24,6 +26,7 @@ from skitter.model import (
     Visit,
 )
 from skitter.testing.clock import EPOCH, VirtualClock, run_virtual
+from skitter.testing.reference import MemoryRows, memory_frontier
 from skitter.visit import complete, exchange_of, header, make, status_of
 from tests.crawl.virtual import Answer, VirtualCrawl, html, moved, settings_with, web
 
@@ -32,19 +35,38 @@ TEXT = "<!doctype html><title>T</title><p>" + "word " * 50
 _numbers = count()
 
 
+class InMemory:
+    """What is in hand."""
+
+    held: bytes | None = None
+
+    def read(self) -> bytes:
+        return self.held or bytes(16)
+
+    def write(self, id16: bytes | None) -> None:
+        self.held = id16
+
+    def close(self) -> None:
+        pass
+
+
 class Ground:
     """Stations around a script; robots.txt of A has been read, unless told otherwise."""
 
     def __init__(self, path, pages, robots=b"User-agent: *\nDisallow: /private\n", **overrides):
         self.clock = VirtualClock()
-        self.frontier = MemoryFrontier()
-        self.made = VirtualCrawl(
-            path / str(next(_numbers)), web(pages), settings_with(**overrides), self.frontier, self.clock
-        )
+        self.rows, self.hand = MemoryRows(), InMemory()
+        settings = settings_with(**overrides)
+        self.frontier = memory_frontier(self.rows, settings, in_hand=self.hand)
+        self.made = VirtualCrawl(path / str(next(_numbers)), web(pages), settings, self.frontier, self.clock)
         self.at = self.made.stations
         if robots is not None:
             copy = RobotsCopy(origin=A, status=200, body=robots, expires=EPOCH + 86400, fetched_at=EPOCH)
-            self.frontier.store.robots[A] = copy
+            self.read_robots(copy)
+        asyncio.run(self.frontier.open(EPOCH))
+
+    def read_robots(self, copy):
+        self.rows.robots[copy.origin] = encode(copy)
 
     def make(self, url, **fields):
         """Make one visit, as if it had been leased now."""
@@ -95,7 +117,7 @@ def test_a_page_comes_back_with_its_links_and_its_archive_records_and_nothing_is
     assert settlement.verdict.state is State.CRAWLED
     assert settlement.verdict.host_free == EPOCH + 0.25 + 1.0
     assert finished.packed.records
-    assert ground.frontier.store.entries == {}
+    assert ground.rows.urls == {}
     assert ground.at.archive.mark().file == ""
 
 
@@ -188,13 +210,13 @@ def test_while_a_body_is_parsed_its_visit_is_in_hand_and_no_longer(tmp_path, mon
     ground, in_hand = Ground(tmp_path, {f"{A}/": html()}), []
 
     def breaking(*_arguments):
-        in_hand.append(ground.frontier.store.hand)
+        in_hand.append(ground.hand.held)
         raise ValueError("odd page")
 
     monkeypatch.setattr(visit, "parse", breaking)
     finished = ground.make(f"{A}/")
-    assert in_hand == [("", f"{A}/")]
-    assert ground.frontier.store.hand is None
+    assert in_hand == [hash16(f"{A}/".encode())]
+    assert ground.hand.held is None
     assert finished.settlement.verdict.reason == Reason("parser", "ValueError: odd page")
     assert finished.settlement.verdict.state is State.FAILED
     assert finished.settlement.verdict.host_free == EPOCH + 1.25
@@ -273,7 +295,7 @@ def test_a_robots_txt_that_moved_is_followed_under_the_name_of_its_origin(tmp_pa
 def test_a_hop_obeys_its_own_hosts_delay(tmp_path):
     ground = Ground(tmp_path, {f"{B}/r.txt": Answer(body="User-agent: *\nCrawl-delay: 7\n")}, robots=None)
     copy = RobotsCopy(origin=B, status=200, body=b"User-agent: *\nCrawl-delay: 20\n", expires=EPOCH + 86400)
-    ground.frontier.store.robots[B] = copy
+    ground.read_robots(copy)
     finished = ground.robots(f"{B}/r.txt", origin=A, hops=1)
     assert finished.settlement.verdict.host_free == EPOCH + 0.25 + 20.0
 

@@ -35,6 +35,13 @@ class ShardFrontier(Verbs):
 
     async def open(self, now: float) -> Opened:
         """Recover what the last owner left open."""
+        try:
+            return await self._open(now)
+        except BaseException:
+            await self.abandon()
+            raise
+
+    async def _open(self, now: float) -> Opened:
         opening = await patiently(self._store.open)
         shard = self._shard = self._new_shard(opening)
         self._clock = now
@@ -138,9 +145,10 @@ class ShardFrontier(Verbs):
         again = 0
         async for rows in self._in_parts(row async for row in self._store.pages() if lost(row.page)):
             async with self._verb() as shard:
-                await self._fetch(prefetch.need_pages(shard, rows))
-                ids = [row.id for row in rows]
-                await self._until_known(lambda ids=ids: prefetch.need_hosts_of_rows(shard, ids))  # type: ignore[misc]
+                if self._at_hand is None:
+                    await self._fetch(prefetch.need_pages(shard, rows))
+                    ids = [row.id for row in rows]
+                    await self._until_known(lambda ids=ids: prefetch.need_hosts_of_rows(shard, ids))  # type: ignore[misc]
                 recovery.reopen(shard, rows)
                 await self._commit(now)
             again += len(rows)
