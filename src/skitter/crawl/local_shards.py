@@ -21,7 +21,7 @@ from skitter.events import Events, Stopped, Warned
 from skitter.links import Judged
 from skitter.model import Counts, HostRecord, Link, Reason, State, Stop
 from skitter.ports import StateError
-from skitter.reporting.report import TOP_HOSTS, Statistics, added_up, dropped
+from skitter.reporting.report import TOP_HOSTS, Statistics, added_up, changed_settings
 from skitter.runtime.process import unwrapped
 from skitter.seeds import BadSeed
 from skitter.seeds.intake import Intake
@@ -129,8 +129,9 @@ class LocalShards(ShardSet):
         await unwrapped(self._run())
         await self.fresh_counts()
         self._write_statistics()
-        if self.when_idle is None and (text := dropped(self.statistics())):  # else the parent says it of all
-            self._events.emit(Warned(text))
+        if self.when_idle is None:  # else the parent says it of all
+            for text in changed_settings(self.statistics()):
+                self._events.emit(Warned(text))
         why = why_it_ended(self._stop, work_left=bool(self.in_flight) or not await self.nothing_due())
         self._events.emit(Stopped(why.value, self.counts))
         return why

@@ -10,9 +10,11 @@ once. Parts not used lately are evicted first.
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+import msgspec
 from msgspec.structs import replace
 
 from skitter import reasons, urls
+from skitter.dedup.digest import sha1
 from skitter.model import Document, Link, Reason
 from skitter.schedule import COUNTS_IN_LINKS, strategy
 from skitter.scope import ROOTED, Scope
@@ -47,6 +49,7 @@ class LinkJudge:
         self._in_links: dict[str, int] | None = {} if settings.schedule.strategy in COUNTS_IN_LINKS else None
         self.hits = self.misses = 0
         self.dropped = 0  # waiting links that are no longer wanted
+        self.returned = 0  # links that earlier settings refused, and that are wanted now
         self._doubted: set[str] = (
             set()
         )  # keys of links that may be in scope through a root not known here yet
@@ -94,6 +97,17 @@ class LinkJudge:
     def refusal_now(self, link: Link) -> Reason | None:
         """Why a waiting link, accepted under other settings, is no longer wanted; None if it is."""
         return self._outdated(link.url, link.depth, link.host, seed=link.seed)
+
+    def judge_again(self, link: Link, refused: Reason | None) -> Reason | None:
+        """Why the current settings do not want a link that waits, or that was refused; None when they do."""
+        if refused is None:
+            return self.refusal_now(link)
+        return self._scope.seed_refusal(link.url) if link.seed else self._scope.refusal(link.url, link.depth)
+
+    @property
+    def judged_by(self) -> str:
+        """A digest of the settings that decide about links."""
+        return sha1(msgspec.json.encode(self._settings.scope)).decode()
 
     def page_refusal_now(self, robots_txt: Link) -> Reason | None:
         """`refusal_now` for the page that a robots.txt is fetched for.
@@ -150,7 +164,8 @@ class LinkJudge:
             "hits": self.hits,
             "misses": self.misses,
         }
-        return numbers | {"dropped": self.dropped} if self.dropped else numbers
+        changed = {"dropped": self.dropped, "returned": self.returned}
+        return numbers | {name: number for name, number in changed.items() if number}
 
     # -- the hrefs of a page ---------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ Its parts name the invariants they test. `skitter.testing.contracts.frontier_mod
 in memory besides, step by step through histories that Hypothesis invents.
 """
 
+from skitter.testing.contracts.frontier_changes import ChangeContract
 from skitter.testing.contracts.frontier_crashes import CrashContract
 from skitter.testing.contracts.frontier_politeness import PolitenessContract
 from skitter.testing.contracts.frontier_queue import QueueContract
@@ -21,6 +22,12 @@ __all__ = ["FrontierContract", "Ground", "Owner"]
 
 
 class FrontierContract(
-    QueueContract, SeedContract, PolitenessContract, SettlingContract, CrashContract, ReadingContract
+    QueueContract,
+    SeedContract,
+    PolitenessContract,
+    SettlingContract,
+    CrashContract,
+    ReadingContract,
+    ChangeContract,
 ):
     """Every numbered invariant of the port. Needs a fixture `ground`."""
