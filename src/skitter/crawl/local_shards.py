@@ -19,7 +19,7 @@ from skitter.crawl.shard import Shard
 from skitter.crawl.shard_set import ShardSet
 from skitter.events import Events, Stopped, Warned
 from skitter.links import Judged
-from skitter.model import Counts, HostRecord, Link, Reason, State, Stop
+from skitter.model import Counts, HostRecord, Link, Purpose, Reason, State, Stop
 from skitter.ports import StateError
 from skitter.reporting.report import TOP_HOSTS, Statistics, added_up, changed_settings
 from skitter.runtime.process import unwrapped
@@ -118,10 +118,19 @@ class LocalShards(ShardSet):
         """Bring links to the shard that owns them; returns when they would survive a loss of power there."""
         shard = self.shards.get(owner)
         if shard is not None:
-            await shard.add(links)
+            await shard.add(*self._judged(links))
             await shard.synced()
         elif self.elsewhere is not None:
             await self.elsewhere(owner, links)
+
+    def _judged(self, links: Sequence[Link]) -> tuple[Sequence[Link], Sequence[tuple[Link, Reason]]]:
+        """Links of another shard, wanted and refused. They may have been found under other settings than these."""
+        if not self._at.judge_again:
+            return links, ()
+        judge = self._at.links.refusal
+        judged = [(link, None if link.purpose is Purpose.ROBOTS else judge(link)) for link in links]
+        wanted = [link for link, reason in judged if reason is None]
+        return wanted, [(link, reason) for link, reason in judged if reason is not None]
 
     async def run(self) -> Stop:
         """Crawl until nothing is left, a limit is reached, or `stop` is called. Cancelling loses nothing either."""

@@ -100,8 +100,10 @@ class LinkJudge:
 
     def judge_again(self, link: Link, refused: Reason | None) -> Reason | None:
         """Why the current settings do not want a link that waits, or that was refused; None when they do."""
-        if refused is None:
-            return self.refusal_now(link)
+        return self.refusal_now(link) if refused is None else self.refusal(link)
+
+    def refusal(self, link: Link) -> Reason | None:
+        """Why the current settings do not want a link; None when they do."""
         return self._scope.seed_refusal(link.url) if link.seed else self._scope.refusal(link.url, link.depth)
 
     @property
