@@ -1,4 +1,4 @@
-"""Workers whose settings are narrower than those a link was accepted under do not ask for it."""
+"""Workers with narrower settings do not fetch links that were accepted under wider ones."""
 
 import re
 
@@ -18,7 +18,7 @@ NARROWER: dict[str, tuple[dict[str, object], str]] = {
 @pytest.mark.parametrize(
     ("size", "code"), [*((size, "scope.exclude") for size in SIZES), ("redis", "scope.host")]
 )
-def test_what_waits_and_is_not_wanted_any_more_is_not_asked_for(tmp_path, size, code):
+def test_waiting_urls_that_are_no_longer_wanted_are_not_requested(tmp_path, size, code):
     changes, unwanted = NARROWER[code]
     web = SyntheticWeb(
         seed=41, hosts=8, pages_per_host=10, features=Features(foreign_share=0.3), hosts_per_domain=1
@@ -45,7 +45,7 @@ def test_what_waits_and_is_not_wanted_any_more_is_not_asked_for(tmp_path, size, 
     ]
     assert dropped
     assert {(record.state, record.reason.code) for record in dropped} == {(State.REFUSED, code)}
-    said = re.search(r"(\d+) waiting URLs are not wanted any more", second.said)
+    said = re.search(r"(\d+) waiting URLs are no longer wanted", second.said)
     assert said, second.said
     # Whoever finds a link again that it does not want has a record of its own, which may be the one that was read.
     assert int(said[1]) >= len(dropped)

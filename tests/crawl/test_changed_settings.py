@@ -1,4 +1,4 @@
-"""Settings narrowed between two runs hold from the first request on: what waits is judged again. The server is the judge."""
+"""Narrowed settings apply from the first request of the next run: waiting URLs are checked again. Judged by the server."""
 
 import re
 import shutil
@@ -78,7 +78,9 @@ NARROWER: list[tuple[dict[str, object], str, int]] = [
 
 
 @pytest.mark.parametrize(("narrower", "code", "workers"), NARROWER)
-def test_what_waits_and_is_not_wanted_any_more_is_not_asked_for(server, half, path, narrower, code, workers):
+def test_waiting_urls_that_are_no_longer_wanted_are_not_requested(
+    server, half, path, narrower, code, workers
+):
     waiting, before = half[1], len(server.log())
     settings = settings_for(server, **{"scope__kind": "any", "crawl__shards": 2} | narrower)
     result = by(workers, path, [], settings)
@@ -94,7 +96,7 @@ def test_what_waits_and_is_not_wanted_any_more_is_not_asked_for(server, half, pa
     }
     assert {urls.host(url) for url in asked} <= hosts_wanted  # not even a robots.txt of others
     assert (result.report.outcome, result.report.counts.queued) == ("done", 0)
-    said = [warning for warning in result.report.warnings if "not wanted any more" in warning]
+    said = [warning for warning in result.report.warnings if "no longer wanted" in warning]
     assert [int(re.sub(r"\D.*", "", warning)) for warning in said] == [len(refused)]
 
 
@@ -115,7 +117,7 @@ def test_a_crawl_toml_that_was_edited_by_hand_counts_as_well(path):
     file.write_text(re.sub(r"(?m)^exclude = .*", r"exclude = ['h0*[4-7]\\.']", file.read_text()))
     command = [sys.executable, "-m", "skitter", "resume", str(path), "--max-pages", "none"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert re.search(r"[1-9]\d* waiting URLs are not wanted any more", done.stdout), done.stdout
+    assert re.search(r"[1-9]\d* waiting URLs are no longer wanted", done.stdout), done.stdout
 
 
 def test_why_names_the_setting_that_does_not_want_it_any_more(server, half, path):
@@ -135,7 +137,7 @@ def test_why_names_the_setting_that_does_not_want_it_any_more(server, half, path
     ],
     ids=["all of the host", "a part of it"],
 )
-def test_the_robots_txt_of_a_host_is_asked_for_only_if_a_page_of_it_is_still_wanted(tmp_path, exclude, asked):
+def test_robots_txt_is_only_fetched_if_a_page_is_still_wanted(tmp_path, exclude, asked):
     """Nothing of the host was asked for before the settings changed: its robots.txt would be the first request."""
     links = [f"http://b.test:PORT/{wish}/{number}" for number in range(5) for wish in ("no", "yes")]
 

@@ -1,4 +1,4 @@
-"""When are two pages one?"""
+"""Which pages count as duplicates."""
 
 import asyncio
 import random
@@ -37,7 +37,7 @@ def test_the_digest_is_that_of_the_archive():
     assert payload_digest(b"") == "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
 
 
-def test_texts_that_differ_in_a_word_are_near_and_others_far():
+def test_texts_differing_in_a_word_are_near_and_others_far():
     changed = near = 0
     for seed in range(200):
         one = text(seed, words=1500)
@@ -65,7 +65,7 @@ def test_simhash_is_the_same_on_every_machine():
     assert simhash("the quick brown fox jumps over the lazy dog " * 4, 3) == 0xF0EC672FE6599DC1
 
 
-def test_a_text_of_many_blocks_is_near_one_that_differs_in_a_word_at_any_place(monkeypatch):
+def test_a_long_text_is_near_one_that_differs_in_any_word(monkeypatch):
     one = text(3, words=20_000)
     whole = simhash(one, 32)
     for place in range(0, 20_000, 2_500):
@@ -82,7 +82,7 @@ def test_a_word_longer_than_a_block_is_hashed_too():
     assert simhash(f"a b {long} c d", 3) != simhash(f"a b {long[:-1]} c d", 3)
 
 
-def test_short_words_and_all_bits_are_counted_beyond_what_fits_into_a_byte():
+def test_bit_counts_do_not_overflow_a_byte():
     assert distance(simhash("a b c " * 5_000, 3), simhash("a b c " * 10, 3)) <= 3
 
 
@@ -103,7 +103,7 @@ def by_hand(words):
     st.lists(st.sampled_from(["a", "ab", "b", "\u4e2d\u6587", "\xa0"]), min_size=3, max_size=40),
     st.integers(1, 9),
 )
-def test_simhash_is_what_its_definition_says(words, times):
+def test_simhash_matches_its_definition(words, times):
     assert simhash(" ".join(words * times), 3) == by_hand(words * times)
 
 

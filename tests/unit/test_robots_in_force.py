@@ -62,7 +62,7 @@ def test_without_an_answer_nothing_is_allowed():
     assert Ground().rules() is None
 
 
-def test_what_the_rules_allow_is_allowed_and_what_they_forbid_is_refused_with_the_line():
+def test_forbidden_urls_are_refused_with_the_line():
     ground = Ground(copy())
     assert ground.refusal(f"{ORIGIN}/public") is None
     assert ground.refusal(f"{ORIGIN}/private/but/this") is None
@@ -113,7 +113,7 @@ def test_a_new_copy_is_in_force_at_once_and_not_the_one_that_was_kept():
     assert ground.refusal(f"{ORIGIN}/other").detail == "robots.txt line 2: Disallow: /other"
 
 
-def test_what_would_cost_too_much_to_match_is_refused_and_says_so():
+def test_urls_too_expensive_to_match_are_refused_with_the_reason():
     costly = b"User-agent: *\n" + b"".join(b"Disallow: /%d*x*y\n" % number for number in range(4000))
     reason = Ground(copy(costly)).refusal(f"{ORIGIN}/{'z' * 5000}")
     assert reason.code == "robots"

@@ -121,7 +121,7 @@ def test_a_page_comes_back_with_its_links_and_its_archive_records_and_nothing_is
     assert ground.at.archive.mark().file == ""
 
 
-def test_what_an_error_page_links_to_is_not_followed(tmp_path):
+def test_links_on_error_pages_are_not_followed(tmp_path):
     ground = Ground(tmp_path, {f"{A}/gone": Answer(404, TEXT + '<a href="/x">x</a>')})
     finished = ground.make(f"{A}/gone")
     assert finished.settlement.page.status == 404
@@ -140,7 +140,7 @@ def test_an_unwilling_server_gives_no_page_and_no_record(tmp_path, status):
     assert finished.settlement.status == status
 
 
-def test_what_robots_txt_forbids_is_refused_without_a_request(tmp_path):
+def test_disallowed_urls_are_refused_without_a_request(tmp_path):
     ground = Ground(tmp_path, {})
     finished = ground.make(f"{A}/private/x")
     assert ground.made.fetcher.log == []
@@ -150,7 +150,7 @@ def test_what_robots_txt_forbids_is_refused_without_a_request(tmp_path):
     assert finished.settlement.exchange is None
 
 
-def test_a_host_that_has_given_enough_is_asked_for_no_more(tmp_path):
+def test_a_host_at_its_page_limit_gets_no_more_visits(tmp_path):
     ground = Ground(tmp_path, {f"{A}/": html()}, scope__max_pages_per_host=3)
     link = Link(url=f"{A}/", key=f"{A}/", host="a.test")
     assert ground.visit(link, host_pages=2).settlement.page is not None
@@ -178,7 +178,7 @@ def test_the_same_bytes_again_are_a_duplicate_and_are_not_stored_twice(tmp_path)
     assert b"WARC-Type: revisit" in revisit
 
 
-def test_a_near_duplicate_names_its_twin_and_is_stored_whole(tmp_path):
+def test_a_near_duplicate_names_its_twin_and_is_stored_in_full(tmp_path):
     pages = {f"{A}/1": Answer(body=TEXT), f"{A}/2": Answer(body=TEXT + "<!-- another -->")}
     ground = Ground(tmp_path, pages, dedup__near=True)
     ground.make(f"{A}/1")
@@ -200,7 +200,7 @@ def test_duplicates_inside_one_group_are_found_too(tmp_path):
     assert [b"WARC-Type: revisit" in packed.records[packed.main] for packed in packs] == [False, True, True]
 
 
-def test_error_pages_are_nobodys_duplicates(tmp_path):
+def test_error_pages_are_never_duplicates(tmp_path):
     ground = Ground(tmp_path, {f"{A}/1": Answer(404, TEXT), f"{A}/2": Answer(404, TEXT)})
     ground.make(f"{A}/1")
     assert ground.make(f"{A}/2").settlement.page.duplicate_of == ""
@@ -292,7 +292,7 @@ def test_a_robots_txt_that_moved_is_followed_under_the_name_of_its_origin(tmp_pa
     assert finished.settlement.verdict.due > EPOCH
 
 
-def test_a_hop_owes_its_own_host_what_that_host_asks_for(tmp_path):
+def test_a_hop_obeys_its_own_hosts_delay(tmp_path):
     ground = Ground(tmp_path, {f"{B}/r.txt": Answer(body="User-agent: *\nCrawl-delay: 7\n")}, robots=None)
     copy = RobotsCopy(origin=B, status=200, body=b"User-agent: *\nCrawl-delay: 20\n", expires=EPOCH + 86400)
     ground.read_robots(copy)
@@ -317,7 +317,7 @@ EXCHANGE = Exchange("http://a.test/", "192.0.2.1", EPOCH, EPOCH, b"", b"", b"")
         (Refused(Reason("address")), 0, None),
     ],
 )
-def test_every_outcome_has_a_status_and_says_what_went_over_the_wire(outcome, status, exchange):
+def test_every_outcome_has_a_status_and_its_exchange(outcome, status, exchange):
     assert status_of(outcome) == status
     assert exchange_of(outcome) is exchange
 

@@ -53,7 +53,7 @@ class Storage(Protocol):
         ...
 
     async def ready(self) -> None:
-        """Return when there is room."""
+        """Wait until there is room."""
         ...
 
     @property

@@ -1,11 +1,11 @@
-"""The SimHashes of a domain in memory, compared with one all at once."""
+"""SimHashes of a domain in memory, compared all at once."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 
 class SimhashSet:
-    """The SimHashes of a domain, with room for more."""
+    """The SimHashes of a domain, in an array with room for more."""
 
     __slots__ = ("size", "values")
 
@@ -15,14 +15,14 @@ class SimhashSet:
         self.values[: self.size] = values
 
     def add(self, simhash: int) -> None:
-        """One more."""
+        """Add one."""
         if self.size == len(self.values):
             self.values = np.concatenate((self.values, np.zeros_like(self.values)))
         self.values[self.size] = simhash
         self.size += 1
 
     def nearest(self, simhash: int, distance: int) -> list[int]:
-        """Those that are nearest, all equally far, if they are no further than the distance."""
+        """The nearest ones, all equally far, within the distance."""
         values = self.values[: self.size]
         apart = np.bitwise_count(values ^ np.uint64(simhash))
         least = int(apart.min(initial=distance + 1))

@@ -1,6 +1,6 @@
-"""The way out to the network: one request per visit, made by libcurl on the event loop.
+"""The network: one request per visit, made by libcurl on the event loop.
 
-`http` is the Fetcher. It asks `address` where a host may be reached (DNS, guard), `request` what is sent, lets a
-`transfer` on the `multi` bridge carry it, and has `response` and `decode` say what came back. Only `http`, `transfer`,
-`multi` and the DNS part of `address` touch the world; the rest is pure.
+`http` is the Fetcher. `address` resolves and guards, `request` builds what is sent, a `transfer` on the
+`multi` bridge carries it, and `response` and `decode` interpret what came back. Only `http`, `transfer`,
+`multi` and the DNS part of `address` do I/O; the rest is pure.
 """

@@ -1,8 +1,9 @@
-"""What is sent: the request target, the header fields, and who we say we are.
+"""What is sent: the request target, the header fields, and the user agent.
 
-Every byte of the request head is composed here and handed to libcurl field by field, so the head in the archive is the
-head on the wire; a test compares the two against a recording server. Nothing a page or a setting says can add a line:
-a target is printable ASCII by construction, and field values with control characters never get this far.
+Every byte of the request head is composed here and handed to libcurl field by field, so the head in the
+archive is the head on the wire; a test compares the two against a recording server. Neither a page nor a
+setting can inject a line: a target is printable ASCII by construction, and field values with control
+characters are refused earlier.
 """
 
 import re
@@ -16,13 +17,14 @@ from skitter.model import Reason
 from skitter.settings import FetchSettings, SettingsError
 from skitter.urls import IPV4, resolve
 
-# What the WHATWG parser would leave as it is: a lower-case domain whose last label is no number, or four of them, then a
-# target of visible ASCII. All other URLs go through the parser first, so that every odd spelling of an address is put right.
+# What the WHATWG parser would leave unchanged: a lower-case domain whose last label is not a number, or four
+# of them, then a target of visible ASCII. All other URLs are parsed first, so that every odd spelling of an
+# address is normalised.
 _PLAIN = re.compile(
     rf"(https?)://((?:[a-z0-9_-]+\.)*[a-z][a-z0-9_-]*|{IPV4})(?::([0-9]{{1,5}}))?(/[\x21\x22\x24-\x7e]*)"
 )
-# A serialised http URL whose host can be in DNS (RFC 1123 2.1, and the underscore that is in use): the standard lets
-# more pass, libcurl does not. Credentials are skipped here: they are never sent.
+# A serialised http URL whose host can be in DNS (RFC 1123 2.1, plus the underscore that is in use): the
+# standard accepts more, libcurl does not. Credentials are skipped here: they are never sent.
 _SERIALISED = re.compile(
     r"(https?)://(?:[^/?#@]*@)?(\[[0-9a-f:.]+\]|(?:[a-z0-9_~-]+\.)*[a-z0-9_~-]+)(?::([0-9]{1,5}))?"
     r"(/[\x21\x22\x24-\x7e]*)"
@@ -42,7 +44,7 @@ BAD_PORTS = frozenset((
 # RFC 9110 5.6.2 and 5.5: a field name is a token; a value is visible ASCII, with spaces and tabs between.
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?")
-# RFC 9110 10.1.5: a user agent begins with a product; ours is also the token robots.txt files name.
+# RFC 9110 10.1.5: a user agent begins with a product; ours is also the token that robots.txt files name.
 _USER_AGENT = re.compile(r"[A-Za-z0-9_.-]+(?:/[!-~]+)?(?: [\x20-\x7e]*[\x21-\x7e])?")
 _EMAIL = re.compile(r"[^\s@()<>]+@[^\s@()<>]+")
 
@@ -51,17 +53,17 @@ ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 
 
 class Target(Struct, frozen=True):
-    """Where a URL leads: what is connected to, what is named in Host, what is asked for."""
+    """The parts of a URL for sending: where to connect, the Host field, the request target."""
 
     scheme: str
     host: str  # without brackets
     port: int
     authority: str  # the Host field: the port only when it is not the default
-    path: str  # the request target in origin form, exactly as it will be sent
+    path: str  # the request target in origin form, exactly as it is sent
 
 
 def target(url: str) -> Target | Reason:
-    """Cut a URL for sending, or say why it cannot be sent."""
+    """Split a URL for sending, or say why it cannot be sent."""
     match = _PLAIN.fullmatch(url)
     if match is None:
         serialised = resolve(url, url)
@@ -80,10 +82,10 @@ def target(url: str) -> Target | Reason:
 
 
 def user_agent(settings: FetchSettings) -> str:
-    """The User-Agent we send: as set, or the program with its version and the contact.
+    """The User-Agent header: as set, or the program with its version and the contact.
 
-    A site owner who reads a log line should learn what this is and whom to write to, or that nobody is named. Whatever name
-    an operator chooses for their crawler, ours stands behind it: Skitter does not hide.
+    A site owner who reads a log line should learn what this is and whom to write to, or that no contact is
+    named. Whatever name an operator chooses, ours follows it: Skitter does not hide.
     """
     if settings.user_agent:
         agent = settings.user_agent
@@ -102,15 +104,15 @@ def user_agent(settings: FetchSettings) -> str:
 
 
 def identity(settings: FetchSettings) -> tuple[str, ...]:
-    """The header lines that every request carries, in the order sent, after Host."""
+    """The header lines of every request, in the order sent, after Host."""
     lines = [f"User-Agent: {user_agent(settings)}"]
     if _EMAIL.fullmatch(settings.contact) and settings.contact.isascii():
-        lines.append(f"From: {settings.contact}")  # RFC 9110 10.1.2: a robot SHOULD name whom to reach
+        lines.append(f"From: {settings.contact}")  # RFC 9110 10.1.2: a robot SHOULD name a contact
     lines.append(f"Accept: {ACCEPT}")
     if settings.accept_language:
         if not re.fullmatch(r"[A-Za-z0-9*,;=.\- ]+", settings.accept_language):
             raise SettingsError(
-                f"fetch.accept_language: {settings.accept_language!r} is no list such as 'en, de;q=0.5'"
+                f"fetch.accept_language: {settings.accept_language!r} is not a list such as 'en, de;q=0.5'"
             )
         lines.append(f"Accept-Language: {settings.accept_language}")
     lines.append(f"Accept-Encoding: {ACCEPT_ENCODING}")
@@ -118,13 +120,13 @@ def identity(settings: FetchSettings) -> tuple[str, ...]:
 
 
 def fields(validators: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """Conditional header fields as lines. Values once came from a server: what is no field is left out."""
+    """Conditional header fields as lines. Their values came from a server: invalid ones are left out."""
     return tuple(
         f"{name}: {value}" for name, value in validators if _TOKEN.fullmatch(name) and _VALUE.fullmatch(value)
     )
 
 
 def head(where: Target, lines: Sequence[str]) -> bytes:
-    """The request head as libcurl sends it when given this target, Host and these lines."""
+    """The request head as libcurl sends it for this target, Host and these lines."""
     text = "\r\n".join((f"GET {where.path} HTTP/1.1", f"Host: {where.authority}", *lines, "", ""))
     return text.encode("ascii")

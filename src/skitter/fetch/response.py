@@ -1,7 +1,7 @@
 """What came back: raw bytes in, an Outcome out. Pure.
 
-The header block is read leniently, as browsers do, because servers are as they are; what is kept for the archive is the
-block itself. libcurl has already refused what is no HTTP.
+The header block is read leniently, as browsers do; the archive keeps the block itself. libcurl has already
+refused what is not HTTP.
 """
 
 from collections.abc import Sequence
@@ -21,14 +21,14 @@ from skitter.urls import resolve
 
 Headers = Sequence[tuple[str, str]]
 
-# RFC 9110 15.4: the statuses whose Location is where the resource is now. 300 leaves the choice to a person.
+# RFC 9110 15.4: the statuses whose Location is the new place. 300 leaves the choice to a person.
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 _CODED = ("content-encoding", "transfer-encoding")
 _BLANK = " \t\r"
 
 
 def outcome(exchange: Exchange, limit: int, purpose: Purpose = Purpose.PAGE) -> Outcome:
-    """The outcome of a whole answer. `limit` bounds the decoded content."""
+    """The outcome of a complete answer. `limit` bounds the decoded content."""
     status, headers = read_head(exchange.head)
     wrong = _unusable(exchange, status)
     if wrong is not None:
@@ -42,14 +42,14 @@ def outcome(exchange: Exchange, limit: int, purpose: Purpose = Purpose.PAGE) -> 
         return Fetched(exchange, status, headers, exchange.body, exchange.body)
     transferred = decode_transfer(exchange.body, codings(headers, "transfer-encoding"), limit)
     decoded = decode(transferred.content, codings(headers, "content-encoding"), limit)
-    # RFC 9309 2.5: what exceeds the limit of a robots.txt is left unread, the rest is in force.
+    # RFC 9309 2.5: what exceeds the limit of a robots.txt is not read, the rest is in force.
     if Flaw.OVERSIZE in (transferred.flaw, decoded.flaw) and purpose is not Purpose.ROBOTS:
         return Failed(Fault.BOMB, f"more than {limit} bytes once decoded", exchange)
     return Fetched(exchange, status, headers, transferred.content, decoded.content)
 
 
 def _unusable(exchange: Exchange, status: int) -> Failed | None:
-    """What libcurl lets pass and we do not."""
+    """What libcurl accepts and we do not."""
     if not exchange.head.endswith((b"\n\r\n", b"\n\n")):
         return Failed(Fault.RESET, "the connection ended in the middle of the header fields", exchange)
     if status < 200:
@@ -73,7 +73,7 @@ def read_head(head: bytes) -> tuple[int, list[tuple[str, str]]]:
 
 
 def _text(raw: bytes) -> str:
-    """RFC 9110 5.5: fields are ASCII; where they are not, UTF-8 is likelier than the Latin-1 of old."""
+    """RFC 9110 5.5: fields are ASCII; otherwise UTF-8 is likelier than Latin-1."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -87,7 +87,7 @@ def _status(line: str) -> int:
 
 
 def first(headers: Headers, name: str) -> str:
-    """The value of the first field of that name, or nothing."""
+    """The value of the first field of that name, or ""."""
     for key, value in headers:
         if key == name:
             return value
@@ -95,5 +95,5 @@ def first(headers: Headers, name: str) -> str:
 
 
 def codings(headers: Headers, name: str) -> list[str]:
-    """The codings a field lists, in the order they were applied; it may stand on several lines."""
+    """The codings a field lists, in the order they were applied; the field may appear several times."""
     return [word for key, value in headers if key == name for word in value.lower().replace(",", " ").split()]

@@ -77,6 +77,6 @@ class InHand:
         self._bytes[:] = _EMPTY if id16 is None else id16
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._opened is not None:
             self._opened.close()

@@ -83,7 +83,7 @@ class ShardFrontier(Verbs):
         await self._store.close()
 
     async def sync(self) -> None:
-        """Make everything acknowledged survive a loss of power."""
+        """Make everything acknowledged survive a power loss."""
         await self._delivered()
         await self._store.sync()
 

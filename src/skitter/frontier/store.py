@@ -65,7 +65,7 @@ class Store(Protocol):
         ...
 
     async def sync(self) -> None:
-        """Make everything written survive a loss of power."""
+        """Make everything written survive a power loss."""
         ...
 
     async def meta(self) -> Meta:

@@ -1,7 +1,7 @@
 """HTML documents: from bytes to a Document.
 
-Lexbor takes UTF-8, so a page in UTF-8 goes to it as it came; other encodings are decoded first. Where the operator has
-named content markers, the head is still read from the whole page, but text and links only from between the markers.
+Lexbor takes UTF-8, so a page in UTF-8 is passed on as received; other encodings are decoded first. With
+content markers, the head is still read from the whole page, but text and links only from between the markers.
 """
 
 import unicodedata
@@ -17,12 +17,12 @@ from skitter.settings import ParseSettings
 from skitter.urls import resolve
 
 _ASCII = bytes(range(0x80))
-TITLE = 1_000  # characters of a title that are kept; browsers and search engines show fewer than 100
-TOLD = 5_000  # of a description, an author, keywords
+TITLE = 1_000  # characters kept of a title; browsers and search engines show fewer than 100
+TOLD = 5_000  # … of a description, author or keywords
 
 
 def parse(body: Body, settings: ParseSettings) -> Document:
-    """Read an HTML document."""
+    """Parse an HTML document."""
     encoding = charset.of_html(body.content, body.http_charset)
     source = _utf8(body.content, encoding)
     if body.media_type == sniff.XHTML:
@@ -41,7 +41,7 @@ def parse(body: Body, settings: ParseSettings) -> Document:
 
 
 def _utf8(raw: bytes, encoding: str) -> bytes:
-    """The document in UTF-8, which it may be already."""
+    """The document in UTF-8; unchanged if it already is."""
     if encoding == charset.UTF_8:
         return raw.removeprefix(b"\xef\xbb\xbf")
     if encoding in charset.SINGLE_BYTE and raw.isascii():
@@ -50,7 +50,7 @@ def _utf8(raw: bytes, encoding: str) -> bytes:
 
 
 def read(source: bytes, settings: ParseSettings) -> Findings:
-    """Everything there is to find in a document in UTF-8."""
+    """Everything found in a UTF-8 document."""
     findings = Findings(settings.max_links)
     if flat.is_tame(source):
         read_tree(source, findings)
@@ -83,7 +83,7 @@ def _document(body: Body, encoding: str, page: Findings) -> Document:
 
 
 def _base(href: str | None, url: str) -> str:
-    """HTML Standard, 2.4.2: the page's own address where <base> is missing or useless."""
+    """HTML Standard, 2.4.2: the page's own URL if <base> is missing or invalid."""
     return url if href is None else resolve(href, url or href) or url
 
 
@@ -103,7 +103,7 @@ def _hrefs(page: Findings, encoding: str) -> tuple[list[str], list[str]]:
 
 
 def in_encoding(href: str, encoding: str) -> str:
-    """A link whose query is written in the page's encoding, which nobody will know later (WHATWG URL, 4.4)."""
+    """A link whose query is encoded in the page's encoding, which is unknown later (WHATWG URL, 4.4)."""
     path, mark, rest = href.partition("?")
     query, hash_mark, fragment = rest.partition("#")
     if query.isascii() or "#" in path or encoding.startswith("utf-16") or encoding == charset.REPLACEMENT:
@@ -112,7 +112,7 @@ def in_encoding(href: str, encoding: str) -> str:
 
 
 def capped(text: str, most: int) -> str:
-    """At most so many characters; the marks over the last letter stay with it, or go with it."""
+    """At most this many characters; combining marks are not separated from their letter."""
     if len(text) <= most:
         return text
     while most and unicodedata.combining(text[most]):

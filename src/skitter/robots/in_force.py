@@ -9,16 +9,16 @@ from skitter.robots import RobotsRules, rules_in_force
 
 
 class InForce(Struct, frozen=True):
-    """What holds for an origin now. Without rules we have never had an answer."""
+    """What applies to an origin now. Without rules there was never an answer."""
 
     rules: RobotsRules | None = None
     held: float = (
-        0.0  # before then nothing is wanted: the robots.txt could not be had, and will be asked for again
+        0.0  # until then nothing is fetched: the robots.txt could not be fetched, and will be tried again
     )
     problem: str = ""
 
     def refusal(self, url: str) -> Reason | None:
-        """Why the URL may not be fetched; None when it may."""
+        """Why the URL may not be fetched; None if it may."""
         rules = self.rules
         if rules is None:
             return Reason(reasons.ROBOTS_UNKNOWN, "the robots.txt of its origin has not been read")
@@ -27,7 +27,7 @@ class InForce(Struct, frozen=True):
         if not rules.reachable:
             return Reason(
                 reasons.ROBOTS_UNREACHABLE,
-                f"robots.txt could not be had ({self.problem}), so nothing is allowed",
+                f"robots.txt could not be fetched ({self.problem}), so nothing is allowed",
             )
         line = rules.line(url)
         if line is None:
@@ -37,33 +37,33 @@ class InForce(Struct, frozen=True):
 
 
 class Permissions:
-    """The rules of every origin we deal with. The truth is in the frontier; here it is parsed."""
+    """The rules of every origin in use. The frontier stores them; here they are parsed."""
 
     def __init__(self, frontier: Frontier, cache: Cache, clock: Clock, agent: str) -> None:
         self._frontier = frontier
         self._cache = cache
         self._clock = clock
         self._agent = agent
-        self.renewals = 0  # of any origin: as long as there was none, what was in force is
+        self.renewals = 0  # of any origin: while there was none, the rules in force are unchanged
 
     async def in_force(self, origin: str) -> InForce:
         """What the origin's robots.txt says."""
         return await self._cache.get_or_fetch(origin, lambda: self._load(origin))
 
     async def renew(self, copy: RobotsCopy) -> RobotsRules | None:
-        """There is a new copy: what it says from now on."""
+        """Use a new copy from now on."""
         self.renewals += 1
         await self._cache.forget(copy.origin)
         renewed = await self._cache.get_or_fetch(copy.origin, lambda: self._read(copy))
         return renewed.rules
 
     async def forget(self, origin: str) -> None:
-        """Another shard has sent a copy to the frontier, or may have."""
+        """Forget an origin: another shard has sent a copy to the frontier, or may have."""
         self.renewals += 1
         await self._cache.forget(origin)
 
     def statistics(self) -> dict[str, float]:
-        """The cache of parsed rules in numbers."""
+        """Statistics of the cache of parsed rules."""
         return self._cache.statistics()
 
     async def _load(self, origin: str) -> tuple[InForce, float]:
