@@ -23,8 +23,10 @@ from skitter.settings import Settings
 from skitter.testing.contracts.owner import allowed, asynchronous, link
 from skitter.testing.contracts.store import (
     HOST,
+    EpochContract,
     LateContract,
     StoreContract,
+    TripContract,
     a_host,
     a_page,
     full_url,
@@ -412,7 +414,7 @@ class Company:
         return store
 
 
-class TestInCompany(StoreContract, LateContract):
+class TestInCompany(StoreContract, EpochContract, TripContract, LateContract):
     """Who travels along changes nothing."""
 
     @pytest.fixture

@@ -19,7 +19,7 @@ from skitter.frontier.store import Store
 from skitter.model import Link
 from skitter.settings import Settings
 from skitter.testing.contracts.owner import asynchronous, link
-from skitter.testing.contracts.store import StoreContract, full_url
+from skitter.testing.contracts.store import EpochContract, StoreContract, TripContract, full_url
 from skitter.testing.reference import MemoryRows, MemoryStore
 from tests.cluster.redis import cleaned, server, settings_for
 from tests.engines import engine
@@ -74,7 +74,7 @@ def ground(settings: Settings) -> Ground:
     return Ground(settings)
 
 
-class TestBloomStore(StoreContract):
+class TestBloomStore(StoreContract, EpochContract, TripContract):
     """A filter takes nothing from a store, whether it was opened or not."""
 
     @pytest.fixture

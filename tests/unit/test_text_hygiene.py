@@ -6,11 +6,13 @@ import json
 import unicodedata
 
 import pytest
+from msgspec import msgpack
 from msgspec.structs import replace
 
 from skitter.cli import main
 from skitter.events import Requested
 from skitter.export.formats import row
+from skitter.frontier.rows import PageRow
 from skitter.parse import parse
 from skitter.parse.html import TITLE, TOLD
 from skitter.reporting.format import as_json, escaped, printable
@@ -96,10 +98,11 @@ def test_a_request_log_contains_nothing_invisible(tmp_path):
 )  # fmt: skip
 def test_no_command_prints_anything_invisible(words, tmp_path, capsys, monkeypatch):
     source = crawled(tmp_path)
-    stored = source.frontier.store.pages
-    for key, page in list(stored.items()):
-        evil = "".join(EVIL).replace("\ud800", "")
-        stored[key] = replace(page, title=f"x{evil}", description=evil, author=evil)
+    stored = source.frontier._store.rows.pages
+    for key, packed in list(stored.items()):
+        evil, row = "".join(EVIL).replace("\ud800", ""), msgpack.decode(packed, type=PageRow)
+        row.page = replace(row.page, title=f"x{evil}", description=evil, author=evil)
+        stored[key] = msgpack.encode(row)
 
     async def opened(*_arguments, **_more):
         return source

@@ -2,7 +2,6 @@
 
 from msgspec.structs import replace
 
-from skitter import urls
 from skitter.model import Level, Purpose, Reason, Settlement, State, Verdict
 from skitter.ports import Judge
 from skitter.testing.contracts.owner import DAY, Ground, Owner, asynchronous, link
@@ -163,19 +162,6 @@ class ChangeContract:
         owner = await owner.killed()
         assert await owner.frontier.judge_again(no_deeper_than(2), "2", owner.now) == (1, 0)
         assert (await owner.url(A + "1")).depth == 2
-
-    @asynchronous
-    async def test_what_another_shard_owns_is_sent_there_when_it_is_wanted_again(
-        self, ground: Ground
-    ) -> None:
-        foreign = next(name for n in range(99) if urls.shard(name := f"d{n}.example", 2) == 1)
-        owner = await Owner.of(ground, shard=0, shards=2)
-        await owner.frontier.judge_again(no_deeper_than(1), "1", owner.now)
-        far = link(f"https://{foreign}/", depth=2)
-        await owner.add(refused=[(far, DEEP)])
-        assert await owner.frontier.judge_again(no_deeper_than(2), "2", owner.now) == (1, 0)
-        assert [one.url for _, one in await owner.frontier.outbox(9)] == [far.url]
-        assert await owner.frontier.next_due(owner.now) is None
 
     @asynchronous
     async def test_what_is_out_for_a_visit_is_not_judged(self, ground: Ground) -> None:
