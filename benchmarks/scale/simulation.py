@@ -10,6 +10,7 @@ The machine is a number of requests per second. It wakes when it has capacity ag
 when a host whose answer has arrived may be free.
 """
 
+import asyncio
 import heapq
 import os
 import random
@@ -271,7 +272,7 @@ class Simulation:
         self._disagreements = 0
 
     def run(self) -> Result:
-        run(self._frontier.open(START))
+        asyncio.run(self._frontier.open(START))  # which waits for the disk
         self._plant()
         began = time.process_time()
         end = START + self.plan.days * 86400

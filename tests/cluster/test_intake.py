@@ -138,7 +138,7 @@ def test_seeds_from_a_pipe_are_kept_until_they_are_added(tmp_path):
             if adding.returncode == 130:
                 break
         (copy,) = _leftovers(crew)
-        assert f"a copy of the seeds is in {copy.name}" in said
+        assert f"a copy of the seeds is kept in {copy.name}" in said
         assert f"continue with: skitter cluster add --config {crew.config} --seeds {copy.name}" in said
         said = start(crew, "--seeds", "-", pipe=file).communicate()[0]  # the same again
         assert "going on behind them" in said

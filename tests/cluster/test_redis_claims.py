@@ -123,7 +123,7 @@ async def test_who_looks_on_sees_counts_and_positions(settings):
     async with client_of(settings) as client:
         one = RedisClaims(client, "one", 2)
         (mine,) = await one.take([1], 1)
-        meta = Meta(counts=Counts(pages=3), mail={"mail": "7-0"})
+        meta = Meta(counts=Counts(pages=3), positions={"mail": "7-0"})
         await RedisStore(client, 1, mine.epoch).write(Batch(meta))
         first, second = await one.standing()
         assert (first.owner, first.counts.pages) == ("", 0)
