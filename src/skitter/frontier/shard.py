@@ -80,7 +80,7 @@ class Shard:
         self.capacity = window
         self.window_size = size
         self.hosts: Through[str, HostRow | None] = Through(source.host, window)  # None: there is no such host
-        self.rules: Through[str, Rules] = Through(lambda origin: rules_of(source.robots(origin)), 4 * window)
+        self.rules: Through[str, Rules] = Through(lambda origin: rules_of(source.robots(origin)), 2 * window)
         self.queues: Bounded[tuple[str, int], Window[Spot, Waiting]] = Bounded(window)
         self.touched: dict[str, HostRow] = {}  # hosts to be written
         self.moved: dict[str, HostRow] = {}  # of these, what may have to stand elsewhere in the agenda

@@ -57,7 +57,7 @@ from skitter.ports import StateError
 _META, _BOOT = b"meta", b"boot"  # boot: while a shard is open, in which start of the machine it was opened
 _UNKNOWN = b"unknown"
 _ID = 16
-_HOSTS = 80_000  # names whose fingerprints are remembered
+_HOSTS = 20_000  # names whose fingerprints are remembered
 # A site can be made so that all its pages share a block of their SimHashes. What is read of one block is bounded; then the
 # first values of the SimHash order hide the rest, and a near-duplicate may go unnoticed.
 _READ_AT_MOST = 2_000
