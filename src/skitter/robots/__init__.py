@@ -5,17 +5,15 @@ robots.txt means: what is in force from now on, and until when the host is left 
 
     answer.py    an Outcome becomes a RobotsCopy, a hop to follow, or a host left alone
     reading.py   a file becomes the rules and delays of the group that applies to us
-    spelling.py  paths of rules and URLs are brought to one spelling (2.2.2)
-    matching.py  which rule decides about a URL, and what else the rules ask for
+    matching.py  which rule decides about a URL, both brought to one spelling (2.2.2), and what else the rules ask for
 
 The semantics are those of Google's parser and matcher, the ones site owners test with: misspelt directives, a missing
 colon and odd line ends are forgiven, the longest rule decides, Allow wins a tie.
 """
 
 from skitter.robots.answer import RobotsAnswer, RobotsVerdict, judge, rules_in_force
-from skitter.robots.matching import RobotsLine, RobotsRules
-from skitter.robots.reading import MAX_SIZE, robots_rules
-from skitter.robots.spelling import path_of, product_token, valid_product_token
+from skitter.robots.matching import RobotsLine, RobotsRules, path_of
+from skitter.robots.reading import MAX_SIZE, product_token, robots_rules, valid_product_token
 
 __all__ = [
     "MAX_SIZE",
