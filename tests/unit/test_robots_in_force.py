@@ -7,7 +7,7 @@ import pytest
 from skitter import urls
 from skitter.backends.memory import MemoryCache, MemoryFrontier, MemoryStore
 from skitter.model import RobotsCopy
-from skitter.robots.in_force import Permissions
+from skitter.robots.in_force import _AT_HAND, Permissions
 from skitter.testing.clock import EPOCH, VirtualClock
 
 ORIGIN = "http://a.test"
@@ -102,6 +102,32 @@ def test_a_new_copy_is_in_force_at_once_and_not_the_one_that_was_kept():
     ground.frontier.store.robots[ORIGIN] = new  # the settlement of its visit
     assert ground.refusal(f"{ORIGIN}/private") is None
     assert ground.refusal(f"{ORIGIN}/other").detail == "robots.txt line 2: Disallow: /other"
+
+
+def test_what_was_read_before_a_copy_was_renewed_is_not_what_is_in_force_after_it():
+    ground = Ground(copy())
+
+    async def overtaken():
+        asking = asyncio.ensure_future(ground.permissions.in_force(ORIGIN))
+        while not ground.frontier.asked:
+            await asyncio.sleep(0)
+        await ground.permissions.forget(ORIGIN)
+        ground.frontier.store.robots[ORIGIN] = copy(b"")
+        return await asking, await ground.permissions.in_force(ORIGIN)
+
+    before, after = asyncio.run(overtaken())
+    assert before.refusal(f"{ORIGIN}/private") is not None
+    assert after.refusal(f"{ORIGIN}/private") is None
+
+
+def test_rules_that_are_at_hand_count_as_hits_and_are_bounded():
+    ground = Ground(*(copy(origin=f"http://{number}.test") for number in range(_AT_HAND + 1)))
+    for _ in range(2):
+        for number in range(_AT_HAND + 1):
+            assert ground.rules(f"http://{number}.test").delay == 7.0
+    assert len(ground.permissions._at_hand) <= _AT_HAND
+    ground.rules(f"http://{_AT_HAND}.test")
+    assert ground.permissions.statistics()["hits"] == 1
 
 
 def test_what_would_cost_too_much_to_match_is_refused_and_says_so():
