@@ -6,7 +6,7 @@ All SimHashes of a domain are compared with one in a few microseconds: 4 µs for
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from skitter.dedup.simhash_set import SimhashSet
+    from skitter.dedup.simhash import SimhashSet
 
 # SimHashes that are held for one domain. A store at hand has an index that is quicker for larger ones. Behind a network a
 # page of a larger domain is compared with as many of its pages, not with all, and a near-duplicate may go unnoticed.
@@ -33,7 +33,7 @@ class Nearby:
 
     def hold(self, domain: str, found: list[int]) -> None:
         """They were read."""
-        from skitter.dedup.simhash_set import SimhashSet  # noqa: PLC0415  numpy, which not every crawl needs
+        from skitter.dedup.simhash import SimhashSet  # noqa: PLC0415  numpy, which not every crawl needs
 
         self._total += len(found) + 8
         if self._total > _IN_ALL:
