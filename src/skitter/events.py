@@ -101,7 +101,8 @@ class Events:
     """Hands each event to every reader that wants its kind, in order."""
 
     def __init__(self, *readers: Reader) -> None:
-        self._readers: dict[type[Event], list[Reader]] = {kind: [] for kind in get_args(Event)}
+        # By kind. Whoever has an event for every visit may look here first: none need be made for nobody.
+        self.readers: dict[type[Event], list[Reader]] = {kind: [] for kind in get_args(Event)}
         self._flushes: list[Callable[[], None]] = []
         self._syncs: list[Callable[[], None]] = []
         for reader in readers:
@@ -112,8 +113,8 @@ class Events:
 
         One that gathers what it is told has a method `flush`, one that keeps it on the disk a method `sync`.
         """
-        for kind in kinds or self._readers:
-            self._readers[kind].append(reader)
+        for kind in kinds or self.readers:
+            self.readers[kind].append(reader)
         if (flush := getattr(reader, "flush", None)) is not None:
             self._flushes.append(flush)
         if (sync := getattr(reader, "sync", None)) is not None:
@@ -122,18 +123,14 @@ class Events:
     def branch(self) -> "Events":
         """Events of a part: its own readers hear them, and so do the readers that the whole has now."""
         part = Events()
-        for kind, readers in self._readers.items():
+        for kind, readers in self.readers.items():
             for reader in readers:
                 part.subscribe(reader, kind)
         return part
 
-    def heard(self, kind: type[Event]) -> bool:
-        """Whether anybody reads events of this kind: there are some for every visit, and none need be made for nobody."""
-        return bool(self._readers[kind])
-
     def emit(self, event: Event) -> None:
         """Tell every reader."""
-        for reader in self._readers[type(event)]:
+        for reader in self.readers[type(event)]:
             reader(event)
 
     def flush(self) -> None:

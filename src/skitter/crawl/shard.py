@@ -339,7 +339,7 @@ class Shard:
         elif settlement.robots is not None and settlement.robots.held and verdict.attempted:
             copy = settlement.robots
             self._events.emit(Deferred(copy.origin, copy.held, max(0.0, copy.held - now), copy.problem))
-        if self._events.heard(Settled):
+        if self._events.readers[Settled]:
             page, exchange = settlement.page, settlement.exchange
             self._events.emit(Settled(settlement.visit, page, verdict.state, verdict.reason, exchange))
 
