@@ -1,4 +1,4 @@
-# One door for every chore. Every verb makes its own environment first.
+# One entry point for every chore. Every target creates its own environment first.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -18,13 +18,13 @@ $(BIN)/python:
 	@echo "First time here. Making an environment in $(VENV) with $$($(PYTHON) --version): some seconds"
 	@$(PYTHON) -m venv $(VENV)
 
-# Enough to crawl with.
+# Enough to crawl.
 $(USABLE): pyproject.toml constraints.txt | $(BIN)/python
 	@echo 'Installing Skitter and what it needs into $(VENV): about half a minute'
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
-# Enough to work on Skitter, too.
+# Enough to work on Skitter.
 $(READY): pyproject.toml constraints.txt | $(USABLE)
 	@echo 'Installing tools for tests, checks and clusters into $(VENV): about a minute'
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
@@ -38,7 +38,7 @@ demo-cluster: $(READY)  ## two workers on real engines crawl the same made-up we
 
 crawl: $(USABLE)  ## crawl a real site: make crawl URL=https://example.org [ARGS="--max-pages 100"]
 	@test -n "$(URL)" || { echo 'which site? make crawl URL=https://example.org' >&2; exit 2; }
-	@$(BIN)/skitter crawl $(URL) $(ARGS) || test $$? -eq 3  # a limit that was asked for is no failure
+	@$(BIN)/skitter crawl $(URL) $(ARGS) || test $$? -eq 3  # stopping at a requested limit is not a failure
 
 services:  ## install and start PostgreSQL, Redis, Kafka, OpenSearch and S3 on loopback, for the tests
 	@scripts/services up
@@ -61,7 +61,7 @@ soak: $(READY)  ## the long versions: a thousand kills, fifty losses of power, a
 bench: $(READY) $(PEERS)  ## measure whole crawls, synthetic and real, beside Scrapy, Crawlee and wget, and their parts
 	$(BIN)/python -m benchmarks $(ARGS)
 
-# The other crawlers, apart from our own environment.
+# The other crawlers, in an environment separate from ours.
 $(PEERS): benchmarks/peers/requirements.txt
 	@echo 'Installing the other crawlers into .venv-bench: about half a minute'
 	@test -d .venv-bench || $(PYTHON) -m venv .venv-bench

@@ -1,4 +1,4 @@
-"""`make bench`: whole crawls beside other crawlers, and the blocks they are made of; tables, a JSON file and a picture."""
+"""`make bench`: whole crawls compared with other crawlers, and the building blocks; tables, a JSON file and a chart."""
 
 import argparse
 import json
@@ -15,9 +15,9 @@ from benchmarks.webs import BROAD, DOCS, FLEET, SITE, Web
 
 OUT = Path("bench-out")
 PARTS = ("site", "broad", "fleet", "wide", "docs", "blocks")
-NAMED = (*PARTS, *(web.name for web in DOCS))  # those of docs also one by one
+NAMED = (*PARTS, *(web.name for web in DOCS))  # those of docs can also be run one by one
 NAMES = tuple(crawler.name for crawler in CRAWLERS)
-WIDE_SECONDS = 60  # the ten minutes are in `make soak`
+WIDE_SECONDS = 60  # `make soak` runs ten minutes
 EXAMPLES = """examples:
   python -m benchmarks --only site --rounds 1 --crawlers skitter,scrapy
   python -m benchmarks --only blocks --store-baseline
@@ -86,14 +86,14 @@ def _measured(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _crawled(webs: Sequence[Web], options: argparse.Namespace) -> dict[str, list[dict[str, object]]]:
-    """The lines of each web that was to be measured and could be."""
+    """The results of each web that could be measured."""
     wanted = [web for web in webs if {web.part, web.name} & set(options.only or PARTS)]
     rows = {web.name: crawls.as_json(crawls.measure(web, options.rounds, options.crawlers)) for web in wanted}
     return {name: found for name, found in rows.items() if found}
 
 
 def main() -> None:
-    """Measure, write down, print."""
+    """Measure, store, print."""
     options = _options()
     if options.results:
         results = json.loads(options.results.read_text())

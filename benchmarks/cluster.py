@@ -1,12 +1,12 @@
-"""What a cluster costs, on the engines that `make services` has started.
+"""The cost of a cluster, on the engines started by `make services`.
 
     python -m benchmarks.cluster [links] [crawl] [bytes] [--links 5000000] [--workers 2] [--shards 8] [--hosts 500] [--json FILE]
 
-`links` pushes links through Kafka into PostgreSQL, as one worker takes them in that has nothing else to do: how many a
-second, how much its memory grows, and that each is there once. `crawl` crawls the web of `fleet` with the workers of
-a fleet and then with those of a cluster, all engines on the same machine, and counts round trips per page: over the whole
-crawl, and in the steady state between its beginning and its end. `bytes` is what a URL and a page take in PostgreSQL and in
-Redis (`benchmarks.stored`); it is not among the defaults.
+`links` pushes links through Kafka into PostgreSQL, with one worker that does nothing but add them: how many a
+second, how much its memory grows, and that each is stored once. `crawl` crawls the web of `fleet` with a
+fleet and then with a cluster, all engines on the same machine, and counts round trips per page: over the
+whole crawl, and in the steady state between its start and its end. `bytes` is what a URL and a page take in
+PostgreSQL and in Redis (`benchmarks.stored`); it is not run by default.
 """
 
 import argparse
@@ -41,13 +41,13 @@ from skitter.settings.file import dump, load
 
 SHARDS = 8
 HOSTS = 10_000
-STEADY = (0.25, 0.85)  # of the pages: before, every host is new; after, few hosts have work
-AT_ONCE = 20_000  # links made and sent in one go
+STEADY = (0.25, 0.85)  # fractions of the pages: before, every host is new; after, few hosts have work
+AT_ONCE = 20_000  # links created and sent at once
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def engines() -> dict[str, str]:
-    """What `make services` wrote down."""
+    """The addresses written by `make services`."""
     place = Path(os.environ.get("SKITTER_SERVICES_DIR", ROOT / ".services")) / "env"
     if not place.exists():
         raise SystemExit("the engines are not there; start them with: make services")
@@ -56,7 +56,7 @@ def engines() -> dict[str, str]:
 
 
 def settings_for(name: str, **more: object) -> Settings:
-    """A crawl of its own on the engines that are there."""
+    """A separate crawl on the existing engines."""
     found = engines()
     postgres = found["SKITTER_TEST_POSTGRES"].removeprefix("postgresql://")
     user, _, rest = postgres.partition("@")
@@ -82,7 +82,7 @@ def settings_for(name: str, **more: object) -> Settings:
 
 @asynccontextmanager
 async def cluster(**more: object) -> AsyncIterator[Settings]:
-    """A crawl that is made, and gone afterwards."""
+    """Create a crawl, and remove it afterwards."""
     settings = settings_for(f"bench_{uuid.uuid4().hex[:8]}", **more)
     await make(settings)
     try:
@@ -92,7 +92,7 @@ async def cluster(**more: object) -> AsyncIterator[Settings]:
 
 
 def resident() -> float:
-    """Megabytes of this process."""
+    """Memory of this process, in megabytes."""
     line = next(
         each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith("VmRSS")
     )
@@ -109,7 +109,7 @@ def _link(number: int, hosts: int = HOSTS) -> Link:
 
 
 async def push(settings: Settings, links: int, hosts: int = HOSTS) -> None:
-    """Send so many links to their shards, of pages on so many hosts."""
+    """Send this many links to their shards, from pages on this many hosts."""
     shards = settings.crawl.shards
     owners = {f"www.host{host}.example": owner_of(f"www.host{host}.example", shards) for host in range(hosts)}
     async with opened(settings, "") as engines:
@@ -122,14 +122,14 @@ async def push(settings: Settings, links: int, hosts: int = HOSTS) -> None:
 
 
 async def links_through(links: int) -> dict[str, float]:
-    """Push links, then let one worker take them in."""
+    """Push links, then let one worker add them."""
     with tempfile.TemporaryDirectory() as folder:
         async with cluster() as settings:
             began = time.perf_counter()
             await push(settings, links)
             pushed = time.perf_counter() - began
             async with joined(CrawlDirectory(Path(folder) / "worker"), settings, Events()) as worker:
-                worker.worker.held.closed = True  # it only takes in
+                worker.worker.held.closed = True  # it only adds links
                 working = asyncio.create_task(worker.run())
                 figures = await taken_in(settings, worker.worker.held.counts.added, links)
                 worker.leave()
@@ -148,7 +148,10 @@ async def links_through(links: int) -> dict[str, float]:
 
 
 async def taken_in(settings: Settings, before: int, links: int) -> dict[str, float]:
-    """Wait until the shards have all links. Memory is looked at when a tenth is in: then everything is loaded."""
+    """Wait until the shards have all links.
+
+    The baseline memory is taken when a tenth is in: by then everything is loaded.
+    """
     async with opened(settings, "") as engines:
         added, began, cpu, at_first, most = before, time.perf_counter(), time.process_time(), 0.0, 0.0
         while added < links:
@@ -172,7 +175,7 @@ async def taken_in(settings: Settings, before: int, links: int) -> dict[str, flo
 
 
 class Sample(NamedTuple):
-    """What the workers have said of themselves by a moment."""
+    """What the workers have reported by a given moment."""
 
     at: float
     pages: int
@@ -181,7 +184,7 @@ class Sample(NamedTuple):
 
 @contextmanager
 def working(settings: Settings, folder: Path, number: int) -> Iterator[None]:
-    """Processes as an operator starts them."""
+    """Worker processes, started as an operator would."""
     config = folder / "cluster.toml"
     config.write_text(dump(settings))
     command = [sys.executable, "-m", "skitter", "work", "-q", "--config", str(config)]
@@ -241,7 +244,7 @@ def _per_page(first: Sample, last: Sample) -> dict[str, float]:
 
 
 def _steady(samples: Sequence[Sample]) -> dict[str, Any]:
-    """The middle of the crawl; nothing when it was too short to have one."""
+    """The middle of the crawl; nothing if it was too short to have one."""
     whole = samples[-1].pages
     middle = [sample for sample in samples if STEADY[0] * whole <= sample.pages <= STEADY[1] * whole]
     if len(middle) < 2 or middle[0].pages == middle[-1].pages:
@@ -277,7 +280,7 @@ def _embedded(served: Served, folder: Path, workers: int, shards: int) -> dict[s
 
 
 def crawls(workers: int, shards: int, hosts: int, delay: float) -> dict[str, Any]:
-    """The same web by a fleet and by a cluster, one after the other."""
+    """The same web with a fleet and with a cluster, one after the other."""
     web = dataclasses.replace(FLEET, hosts=hosts, delay=delay)
     with tempfile.TemporaryDirectory() as folder, serving(web) as served:
         fleet = _embedded(served, Path(folder), workers, shards)

@@ -1,8 +1,9 @@
 """The crawlers, each as a command that a user would type, and how their pages are counted afterwards.
 
-All do the same work: follow links in scope, obey robots.txt, 100 requests at once, no delay, and keep one record per page
-with title, text and links. Skitter's record is its archive and its store. Two do less and are here as measures: wget keeps the
-page as a file (it extracts nothing), and the floor fetches a list of URLs with libcurl and forgets them.
+All do the same work: follow links in scope, obey robots.txt, 100 requests at once, no delay, and keep one
+record per page with title, text and links. Skitter's record is its archive and its store. Two do less and
+serve as reference points: wget keeps the page as a file (it extracts nothing), and the floor fetches a list
+of URLs with libcurl and discards them.
 """
 
 import json
@@ -29,7 +30,7 @@ class Order:
 
     command: list[str]
     stdin: str = ""
-    codes: tuple[int, ...] = (0,)  # exit codes of a crawl that went well
+    codes: tuple[int, ...] = (0,)  # exit codes of a successful crawl
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Crawler:
 
 
 def skitter(served: Served, folder: Path, *, near: bool = True, workers: int = 1, time: str = "") -> Order:
-    """Everything on, as a user types it: robots, durable frontier, text, archive, request log."""
+    """Everything on, as a user would run it: robots, durable frontier, text, archive, request log."""
     web = served.web
     command = [
         sys.executable,
@@ -111,11 +112,11 @@ def _no_peers() -> str:
     return "" if PEERS.exists() else f"{PEERS} is missing; `make bench` makes it"
 
 
-_WGET_MET_AN_ERROR = 8  # a link in real documentation leads nowhere
+_WGET_MET_AN_ERROR = 8  # some links in real documentation are broken
 
 
 def _wget(served: Served, folder: Path) -> Order:
-    """One request at a time is all that wget does; where there are many hosts, a hundred of it run side by side, one per host."""
+    """wget makes one request at a time; with many hosts, a hundred of them run in parallel, one per host."""
     command = ["wget", "--recursive", "--level=inf", "--no-parent", "--execute=robots=on", "--no-verbose"]
     command += ["--output-file=/dev/null", f"--directory-prefix={folder}"]
     command += [f"--accept-regex={re.escape(served.web.ending)}$"] if served.web.ending else []
@@ -139,7 +140,7 @@ def _no_wget() -> str:
 
 
 def _floor(served: Served, _folder: Path) -> Order:
-    # From host to host, so that a connection is free again when its host's turn comes.
+    # Round-robin over hosts, so that a connection is free again when its host's turn comes.
     in_turn = sorted(served.pages, key=lambda url: (url.split("/", 3)[3], url))
     plan = {"urls": in_turn, "connections": served.web.connections}
     return Order([sys.executable, "-m", "benchmarks.floor"], json.dumps(plan))

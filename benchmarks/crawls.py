@@ -1,6 +1,6 @@
 """Whole crawls side by side: every crawler once, then every crawler again, so that all of them meet the same machine.
 
-The server has one core and the crawler the other; only where several workers are measured, both cores belong to everybody.
+The server has one core and the crawler the other; only runs with several workers share both cores.
 """
 
 import statistics
@@ -21,19 +21,19 @@ from benchmarks.webs import Served, Web, cores, cpu_of, serving
 class Run:
     """One crawl from start to end."""
 
-    pages: int  # stored, of those that exist
+    pages: int  # pages stored, of those that exist
     seconds: float
     cpu: float
     peak_mb: float
     server_cpu: float
-    requests: int  # as the server counted them
+    requests: int  # as counted by the server
     connections: int
     forbidden: int  # requests for pages that robots.txt forbids
 
 
 @dataclass(frozen=True)
 class Row:
-    """A crawler's line: medians over its runs."""
+    """A crawler's result: medians over its runs."""
 
     name: str
     label: str
@@ -49,11 +49,11 @@ class Row:
     connections: int
     forbidden: int
     runs: list[Run]
-    same: int | None = None  # pages of which title, text and links are the same as Skitter's
+    same: int | None = None  # pages whose title, text and links equal Skitter's
 
 
 def crawl(crawler: Crawler, served: Served) -> Run:
-    """One run, counted by what it stored and by what the server saw."""
+    """One run, counted by what it stored and what the server saw."""
     with tempfile.TemporaryDirectory(prefix="skitter-bench-") as name:
         folder = Path(name)
         order = crawler.order(served, folder)
@@ -82,7 +82,7 @@ def summed_up(crawler: Crawler, of: int, runs: Sequence[Run]) -> Row:
     def median(values: Iterable[float]) -> float:
         return statistics.median(values)
 
-    # Per stored page: who misses pages does not become cheaper by it.
+    # Per stored page: missing pages does not make a crawler cheaper.
     cpu = [run.cpu / max(run.pages, 1) * 1000 for run in runs]
     return Row(
         name=crawler.name,
@@ -117,7 +117,7 @@ def measure(web: Web, rounds: int, chosen: Sequence[str]) -> list[Row]:
             able.append(crawler)
     runs: dict[str, list[Run]] = {crawler.name: [] for crawler in able}
     with serving(web) as served:
-        # Where words end is told by tags on real pages, and crawlers differ in that: there, only the pages are compared.
+        # On real pages crawlers differ in where tags end words: there, only the pages are compared.
         agreed = {} if web.folder else same.agreement(able, served)
         for turn in range(rounds):
             for crawler in (*able[turn % len(able) :], *able[: turn % len(able)]):

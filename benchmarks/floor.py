@@ -7,11 +7,11 @@ import pycurl
 
 
 def fetch_all(urls: list[str], connections: int) -> int:
-    """Fetch every URL over a number of kept connections; returns how many were answered with 200."""
+    """Fetch every URL over a number of persistent connections; returns how many were answered with 200."""
     multi = pycurl.CurlMulti()
     multi.setopt(
         pycurl.M_MAXCONNECTS, 1000
-    )  # libcurl keeps 4 per handle otherwise: fewer than there are hosts
+    )  # libcurl otherwise keeps 4 per handle: fewer than there are hosts
     waiting = list(reversed(urls))
     answered = 0
     free = []

@@ -1,12 +1,13 @@
-"""What the frontier costs: CPU microseconds, user and system, RocksDB's background threads included.
+"""The cost of the frontier: CPU microseconds, user and system, including RocksDB's background threads.
 
     python -m benchmarks.frontier [--urls 100000 1000000] [--shape zipf|one-host|many-hosts] [--json FILE]
 
-Each size is a process of its own. It fills a store, then measures while the store holds so many URLs: the price must not
-grow with them. Known links are drawn from everything ever offered, so no cache of the latest ones can answer for them;
-only "the same again" offers the very same values, as the memo of judged links does for the navigation of a site. Visits
-are leased and settled in groups of 20; of the links on a page four of five stay on its host. At the end the process is
-killed by itself, with visits open, and another one opens the store and tells how long that took.
+Each size runs in its own process. It fills a store, then measures while the store holds that many URLs: the
+cost must not grow with them. Known links are drawn from everything ever offered, so no cache of recent ones
+can answer for them; only "the same again" offers the very same objects, as the memo of judged links does for
+the navigation of a site. Visits are leased and settled in groups of 20; of the links on a page four of five
+stay on its host. At the end the process kills itself, with visits open, and another one opens the store and
+reports how long that took.
 
 The default ends in about a minute; `--urls 1000000 10000000` is the long one.
 """
@@ -27,11 +28,12 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from skitter.backends.rocksdb import rocks_frontier
+from skitter.backends.rocksdb.store import RocksStore
 from skitter.frontier import ShardFrontier
 from skitter.model import Exchange, Link, Page, Purpose, RobotsCopy, Settlement, State, Verdict, Visit
 from skitter.ports import Mark
@@ -40,12 +42,12 @@ SHAPES = {"zipf": 100_000, "one-host": 1, "many-hosts": 0}  # hosts; 0: one for 
 SIZES = (100_000, 1_000_000)
 GROUP = 20
 LINKS = 20
-NAVIGATION = 40  # links on a page of a site that is known already
-# Compaction comes rarely and is large, the larger the more there is: too few visits meet none of it, or far too much.
+NAVIGATION = 40  # links on a page of an already known site
+# Compactions are rare and large, larger with more data: too few visits meet none of them, or far too much.
 VISITS, VISITS_PER_URL = 2_000, 50
 OFFERED = 20_000
 BATCH = 500
-REMEMBERED = 16  # links of a host that later pages of it repeat
+REMEMBERED = 16  # links of a host that its later pages repeat
 HEADERS = [("content-type", "text/html; charset=utf-8"), ("server", "nginx"), ("content-length", "18000")]
 ROWS = {
     "new": "add, all new",
@@ -65,7 +67,7 @@ ROWS = {
 
 
 class Web:
-    """Links by number: the same number is the same link, so what was offered need not be remembered."""
+    """Links by number: the same number is the same link, so nothing offered has to be remembered."""
 
     def __init__(self, shape: str) -> None:
         self._dice = Random(1)
@@ -90,7 +92,7 @@ class Web:
         return [self._link(number) for number in range(self.made - count, self.made)]
 
     def known(self, count: int) -> list[Link]:
-        """Equal links, made afresh as a parser would."""
+        """Equal links, created again as a parser would."""
         return [self._link(self._dice.randrange(self.made)) for _ in range(count)]
 
     def mixed(self, count: int, new: int) -> list[Link]:
@@ -98,7 +100,7 @@ class Web:
         return known + self.new(new)
 
     def page(self, host: str, count: int, new: int) -> list[Link]:
-        """The links of a page: four of five stay on its host, and repeat what other pages of it linked to."""
+        """The links of a page: four of five stay on its host, and repeat what its other pages linked to."""
         return [self._of_page(host, local=place % 5 != 0, new=place < new) for place in range(count)]
 
     def _of_page(self, host: str, *, local: bool, new: bool) -> Link:
@@ -107,14 +109,14 @@ class Web:
             return (self.new(1) if new else self.known(1))[0]
         if not new:
             return self._link(self._dice.choice(known), host)
-        self._local -= 1  # numbers below zero: no link that is drawn from all is one of these
+        self._local -= 1  # negative numbers: never drawn as one of all links
         known.append(self._local)
         del known[:-REMEMBERED]
         return self._link(self._local, host)
 
 
 def _zipf(hosts: int) -> list[int]:
-    """Ranks so that equal steps through the list meet the hosts by Zipf's law."""
+    """Ranks such that equal steps through the list hit the hosts by Zipf's law."""
     weights = np.cumsum(1 / np.arange(1, hosts + 1))
     quantiles = np.linspace(0, weights[-1], 1 << 21, endpoint=False)
     ranks: list[int] = np.searchsorted(weights, quantiles, side="right").astype(np.int32).data  # type: ignore[assignment]
@@ -147,21 +149,24 @@ def settlement(visit: Visit, links: Sequence[Link], now: float) -> Settlement:
 
 
 class Meter:
-    """CPU time of the whole process, without what the main thread spends on the benchmark's own work.
+    """CPU time of the whole process, without what the main thread spends on the benchmark itself.
 
-    It begins when RocksDB's background threads have nothing to do and ends when they are done, so that each figure holds
-    the compactions that it has caused and no others.
+    It starts when RocksDB's background threads are idle and ends when they are done, so that each figure
+    includes the compactions it caused and no others.
     """
 
     def __init__(self, frontier: ShardFrontier) -> None:
-        self._families = frontier._store.db._families.values()  # noqa: SLF001  nobody else can ask
+        store = cast("RocksStore", frontier._store)  # noqa: SLF001  nobody else can ask
+        self._families = store.db._families.values()  # noqa: SLF001  the same
         gc.collect()
-        gc.freeze()  # what the benchmark itself holds is no work for the collector
+        gc.freeze()  # the benchmark's own data must not burden the collector
         self._wait_for_background()
         self._began, self._own = time.process_time(), 0.0
 
     def _wait_for_background(self) -> None:
-        """Nothing runs, for so long that nothing will: a compaction may stay pending that RocksDB does not think worth it."""
+        """Wait until nothing runs, for long enough: RocksDB may leave a compaction pending that it does not
+        consider worthwhile.
+        """
         quiet = 0
         while quiet < 50:
             busy = any(
@@ -202,7 +207,7 @@ class Bench:
         return meter.each(done)
 
     async def robots(self, visits: int) -> None:
-        """Have the robots.txt files settled of the hosts that are next, so that what is measured are pages."""
+        """Settle the robots.txt files of the next hosts, so that pages are measured."""
         for _ in range(visits // GROUP):
             self.now += 2
             leased = await self.frontier.lease(GROUP, self.now)
@@ -300,7 +305,7 @@ def measure(urls: int, shape: str = "zipf", directory: Path | None = None) -> di
 
 
 def table(results: Iterable[dict[str, Any]]) -> str:
-    """Figures side by side, one column a size."""
+    """Figures side by side, one column per size."""
     columns = list(results)
     lines = [f"{'URLs':<50}" + "".join(f"{column['urls']:>14,}" for column in columns)]
     for name, title in ROWS.items():

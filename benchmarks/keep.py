@@ -1,4 +1,4 @@
-"""Puts the results where readers find them: docs/performance.json and .svg, and the tables in performance.md and scale.md."""
+"""Writes the results to docs/performance.json and .svg, and to the tables in performance.md and scale.md."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ END = "<!-- end of figures -->"
 
 
 def keep(results: show.Results, docs: Path = DOCS) -> None:
-    """Write them all: the scale model multiplies what was measured here. What was not measured stays as it was."""
+    """Write them all; the scale model uses these figures too. What was not measured stays as it was."""
     file = docs / "performance.json"
     results = merged(json.loads(file.read_text()), results)
     file.write_text(json.dumps(results, indent=1) + "\n")
@@ -36,7 +36,7 @@ def merged(kept: show.Results, results: show.Results) -> show.Results:
 
 
 def with_figures(text: str, results: show.Results) -> str:
-    """The page with these figures in place of those it had."""
+    """The page with its figures replaced."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

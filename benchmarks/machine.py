@@ -1,4 +1,4 @@
-"""What the figures were measured on and with: without these, they mean nothing."""
+"""The machine and the versions that the figures were measured with."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def machine() -> dict[str, str]:
 
 
 def versions() -> dict[str, str]:
-    """Of everything that took part."""
+    """The versions of everything involved."""
     found = {"Python": platform.python_version()}
     found |= {name: metadata.version(name) for name in OURS}
     found["libcurl"] = pycurl.version_info()[1]

@@ -1,8 +1,9 @@
-"""Real documentation, as Debian packages it, served by nginx on loopback: what a page costs that people wrote.
+"""Real documentation, as packaged by Debian, served by nginx on loopback: the cost of pages written by people.
 
-The synthetic pages are alike, with 700 words and few tags; real ones have three times as many tags, and some are huge. All
-crawlers keep to pages whose names end in .html, because each has its own idea of pictures and downloads. Which pages there
-are is found out from the files, by following anchors; so it is known whether a crawler has missed some.
+Synthetic pages are alike, with 700 words and few tags; real ones have three times as many tags, and some are
+huge. All crawlers are limited to pages whose names end in .html, because each treats images and downloads
+differently. The expected pages are determined from the files, by following anchors, so missing ones are
+noticed.
 """
 
 import html
@@ -23,7 +24,7 @@ SHELF = Path("/usr/share/doc")
 MIME_TYPES = Path("/etc/nginx/mime.types")
 _ANCHOR = re.compile(rb"""<a\s[^>]*?href\s*=\s*["']([^"'#?]*)""", re.IGNORECASE)
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
-# One process, so that its CPU is easily told, and a log of who asked for what on which connection.
+# One process, so that its CPU is easy to measure, and a log of every request with its connection.
 _CONFIGURATION = """
 daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log;
 events {{ worker_connections 1024; }}
@@ -70,7 +71,7 @@ def folder(pattern: str) -> Path | None:
 
 
 def missing(pattern: str, package: str) -> str:
-    """Why it cannot be measured here; nothing if it can."""
+    """Why it cannot be measured here; empty if it can."""
     wanted = [
         name
         for name, there in ((package, folder(pattern)), ("nginx-light", _nginx() and MIME_TYPES.is_file()))
@@ -84,7 +85,7 @@ def _nginx() -> str | None:
 
 
 def pages(root: Path) -> set[str]:
-    """The paths of all pages that can be reached from index.html."""
+    """The paths of all pages reachable from index.html."""
     waiting, found = ["index.html"], {"index.html"}
     while waiting:
         page = waiting.pop()

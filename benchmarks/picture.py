@@ -1,4 +1,4 @@
-"""The crawls as a picture: bars of CPU per page with their spread, one panel a web, in plain SVG."""
+"""The crawls as a chart: bars of CPU per page with their spread, one panel per web, in plain SVG."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -16,11 +16,11 @@ STYLE = 'font-family="system-ui, sans-serif" font-size="14" fill="#1d2433"'
 FAINT = "#5b6577"
 LEGEND = "All processes, user + system, start-up included. Bar: median; line: least to most; light: does less work."
 OURS, THEIRS, MEASURE = "#0b7a75", "#8a94a6", "#c9ced8"
-NO_PEER = ("wget", "floor")  # they do less work, and are there to measure by
+NO_PEER = ("wget", "floor")  # they do less work, and serve as reference points
 
 
 def draw(crawls: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """The whole picture. All panels have one scale."""
+    """The whole chart. All panels share one scale."""
     longest = max(row["cpu_most"] for rows in crawls.values() for row in rows)
     height = TOP + sum(LINE * len(rows) + GAP for rows in crawls.values())
     size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'

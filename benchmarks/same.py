@@ -1,6 +1,6 @@
-"""Do the crawlers that are compared do the same work? Their titles, texts and links are held against Skitter's, page by page.
+"""Checks that the compared crawlers do the same work: titles, texts and links equal to Skitter's, page by page.
 
-This is also everybody's first run, which is not timed: modules get compiled, and the server has every page rendered.
+This is also every crawler's first, untimed run: modules get compiled, and the server renders every page.
 """
 
 import csv
@@ -27,7 +27,7 @@ class Record(NamedTuple):
 
 
 def agreement(crawlers: Sequence[Crawler], served: Served) -> dict[str, int]:
-    """For every peer that reads pages: how many it read as Skitter did."""
+    """For every peer that reads pages: how many it read like Skitter."""
     peers = any(crawler.stored is records for crawler in crawlers)
     read = {crawler.name: _first_run(crawler, served, export=peers) for crawler in crawlers}
     ours = read.pop("skitter", {})
@@ -66,5 +66,5 @@ def _export(crawl: Path, form: str) -> list[str]:
 
 
 def _records(found: Iterable[tuple[str, str, str, Iterable[str]]]) -> dict[str, Record]:
-    # Where lines break is a matter of taste; which words there are, and in which order, is not.
+    # Line breaks may differ; words and their order may not.
     return {url: Record(title, " ".join(text.split()), frozenset(links)) for url, title, text, links in found}

@@ -1,10 +1,10 @@
-"""How fast pages get into a search index, and how fast they are found.
+"""How fast pages are indexed and found.
 
     python -m benchmarks.searching --pages 10000
     python -m benchmarks.searching --pages 10000 --address http://127.0.0.1:9200
 
-Pages are made of invented words whose frequencies follow Zipf's law, as those of real text do. With an address, OpenSearch is
-measured beside SQLite, in an index of its own that is deleted afterwards.
+Pages consist of invented words whose frequencies follow Zipf's law, as in real text. With an address,
+OpenSearch is measured beside SQLite, in a separate index that is deleted afterwards.
 """
 
 import argparse
@@ -33,7 +33,7 @@ INDEX = "skitter-benchmark"
 
 
 def pages(number: int) -> tuple[list[Entry], list[str]]:
-    """So many pages, and the vocabulary, the most frequent word first."""
+    """This many pages, and the vocabulary, the most frequent word first."""
     dice = random.Random(7)
     words = ["".join(dice.choices("abcdefghijklmnoprstuvw", k=dice.randint(3, 9))) for _ in range(WORDS)]
     weights = list(accumulate(1 / rank for rank in range(1, WORDS + 1)))
@@ -46,7 +46,7 @@ def pages(number: int) -> tuple[list[Entry], list[str]]:
 
 
 async def measure(name: str, index: SearchIndex, entries: Sequence[Entry], words: Sequence[str]) -> None:
-    """Fill an index and ask it; prints a line for each."""
+    """Fill an index and query it; prints a line for each."""
     await index.open()
     started, spent = time.perf_counter(), time.process_time()
     for start in range(0, len(entries), BATCH):

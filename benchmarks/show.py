@@ -22,7 +22,7 @@ def crawls(rows: Sequence[Mapping[str, Any]]) -> Table:
             f"{row['pages_per_second']:,.0f}",
             f"{row['cpu']:.2f}",
             f"{row['cpu_least']:.2f}–{row['cpu_most']:.2f}",
-            f"{row['peak_mb']:.0f}" if row["peak_mb"] else "–",  # it was over before anybody looked
+            f"{row['peak_mb']:.0f}" if row["peak_mb"] else "–",  # it ended before the first sample
             f"{row['pages']:,} of {row['of']:,}"
             + (f", {row['forbidden']} forbidden" if row["forbidden"] else ""),
             "–" if row["same"] is None else f"{row['same'] / row['of']:.0%}",
@@ -35,7 +35,7 @@ def crawls(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def blocks(figures: Sequence[Mapping[str, Any]]) -> Table:
-    """A line per block, with a mark where it has become slower."""
+    """A line per block, marked if it has become slower."""
     heads = ("block", "now", "baseline", "ratio", "")
     lines = [
         (
@@ -119,12 +119,12 @@ def docs(results: Results) -> list[tuple[str, Table]]:
 
 
 def drawn(results: Results) -> dict[str, Any]:
-    """The crawls that are in the picture."""
+    """The crawls shown in the chart."""
     return {**results["crawls"], **results.get("docs", {}).get("crawls", {})}
 
 
 def machine(results: Results) -> str:
-    """What it was measured on and with, in a sentence or two."""
+    """The machine and versions, in a sentence or two."""
     computer = results["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     return (
@@ -134,7 +134,7 @@ def machine(results: Results) -> str:
 
 
 def _rounds(results: Results) -> str:
-    """How often everything was run; the webs of real documentation may be measured one by one."""
+    """How often everything was run; the webs of real documentation may be measured separately."""
     times = {web: len(rows[0]["runs"]) for web, rows in results["crawls"].items() if rows and rows[0]["runs"]}
     said = f"Medians of {results['rounds']} interleaved runs."
     others = [f"{web}: {counted(n, 'run')}" for web, n in times.items() if n != results["rounds"]]
@@ -155,7 +155,7 @@ def as_text(table: Table) -> str:
 
 
 def _words(table: Table) -> int:
-    """How many of the first columns hold words."""
+    """How many of the first columns hold text."""
     heads, lines = table
     return next((n for n in range(len(heads)) if all(line[n][:1].isdigit() for line in lines)), 1)
 

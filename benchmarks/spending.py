@@ -1,4 +1,4 @@
-"""What a command costs: wall clock, CPU and memory of it and everything it starts."""
+"""The cost of a command: wall clock, CPU and memory of it and all its child processes."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ class Cost:
 
     seconds: float
     cpu: float  # user + system, of all its processes
-    peak_mb: float  # resident memory, summed over its processes, looked at ten times a second
+    peak_mb: float  # resident memory, summed over its processes, sampled ten times a second
     output: str
     memory: list[tuple[float, int]]  # seconds since the start, resident bytes
 
@@ -34,12 +34,12 @@ def spend(
         given.write(stdin)
         given.seek(0)
         began = time.perf_counter()
-        # Files, not pipes: nobody has to read while the command runs, so nothing of the harness is in its way.
+        # Files, not pipes: nobody has to read while the command runs, so the harness does not interfere.
         child = subprocess.Popen(
             [*pinned, *command], stdin=given, stdout=said, stderr=subprocess.STDOUT, env=_environment()
         )
         with Watch(child.pid) as watch:
-            # wait4 counts the command's children too, as far as it waited for them; all commands here do.
+            # wait4 includes the command's children if it waited for them; all commands here do.
             _, status, usage = os.wait4(child.pid, 0)
         seconds = time.perf_counter() - began
         child.returncode = os.waitstatus_to_exitcode(status)
@@ -47,18 +47,18 @@ def spend(
         output = said.read()
     if child.returncode not in codes:
         raise SystemExit(f"{' '.join(command)[:200]} ended with {child.returncode}:\n{output[-2000:]}")
-    # Not the ru_maxrss of wait4: a child's begins with that of the process that made it.
+    # Not the ru_maxrss of wait4: a child's starts with that of its parent.
     peak = max((resident for _, resident in watch.seen), default=0)
     return Cost(seconds, usage.ru_utime + usage.ru_stime, peak / 2**20, output, watch.seen)
 
 
 def _environment() -> dict[str, str]:
-    """As users have it: their Python keeps what it has compiled."""
+    """As for users: their Python keeps compiled modules."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 class Watch:
-    """Looks at the memory of a process and its descendants ten times a second."""
+    """Samples the memory of a process and its descendants ten times a second."""
 
     def __init__(self, pid: int) -> None:
         self.seen: list[tuple[float, int]] = []
@@ -81,7 +81,7 @@ class Watch:
 
 
 def resident(pid: int) -> int:
-    """Bytes of resident memory of a process and its descendants; what they share is counted for each."""
+    """Resident bytes of a process and its descendants; shared memory is counted for each."""
     total, waiting = 0, [pid]
     while waiting:
         process = Path(f"/proc/{waiting.pop()}")
@@ -90,5 +90,5 @@ def resident(pid: int) -> int:
             for thread in (process / "task").iterdir():
                 waiting += map(int, (thread / "children").read_text().split())
         except (FileNotFoundError, ProcessLookupError):
-            continue  # it ended while it was looked at
+            continue  # it ended meanwhile
     return total

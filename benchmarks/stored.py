@@ -1,11 +1,11 @@
-"""Bytes that the truth of a cluster takes: per URL that waits, and per page that is stored, in PostgreSQL and in Redis.
+"""Bytes that a cluster's state takes: per waiting URL and per stored page, in PostgreSQL and in Redis.
 
     python -m benchmarks.cluster bytes [--links 100000] [--hosts 40]
 
-Waiting URLs are taken in by a worker that makes no requests, ten to a host. Pages are those of the web of `fleet`, crawled to its end:
-what is there then, divided by the pages, so a page's own URL, its host and its robots.txt are in it. Of PostgreSQL it is what
-tables, indexes and TOAST take on the disk, as the crawl leaves them and after VACUUM FULL; of Redis it is `used_memory`, so nobody else
-should use that server meanwhile.
+Waiting URLs are added by a worker that makes no requests, ten to a host. Pages are those of the web of
+`fleet`, crawled to its end: the total divided by the pages, so a page's own URL, its host and its robots.txt
+are included. For PostgreSQL it is what tables, indexes and TOAST take on disk, as the crawl leaves them and
+after VACUUM FULL; for Redis it is `used_memory`, so nobody else should use that server meanwhile.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ async def _of_postgres(settings: Settings, *, packed: bool = False) -> int:
 
 
 def _of_redis(settings: Settings) -> int:
-    """What is removed is freed in the background: it is looked at when nothing is left to be freed, twice the same."""
+    """Deleted data is freed in the background: wait until two samples are equal."""
     host, _, port = settings.redis.addresses[0].partition(":")
     seen = -1
     with socket.create_connection((host, int(port)), timeout=10) as connection:
@@ -77,11 +77,13 @@ async def _growth(settings: Settings, before: int, things: int) -> dict[str, flo
     return figures
 
 
-_SHARDS = 2  # each table of each begins with a page of 8 KiB or two, which should not count for much
+_SHARDS = (
+    2  # each table of each shard starts with a page of 8 KiB or two, which should not distort the figures
+)
 
 
 async def per_waiting_url(size: str, links: int) -> dict[str, float]:
-    """Links that a worker has taken in, and none of which it visits."""
+    """Links that a worker has added, without visiting any."""
     with tempfile.TemporaryDirectory() as folder:
         async with bench.cluster(**{"cluster.size": size, "crawl.shards": _SHARDS}) as settings:
             before = await _occupied(settings)
@@ -96,7 +98,7 @@ async def per_waiting_url(size: str, links: int) -> dict[str, float]:
 
 
 async def per_page(size: str, served: Served) -> dict[str, float]:
-    """A web that is crawled to its end."""
+    """A web crawled to its end."""
     web = {
         "cluster.size": size,
         "crawl.shards": _SHARDS,

@@ -1,4 +1,4 @@
-"""What the figures are compared with: ratios of one run, so that the machine cancels out."""
+"""The targets: ratios within one run, so that the machine cancels out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ TARGETS = (
 
 @dataclass(frozen=True)
 class Reached:
-    """A target and what came of it."""
+    """A target and its result."""
 
     web: str
     what: str

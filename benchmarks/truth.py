@@ -1,9 +1,9 @@
-"""The frontier of a cluster on PostgreSQL: what adding links and a page cost, in time and in round trips.
+"""The frontier of a cluster on PostgreSQL: the cost of adding links and of a page, in time and round trips.
 
     make services && python -m benchmarks.truth [--urls 100000] [--pages 5000]
 
-Everything runs on one machine, the server included: `elapsed` is what a crawl would wait, `client` is the CPU time of the
-worker's process alone.
+Everything runs on one machine, including the server: `elapsed` is what a crawl would wait, `client` is the
+CPU time of the worker's process alone.
 """
 
 import argparse

@@ -1,11 +1,10 @@
 """The webs that are crawled, and the process that serves them.
 
-*site* is one large host: what a page costs when nothing is waited for. *broad* is 500 small hosts that answer after 50 ms:
-many connections, many robots.txt files. *fleet* is *broad* with more to do: one worker beside two. *wide* is 3,000 hosts
-that want a second between two requests, which is what a polite crawl of the real web looks like. *docs* are real sites: the
-documentation that Debian has packages of (see `manuals`). All hosts are loopback
-addresses of their own (127.x.y.z), because that is the one way of naming hosts that every crawler here understands
-without being told.
+*site* is one large host: the cost of a page without any waiting. *broad* is 500 small hosts that answer after
+50 ms: many connections, many robots.txt files. *fleet* is *broad* with more pages: one worker beside two.
+*wide* is 3,000 hosts with a delay of one second, which is what a polite crawl of the real web looks like.
+*docs* are real sites: documentation packaged by Debian (see `manuals`). All hosts have their own loopback
+addresses (127.x.y.z), the one way of naming hosts that every crawler here understands without configuration.
 """
 
 import os
@@ -20,7 +19,7 @@ from skitter.testing.web import Features, Refusal, Server, SyntheticWeb, serve_p
 
 @dataclass(frozen=True)
 class Web:
-    """A web to be measured on, and what its crawlers are allowed."""
+    """A web to measure on, and what its crawlers are allowed."""
 
     name: str
     about: str
@@ -29,7 +28,7 @@ class Web:
     robots: str  # the variant that all its hosts have
     latency: float = 0.0
     connections: int = 100  # requests in flight
-    per_host: int | None = None  # None: as many as the crawler thinks right
+    per_host: int | None = None  # None: the crawler's own choice
     delay: float = 0.0
     foreign_share: float = 0.1
     folder: str = ""  # of real documentation: a pattern under /usr/share/doc
@@ -42,7 +41,7 @@ class Web:
 
     @property
     def ending(self) -> str:
-        """Pages whose names do not end so are left alone by all crawlers."""
+        """All crawlers ignore pages whose names do not end like this."""
         return ".html" if self.folder else ""
 
     def missing(self) -> str:
@@ -67,7 +66,7 @@ SITE = Web(
     foreign_share=0.0,
 )
 BROAD = Web("broad", "500 hosts with 10 such pages, 50 ms latency", 500, 10, "rules", latency=0.05)
-# Enough pages that start-up does not decide, and enough requests in flight that the latency does not.
+# Enough pages that start-up does not dominate, and enough requests in flight that the latency does not.
 FLEET = Web(
     "fleet",
     "500 hosts with 50 such pages, 50 ms latency, 400 requests at once",
@@ -100,7 +99,7 @@ WEBS = {web.name: web for web in (SITE, BROAD, FLEET, WIDE, *DOCS)}
 
 @dataclass
 class Served:
-    """A web that is being served, and what is there to be found."""
+    """A web that is being served, and what can be found in it."""
 
     web: Web
     server: Server | manuals.Nginx
@@ -127,7 +126,7 @@ def cores() -> tuple[int, int]:
 
 @contextmanager
 def serving(web: Web) -> Iterator[Served]:
-    """Serve it in a process that keeps to its own core."""
+    """Serve it in a process pinned to its own core."""
     if web.folder:
         with _serving_docs(web) as served:
             yield served

@@ -1,7 +1,7 @@
-"""Skitter alone on 3,000 hosts that want a second between two requests: how many pages a second one worker holds.
+"""Skitter alone on 3,000 hosts with a delay of one second: how many pages per second one worker sustains.
 
-The server's log is the judge: how many pages it was asked for in each minute, that each was asked for once and stored,
-and how long each host was left alone.
+Judged by the server's log: how many pages were requested in each minute, that each was requested once and
+stored, and how long each host was idle.
 """
 
 import json
@@ -22,10 +22,10 @@ STOPPED_AT_A_LIMIT = 3  # exit code of a crawl that ends with work left
 
 @dataclass(frozen=True)
 class Minute:
-    """What a minute of the crawl was like."""
+    """One minute of the crawl."""
 
     pages_per_second: float
-    resident_mb: float  # the most in it
+    resident_mb: float  # the maximum in it
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Wide:
 
     seconds: float
     pages: int  # stored
-    asked: int  # page requests that the server answered whole
-    repeated: int  # of these, to a page that was asked for before
+    asked: int  # page requests that the server answered completely
+    repeated: int  # of these, to a page that was requested before
     pages_per_second: float
     minutes: list[Minute]
     cpu: float  # seconds per 1,000 pages
@@ -49,7 +49,7 @@ class Wide:
 
 
 def measure(seconds: int) -> Wide:
-    """Crawl for so long, on a core of its own."""
+    """Crawl for this long, on its own core."""
     with serving(WIDE) as served, tempfile.TemporaryDirectory(prefix="skitter-bench-") as folder:
         order = skitter(served, Path(folder), time=f"{seconds}s")
         began, before = time.time(), cpu_of(served.server.pid)
@@ -81,7 +81,7 @@ def _judged(served: Served, cost: Cost, began: float, server_cpu: float) -> Wide
 
 
 def _minutes(pages: Sequence[Request], cost: Cost, began: float) -> list[Minute]:
-    """Whole minutes only; a crawl that is shorter than one has one of its own length."""
+    """Only whole minutes; a shorter crawl has one of its own length."""
     whole = max(1, int(cost.seconds // 60))
     length = min(60.0, cost.seconds)
     asked = Counter(int((request.start - began) // length) for request in pages)

@@ -1,4 +1,4 @@
-"""A small web on loopback, crawled before your eyes: `make demo`.
+"""`make demo`: a small web on loopback, crawled while you watch.
 
 Serves the synthetic web that the tests use, runs the real `skitter` command on it, and ends by itself.
 """
@@ -16,7 +16,7 @@ SKITTER = ".venv/bin/skitter"
 
 
 def main() -> int:
-    """Serve, crawl, and say what to try next."""
+    """Serve, crawl, and print what to try next."""
     shutil.rmtree(DEMO, ignore_errors=True)
     DEMO.mkdir()
     features = Features(
@@ -57,7 +57,7 @@ $ skitter crawl --seeds {seeds} -o {CRAWL} --config {settings}
         with subprocess.Popen(command) as crawl:
             try:
                 code = crawl.wait()
-            except KeyboardInterrupt:  # the crawl has heard it too, and is saving
+            except KeyboardInterrupt:  # the crawl got the signal too, and is saving
                 code = crawl.wait()
         forbidden = next(
             url for url in sorted(server.truth("any", 1).refused) if url.endswith("/private/1.html")

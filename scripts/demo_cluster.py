@@ -1,9 +1,9 @@
-"""Two workers, one crawl, real engines: `make demo-cluster`.
+"""`make demo-cluster`: two workers, one crawl, real engines.
 
-Starts the engines on loopback unless they run already (as `make services` does), makes a cluster on them under a name of its
-own, serves the synthetic web that the tests use, and runs the real commands on it, as an operator would type them. Ends by
-itself in about a minute and takes its cluster away again; the engines stay up. PostgreSQL and Kafka are needed; the archive
-goes to S3 and the pages to OpenSearch where these are up too.
+Starts the engines on loopback unless they are running (as `make services` does), creates a cluster on them
+under its own name, serves the synthetic web that the tests use, and runs the real commands on it, as an
+operator would type them. Ends by itself in about a minute and removes its cluster again; the engines stay up.
+PostgreSQL and Kafka are required; the archive goes to S3 and the pages to OpenSearch if these are up too.
 """
 
 import os
@@ -28,14 +28,14 @@ from skitter.testing.web.words import vocabulary
 DEMO = Path("demo-cluster")
 SETTINGS = DEMO / "cluster.toml"
 SHARDS = 8
-LOOKS, BETWEEN_LOOKS = 3, 3.0  # status is shown so often, so many seconds apart
+LOOKS, BETWEEN_LOOKS = 3, 3.0  # how often the status is shown, and how many seconds apart
 PATIENCE = 30.0  # seconds for a worker to hand over
 TOPICS = ("links_high", "links_medium", "links_low", "documents", "errors", "dead_letters")
 FEATURES = Features(link_forms=True, robots=True, redirects=True, statuses=True, duplicates=True)
 
 
 def main() -> int:
-    """All of it, whatever happens in between."""
+    """Run the whole demo, and clean up whatever happens."""
     engines = started()
     if engines is None:
         return 1
@@ -66,7 +66,7 @@ def main() -> int:
 
 
 def crawl(name: str, engines: Mapping[str, str], server: Server) -> None:
-    """The five commands of an operator, and what came of them."""
+    """The five commands of an operator, and their results."""
     skitter("cluster", "init", "--config", str(SETTINGS))
     with ExitStack() as stack:
         for number in (1, 2):
@@ -76,7 +76,7 @@ def crawl(name: str, engines: Mapping[str, str], server: Server) -> None:
             time.sleep(BETWEEN_LOOKS)
             skitter("cluster", "status", "--config", str(SETTINGS))
         skitter("cluster", "wait", "--config", str(SETTINGS), "--timeout", "5m")
-        say("\nNothing is left to do. The workers are told to leave: they hand their shards over and go.")
+        say("\nNothing is left to do. Stopping the workers: they hand their shards over and exit.")
     show_result(name, engines, server)
     if "SKITTER_TEST_OPENSEARCH" in engines:
         skitter("index", "--config", str(SETTINGS), "--once")
@@ -84,7 +84,7 @@ def crawl(name: str, engines: Mapping[str, str], server: Server) -> None:
 
 
 def show_result(name: str, engines: Mapping[str, str], server: Server) -> None:
-    """What the workers did, judged by their own files and by the web's log."""
+    """What the workers did, according to their own files and the web's log."""
     requests = {
         folder.name: sum(file.read_bytes().count(b"\n") for file in folder.glob("log/requests-*.jsonl"))
         for folder in sorted(DEMO.glob("worker-?"))
@@ -109,18 +109,18 @@ def show_result(name: str, engines: Mapping[str, str], server: Server) -> None:
 
 
 def skitter(*words: str) -> None:
-    """Show a command, and run it."""
+    """Print a command, and run it."""
     say(f"\n$ skitter {' '.join(words)}")
     subprocess.run([sys.executable, "-m", "skitter", *words], check=True)
 
 
 @contextmanager
 def worker(number: int) -> Iterator[None]:
-    """A worker in a directory of its own, told to leave at the end."""
+    """A worker in its own directory, told to leave at the end."""
     words = ["work", "--config", str(SETTINGS), "-o", str(DEMO / f"worker-{number}")]
     say(f"\n$ skitter {' '.join(words)} &")
     with (DEMO / f"worker-{number}.log").open("wb") as log:
-        # In a session of its own: Ctrl-C in this terminal is for us, and we tell it in good order.
+        # In its own session: Ctrl-C in this terminal is for us, and we stop the worker cleanly.
         process = subprocess.Popen(
             [sys.executable, "-m", "skitter", *words], stdout=log, stderr=log, start_new_session=True
         )
@@ -136,7 +136,7 @@ def worker(number: int) -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """In order with what the commands print."""
+    """Flushed, to stay in order with the output of the commands."""
     print(text, flush=True)
 
 
@@ -144,7 +144,7 @@ def say(text: str) -> None:
 
 
 def started() -> Mapping[str, str] | None:
-    """The addresses of the engines; None when one that is needed cannot be had."""
+    """The addresses of the engines; None if a required one is missing."""
     say("Engines (the first time takes minutes, because they are fetched):")
     subprocess.run([sys.executable, str(PROJECT / "scripts" / "services"), "up"], check=False)
     engines = read_env(find_place(os.environ, os.geteuid()).env)
@@ -156,7 +156,7 @@ def started() -> Mapping[str, str] | None:
 
 
 def settings(name: str, engines: Mapping[str, str], web: SyntheticWeb) -> str:
-    """A settings file as an operator would write it, for engines on loopback and a web that is there too."""
+    """A settings file as an operator would write it, for engines and a web on loopback."""
     postgres, redis = (urlsplit(engines[f"SKITTER_TEST_{name}"]) for name in ("POSTGRES", "REDIS"))
     pairs = ", ".join(f'"{host}:{address}"' for host, address in web.resolve_map().items())
     topics = "".join(f'{topic} = "{name}-{topic}"\n' for topic in TOPICS)
@@ -223,7 +223,7 @@ def bucket(name: str) -> str:
 
 
 def make_bucket(name: str, engines: Mapping[str, str]) -> None:
-    """An operator makes it with the tools of S3."""
+    """An operator would create it with S3 tools."""
     s3(engines, "PUT", f"/{bucket(name)}")
 
 
@@ -245,8 +245,8 @@ def s3(engines: Mapping[str, str], method: str, path: str) -> None:
 
 @contextmanager
 def cleaned_up(name: str, engines: Mapping[str, str]) -> Iterator[None]:
-    """Take the cluster away again, then what an operator would keep: objects, index."""
-    with ExitStack() as stack:  # each is done, whatever becomes of the others
+    """Remove the cluster, then what an operator would keep: objects, index."""
+    with ExitStack() as stack:  # each step runs, whatever happens to the others
         if "SKITTER_TEST_S3" in engines:
             stack.callback(without_bucket, name, engines)
         if "SKITTER_TEST_OPENSEARCH" in engines:

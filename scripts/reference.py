@@ -1,9 +1,9 @@
-"""Write what is made from the settings tree, the parsers and the reasons: docs/reference, and the keywords of `skitter.crawl()`.
+"""Generates docs/reference and the keywords of `skitter.crawl()` from the settings, the parsers and the reasons.
 
     python scripts/reference.py            write the files
-    python scripts/reference.py --check    exit 1 if one of them is not current
+    python scripts/reference.py --check    exit 1 if one of them is outdated
 
-Nothing in there is written by hand, so nothing in there can be out of date; tests/unit/test_docs.py sees to that.
+Nothing in there is written by hand, so nothing can be outdated; tests/unit/test_docs.py checks that.
 """
 
 import argparse
@@ -136,13 +136,13 @@ def reasons() -> str:
         "",
         "# Reasons",
         "",
-        "Whatever is refused, given up, set aside or put off has a reason: one of the codes below, and a detail that says what was",
-        "special this time. `skitter why DIR URL` tells both, the report and `skitter status` count URLs by code, and records of URLs",
-        "in exports and `--json` have them as `reason`. There are no other codes, and a code never changes its spelling.",
+        "Whatever is refused, given up, set aside or postponed has a reason: one of the codes below, and a detail about this case.",
+        "`skitter why DIR URL` shows both, the report and `skitter status` count URLs by code, and records of URLs in exports and",
+        "`--json` have them as `reason`. There are no other codes, and a code never changes its spelling.",
         "",
-        "A setting that is changed holds from the next run on. What was refused before does not come back by itself: a page that",
+        "A changed setting applies from the next run on. A URL that was refused before does not come back by itself: a page that",
         "links to it has to be fetched, or it is named as a seed; in a cluster, with `skitter cluster add`. NNN stands for the",
-        "status of an answer: 429, or anything from 500 on.",
+        "status of an answer: 429, or 500 and above.",
         "",
     ]
     for title, entries in groupby(TABLE.values(), lambda entry: entry.group):
@@ -196,7 +196,7 @@ _ANNOTATIONS = {
 
 
 def _annotation(key: Key) -> str:
-    """The type of what may be passed, which is more than what is kept."""
+    """The type of an accepted argument, which is wider than what is stored."""
     if words := _WORDS.get(key.dotted):
         return "Literal[" + ", ".join(f'"{word}"' for word in words) + "]"
     kind, may_be_unset = optional(key.kind)
@@ -206,7 +206,7 @@ def _annotation(key: Key) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Every file that is made here, and what belongs in it."""
+    """Every generated file, with its content."""
     return {
         FOLDER / "settings.md": settings(),
         FOLDER / "commands.md": commands(),

@@ -1,6 +1,6 @@
-"""`make test`: the suite in two halves side by side. The tests of the real engines wait most of the time, the others work.
+"""`make test`: runs the suite in two halves in parallel. The tests of the real engines mostly wait, the others compute.
 
-The others are shown as they go, those of the engines at the end. Exit code 1 if either half fails.
+The output of the others is shown live, that of the engine tests at the end. Exit code 1 if either half fails.
 """
 
 import subprocess

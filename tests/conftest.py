@@ -1,4 +1,4 @@
-"""How the suite is shared out (see scripts/suite.py), and what it says of engines that are not there."""
+"""How the suite is split (see scripts/suite.py), and the report on missing engines."""
 
 import signal
 from collections import Counter

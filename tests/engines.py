@@ -1,4 +1,4 @@
-"""The real engines, for tests that need one: where they are, and how to get them into trouble.
+"""The real engines, for tests that need one: their addresses, and fault injection.
 
     def test_a_lease_survives_the_server():
         postgres = engine("postgres")          # skips, and says why, when there is none

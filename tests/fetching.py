@@ -1,4 +1,4 @@
-"""Small real servers for the tests of the fetch layer: one speaks HTTP as it is told to, one answers DNS questions."""
+"""Small real servers for tests of the fetch layer: a scripted HTTP server and a DNS server."""
 
 import asyncio
 import ipaddress

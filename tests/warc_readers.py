@@ -1,4 +1,4 @@
-"""The other programs that read our archive: whatever we write has to be right by all of them."""
+"""Other WARC readers: what we write has to be valid for all of them."""
 
 import warnings
 from pathlib import Path

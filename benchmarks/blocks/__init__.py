@@ -1,8 +1,9 @@
-"""What the blocks of a crawl cost, compared with a stored baseline so that a regression shows.
+"""The cost of the building blocks of a crawl, compared with a stored baseline to show regressions.
 
-A block is a generator: it makes its material, then yields the CPU seconds of one operation, round after round. The best
-round counts, because others use the machine too. Between the rounds a small loop of plain Python is timed; figures are
-compared as multiples of its best, so that a slower machine does not look like a slower Skitter.
+A block is a generator: it prepares its material, then yields the CPU seconds of one operation, round after
+round. The best round counts, because the machine is shared. Between the rounds a small loop of plain Python
+is timed; figures are compared as multiples of its best, so that a slower machine does not look like a slower
+Skitter.
 """
 
 import json
@@ -42,7 +43,7 @@ BLOCKS: Mapping[str, Callable[[], Iterator[float]]] = {
 
 @dataclass(frozen=True)
 class Figure:
-    """One block: what it costs now, what it cost then, and how these compare on equal machines."""
+    """One block: its current cost, its baseline, and the ratio on equal machines."""
 
     name: str
     now: float  # CPU µs of one operation
@@ -52,7 +53,7 @@ class Figure:
 
 
 def measure() -> list[Figure]:
-    """All blocks, in a process whose allocator is tuned as a crawl tunes it."""
+    """All blocks, in a process with the allocator settings of a crawl."""
     tune_allocator()
     loops: list[float] = []
     costs = {name: _best(block, loops) for name, block in BLOCKS.items()}
@@ -86,7 +87,7 @@ def calibrate() -> float:
 
 
 def store(figures: Sequence[Figure]) -> None:
-    """From now on these are the baseline."""
+    """Store these as the baseline."""
     stored = {
         "calibration": figures[0].calibration,
         "blocks": {figure.name: round(figure.now, 3) for figure in figures},

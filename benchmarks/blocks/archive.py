@@ -1,4 +1,4 @@
-"""Three WARC records per page, compressed and hashed, appended in groups as the committer does it."""
+"""Three WARC records per page, compressed and hashed, appended in groups as by the committer."""
 
 import asyncio
 import tempfile

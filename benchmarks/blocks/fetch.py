@@ -1,4 +1,4 @@
-"""One request over a kept connection, from the visit to its outcome."""
+"""One request over a persistent connection, from the visit to its outcome."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ from skitter.settings import FetchSettings
 from skitter.testing.web import serve_process
 
 REQUESTS = 500
-AT_ONCE = 20  # each at a host of its own
+AT_ONCE = 20  # each to its own host
 
 
 def fetch() -> Iterator[float]:

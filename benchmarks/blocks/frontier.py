@@ -1,4 +1,4 @@
-"""The durable frontier, small: `python -m benchmarks.frontier` is the long version, which shows what size costs."""
+"""The durable frontier, small: `python -m benchmarks.frontier` is the long version, which shows the cost of size."""
 
 import asyncio
 import tempfile
@@ -19,7 +19,7 @@ LINKS = 20
 
 
 class Links:
-    """Links without end; of those offered at a time, half were offered the time before."""
+    """Endless links; half of each batch were in the previous one."""
 
     def __init__(self) -> None:
         self._made: defaultdict[str, int] = defaultdict(int)
@@ -58,7 +58,7 @@ def add() -> Iterator[float]:
 
 
 def lease_and_settle() -> Iterator[float]:
-    """A visit of every host in each round, with links to its own pages; the first round is their robots.txt files."""
+    """A visit to every host in each round, with links to its own pages; the first round is their robots.txt files."""
     links, now = Links(), 1_000_000.0
     with tempfile.TemporaryDirectory() as folder, asyncio.Runner() as runner:
         frontier = rocks_frontier(Path(folder, "state"))

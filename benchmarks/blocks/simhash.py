@@ -1,4 +1,4 @@
-"""The fingerprint by which near-duplicates are found."""
+"""The SimHash that finds near-duplicates."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""From an href to what is fetched and the key it is known by."""
+"""From an href to its fetched form and its key."""
 
 import time
 from collections.abc import Iterator

@@ -1,1 +1,1 @@
-"""The other crawlers, each as its own users would write it when they want it fast. They run in an environment of their own."""
+"""The other crawlers, each as its own users would write it for speed. They run in a separate environment."""

@@ -1,6 +1,6 @@
-"""What every peer in Python makes of a page: title, text and links, read from the lxml tree directly.
+"""How every Python peer reads a page: title, text and links, directly from the lxml tree.
 
-Selectors, item loaders and link extractors are what the peers' tutorials use, and they cost several times as much.
+The peers' tutorials use selectors, item loaders and link extractors, which cost several times as much.
 """
 
 import json
@@ -15,7 +15,7 @@ UNREAD = ("script", "style", "noscript", "template")
 
 
 class Plan(NamedTuple):
-    """What a peer is asked to do; it comes as JSON on standard input."""
+    """The task of a peer, given as JSON on standard input."""
 
     seeds: list[str]
     hosts: list[str]  # host:port; links to them are in scope
@@ -23,7 +23,7 @@ class Plan(NamedTuple):
     per_host: int
     records: str  # the file that gets one line of JSON per page
     bare: bool = False  # for a framework: without its usual middlewares and exporters
-    ending: str = ""  # links to paths that end otherwise are left alone
+    ending: str = ""  # links to paths with other endings are ignored
 
 
 def plan() -> Plan:
@@ -31,7 +31,7 @@ def plan() -> Plan:
 
 
 class Reader:
-    """Turns pages into records, and says which of their links nobody has seen yet."""
+    """Turns pages into records, and returns their links not seen before."""
 
     def __init__(self, wanted: Plan) -> None:
         self._hosts = frozenset(wanted.hosts)
@@ -40,7 +40,7 @@ class Reader:
         self._records = Path(wanted.records).open("w", encoding="utf-8")  # noqa: SIM115  open as long as the crawl
 
     def read(self, url: str, body: bytes, encoding: str) -> list[str]:
-        """Write the page's record; the answer is its new links in scope."""
+        """Write the page's record; returns its new links in scope."""
         record, fresh = self.found(url, body, encoding)
         self._records.write(json.dumps(record) + "\n")
         return fresh

@@ -1,8 +1,8 @@
 """Scrapy, tuned: uvloop, its own seen set, the lxml tree read directly, no cookies, no console, few log lines.
 
-That is the fast version that its users write: records are items for its JSON lines feed, and retries, decompression and
-depth work as usual, as they do in Skitter. *Bare* is as far as one can go: every middleware and extension is off that this
-crawl can do without, and records are written past the framework.
+That is the fast version that its users write: records are items for its JSON lines feed, and retries,
+decompression and depth work as usual, as they do in Skitter. *Bare* goes as far as possible: every middleware
+and extension that this crawl can do without is off, and records are written without the framework.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -39,7 +39,7 @@ class Pages(scrapy.Spider):  # type: ignore[misc]  # Scrapy is not in the enviro
             record, fresh = self.reader.found(response.url, response.body, encoding)
             yield record
         for url in fresh:
-            yield scrapy.Request(url, dont_filter=True)  # the reader's set has seen to it
+            yield scrapy.Request(url, dont_filter=True)  # the reader's set already deduplicates
 
     def closed(self, _reason: str) -> None:
         self.reader.close()

@@ -1,4 +1,4 @@
-"""The scale model: a simulated week of crawling, the costs it is multiplied with, and what comes of both in docs/scale.md.
+"""The scale model: a simulated week of crawling, measured costs, and the result in docs/scale.md.
 
 python -m benchmarks.scale                 the week at 1:2500, about a minute
 python -m benchmarks.scale --full --keep   the week at 1:400, about eight minutes, into docs/
@@ -49,15 +49,15 @@ def _options() -> argparse.Namespace:
 
 
 def simulate(plan: Plan) -> Result:
-    """One run, in a directory of its own."""
+    """One run, in its own directory."""
     with tempfile.TemporaryDirectory(prefix="skitter-scale-") as folder, process.collecting_rarely():
         return Simulation(plan, Path(folder) / "state").run()
 
 
 def wrong(result: Result) -> list[str]:
-    """What a run must show, and does not."""
+    """What a run must show, but does not."""
     limit = result.plan.model_capacity
-    group = GROUP / HOUR  # requests begin in groups, so an hour may hold one more or one less
+    group = GROUP / HOUR  # requests start in groups, so an hour may hold one more or one less
     found = []
     if result.too_soon:
         found.append(f"{result.too_soon} requests came sooner than their host is owed")
@@ -92,7 +92,7 @@ def _part(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure, write down, print."""
+    """Measure, store, print."""
     options = _options()
     folder = DOCS if options.keep or options.render else OUT
     folder.mkdir(exist_ok=True)

@@ -1,7 +1,7 @@
-"""The scale model itself: from what a page, a URL and a host cost to what a large crawl needs. Pure.
+"""The scale model itself: from the cost of a page, a URL and a host to the needs of a large crawl. Pure.
 
-`Inputs` are measured or assumed, and every row of the results says its formula. Whoever has other pages, prices or machines
-changes the inputs.
+`Inputs` are measured or assumed, and every row of the results shows its formula. For other pages, prices or
+machines, change the inputs.
 """
 
 import math
@@ -20,8 +20,8 @@ class Inputs:
     page: float  # received
     archive: float  # kept of it
     log: float
-    cpu: float  # of a page, everything on
-    polite: float  # CPU that a page costs beyond that, where hosts are many and left alone between requests
+    cpu: float  # for a page, everything on
+    polite: float  # additional CPU per page with many hosts and a delay between requests
     state_page: float  # disk, of a visited URL with its page and links
     state_url: float  # disk, of a waiting URL
     state_host: float  # disk, beyond its URLs
@@ -35,7 +35,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Prices:
-    """Assumed: round figures for rented machines, to be replaced by the reader's own."""
+    """Assumed: round figures for rented machines; replace them with your own."""
 
     core_hour: float = 0.04  # dollars, as are the others
     gb_hour: float = 0.005
@@ -51,7 +51,7 @@ class Machine:
     memory: float = 64 * GB
     disk: float = 15 * TB
     bits: float = 10e9  # a second
-    used: float = 0.7  # of each: the rest is room for peaks, compactions and the system
+    used: float = 0.7  # fraction of each that is used: the rest is for peaks, compactions and the system
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Goal:
     rate: float = 1000.0
     urls: float = 1e10
     pages_bytes: float = 100 * TB
-    hosts: float = 1e8  # among which the URLs are spread
+    hosts: float = 1e8  # over which the URLs are spread
     shards: int = 128
 
 
@@ -71,7 +71,7 @@ Formula = Callable[[Inputs], float]
 
 @dataclass(frozen=True)
 class Row:
-    """A figure, how it comes about, and how it is written."""
+    """A figure, its formula, and its format."""
 
     name: str
     formula: str
@@ -132,7 +132,7 @@ MONEY = (
 
 
 def machine_limits(i: Inputs) -> list[tuple[str, str, float, float]]:
-    """What one machine can do: (of what, formula, how much, machines for the goal)."""
+    """What one machine can do: (resource, formula, amount, machines for the goal)."""
     m = MACHINE
     by_cores = m.cores * m.used / (i.cpu + i.polite)
     by_line = m.bits * m.used / 8 / i.page
@@ -149,7 +149,7 @@ def machine_limits(i: Inputs) -> list[tuple[str, str, float, float]]:
 
 
 def written(value: float, unit: str = "") -> str:
-    """Three digits are more than any of this deserves."""
+    """Three digits are more than enough precision."""
     places = 2 - math.floor(math.log10(abs(value))) if value else 0
     text = f"{round(value, places):,.{max(0, places)}f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,8 +1,9 @@
-"""The model's own books: what must be true of the crawl, kept without asking the crawler.
+"""Independent bookkeeping of the model: what must hold for the crawl, without asking the crawler.
 
-They know from the population what every host is owed, so a request that comes too soon is caught here. They count what
-waits, so that the frontier's counts can be checked. And they predict: at any moment the crawl can make as many requests a
-second as the machine allows, or as the hosts with work allow, each one per (delay + response time), whichever is less.
+It knows every host's delay from the population, so a request that comes too soon is caught here. It counts
+waiting pages, so that the frontier's counts can be checked. And it predicts: at any moment the crawl can make
+as many requests per second as the machine allows, or as the hosts with work allow, each one per (delay +
+response time), whichever is less.
 """
 
 import heapq
@@ -22,7 +23,7 @@ class Census:
 
     known: int
     working: int  # with something to fetch, or being fetched from
-    ready: int  # of these, those that could be asked now
+    ready: int  # of these, those that could be visited now
     waiting: int  # pages, due or not
 
 
@@ -34,21 +35,21 @@ class Books:
         self._owed = array("d", map(population.owed, range(hosts)))
         self._pace = array("d", (1 / population.cycle(host) for host in range(hosts)))
         self._first = array("l", [0, *np.cumsum(population.sizes).tolist()])
-        self._found = bytearray(self._first[-1])  # pages that somebody linked to
+        self._found = bytearray(self._first[-1])  # pages that were linked to
         self._waiting = array("l", bytes(8 * hosts))  # pages that could be fetched
         self._later = array("l", bytes(8 * hosts))  # pages that wait for a time
         self._flight = bytearray(hosts)
-        self._free = array("d", bytes(8 * hosts))  # when the host may be touched
+        self._free = array("d", bytes(8 * hosts))  # when the host may be visited
         self._rests = array("d", bytes(8 * hosts))  # until when there is nothing to do for another reason
         self._aside = bytearray(hosts)
         self._works = bytearray(hosts)
         self._timers: list[tuple[float, int, bool]] = []  # when, whose, whether a page comes back
         self._capacity, self._start, self._at = capacity, start, start
-        self._allowed = 0.0  # requests a second that the working hosts allow
+        self._allowed = 0.0  # requests per second that the hosts with work allow
         self.predicted = 0.0  # requests
         self.requests = 0
-        self.too_soon = 0  # requests that came sooner than owed: must stay 0
-        self.least_spare = float("inf")  # the shortest time that a host was left alone beyond what it is owed
+        self.too_soon = 0  # requests that came too soon: must stay 0
+        self.least_spare = float("inf")  # the smallest margin beyond a host's delay
 
     # -- requests ----------------------------------------------------------------------------------------------
 
@@ -60,7 +61,7 @@ class Books:
         if self._free[host]:
             self.least_spare = min(self.least_spare, spare)
         self.requests += 1
-        self._free[host] = float("inf")  # whoever touches it before the answer is too soon
+        self._free[host] = float("inf")  # a visit before the answer is too soon
 
     def answered(self, host: int, now: float, asks_for: float = 0.0) -> None:
         """The answer has come, or will not come any more."""
@@ -69,14 +70,14 @@ class Books:
             self.rest(host, self._free[host])
 
     def unsent(self, host: int) -> None:
-        """Nothing could be sent: the host was not touched."""
+        """Nothing could be sent: the host was not visited."""
         self.requests -= 1
         self._free[host] = 0.0
 
     # -- pages -------------------------------------------------------------------------------------------------
 
     def found(self, host: int, page: int) -> None:
-        """Somebody links to a page."""
+        """A page is linked to."""
         place = self._first[host] + page
         if not self._found[place]:
             self._found[place] = 1
@@ -89,7 +90,7 @@ class Books:
         self._look(host)
 
     def settled(self, host: int, again: float | None, *, aside: bool) -> None:
-        """A visit is over; its page may come back at a later time."""
+        """A visit is over; its page may come back later."""
         self._flight[host] = 0
         self._aside[host] |= aside
         if again is not None:
@@ -105,7 +106,7 @@ class Books:
     # -- time --------------------------------------------------------------------------------------------------
 
     def pass_to(self, now: float) -> None:
-        """Time goes on; what was put off may come back on the way."""
+        """Advance time; postponed pages may come back on the way."""
         while self._timers and self._timers[0][0] <= now:
             when, host, page = heapq.heappop(self._timers)
             self._go_to(max(when, self._at))
@@ -120,7 +121,7 @@ class Books:
         self._at = now
 
     def _look(self, host: int) -> None:
-        """Whether there is something to do at a host has perhaps changed."""
+        """Update whether there is something to do at a host."""
         able = not self._aside[host] and self._rests[host] <= self._at
         works = able and (self._flight[host] or self._waiting[host] > 0)
         if works != self._works[host]:

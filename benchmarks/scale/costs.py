@@ -1,8 +1,8 @@
-"""What a page, a URL and a host cost in bytes and CPU: whole crawls of two sites, and stores filled on purpose.
+"""The cost of a page, a URL and a host in bytes and CPU: whole crawls of two sites, and stores filled on purpose.
 
-The sites are the benchmarks' *site* (pages of 18 KB, made up) and, where it is installed, Debian's python3-doc, whose pages are
-real. They are crawled as a user would, with everything on and no delay, and the crawl directory is weighed. Stores
-are filled in processes of their own, so that memory is theirs alone.
+The sites are the benchmarks' *site* (synthetic pages of 18 KB) and, if installed, Debian's python3-doc, whose
+pages are real. They are crawled as a user would, with everything on and no delay, and the size of the crawl
+directory is measured. Stores are filled in separate processes, so that memory is theirs alone.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class PageCost:
     label: str
     pages: int
     links: float  # on a page
-    wire: float  # received, heads included; neither site compresses what it sends
+    wire: float  # received, including heads; neither site compresses
     archive: float
     log: float
     cpu: float
@@ -93,7 +93,7 @@ def _real() -> Iterator[_Files]:
 
 
 def _crawled(label: str, served: Callable[[], AbstractContextManager[Site]]) -> PageCost:
-    """The median crawl of a site by CPU, without what a crawl of a single page costs."""
+    """The median crawl of a site by CPU, minus the cost of a crawl of a single page."""
     with served() as site:
         start = min(_crawl(label, site, "--max-pages=1").cpu for _ in range(ROUNDS))
         found = [_crawl(label, site) for _ in range(ROUNDS)]
@@ -133,7 +133,7 @@ def _weight(folder: Path, pattern: str) -> int:
 
 
 def _apart(name: str) -> dict[str, float]:
-    """Fill a store in a process of its own."""
+    """Fill a store in a separate process."""
     said = subprocess.run(
         [sys.executable, "-m", "benchmarks.scale.costs", name], check=True, capture_output=True, text=True
     )
@@ -145,7 +145,7 @@ def _state(folder: Path) -> int:
 
 
 async def _filled(shape: str, urls: int, folder: Path) -> dict[str, float]:
-    """So many URLs, all waiting."""
+    """This many URLs, all waiting."""
     frontier, links = rocks_frontier(folder), Links(shape)
     await frontier.open(NOW)
     memory = []
@@ -163,7 +163,7 @@ async def _filled(shape: str, urls: int, folder: Path) -> dict[str, float]:
 
 
 async def _pages(folder: Path) -> dict[str, float]:
-    """So many pages, each visited, with links to pages that are known."""
+    """This many visited pages, each with links to known pages."""
     frontier = rocks_frontier(folder)
     await frontier.open(NOW)
     links = [_page(number) for number in range(PAGES)]

@@ -1,6 +1,7 @@
 """docs/scale.md: the tables between its markers, from docs/scale.json and docs/performance.json.
 
-The words around them are written by hand. Every figure in a table is an input with its source, or a formula of inputs.
+The text around them is written by hand. Every figure in a table is an input with its source, or a formula of
+inputs.
 """
 
 import json
@@ -14,7 +15,7 @@ from benchmarks import show
 from benchmarks.scale import arithmetic
 from benchmarks.scale.arithmetic import GB, GOAL, MACHINE, PRICES, TB, Inputs, written
 from benchmarks.scale.population import CRAWL_DELAY, DELAY, RESPONSE, SHARES, Kind
-from skitter.backends.rocksdb.table import FINGERPRINT_BITS
+from skitter.backends.rocksdb.seen import FINGERPRINT_BITS
 
 Kept = Mapping[str, Any]  # docs/scale.json
 ID_BYTES = 16  # a link in the record of a page
@@ -32,7 +33,7 @@ def as_json(kept: Kept) -> str:
 
 
 def week(run: Mapping[str, Any], every: int) -> show.Table:
-    """The week at full size, a line per so many hours."""
+    """The week at full size, one row per several hours."""
     heads = (
         "hour",
         "requests/s",
@@ -81,7 +82,7 @@ def checked(run: Mapping[str, Any]) -> str:
 
 
 def inputs(kept: Kept, whole: Mapping[str, Any] | None) -> list[Inputs]:
-    """One set for each kind of page that was crawled. What `make bench` has measured of the made-up ones is taken from there."""
+    """One set for each kind of page that was crawled. For synthetic ones, the figures of `make bench` are used."""
     stores = kept["costs"]["stores"]
     cycle = kept["runs"][0]["cycle"]
     found = []
@@ -117,7 +118,7 @@ def _bench_cpu(whole: Mapping[str, Any] | None) -> float | None:
 
 
 def _bench_polite(whole: Mapping[str, Any] | None) -> float:
-    """Seconds per page that *wide* costs more than *site*: connections, robots.txt files, clocks."""
+    """Additional seconds per page of *wide* over *site*: connections, robots.txt files, clocks."""
     cpu, wide = _bench_cpu(whole), whole["wide"] if whole else None
     return max(0.0, wide["cpu"] / 1000 - cpu) if cpu and wide else 0.0
 
@@ -156,7 +157,7 @@ def _inputs_table(sets: Sequence[Inputs], kept: Kept, whole: Mapping[str, Any] |
         ("*memory of a URL*", "memory_url", "bytes", f"{urls}: what the last two thirds added", 1),
         ("*memory of a host*, beyond its URLs", "memory_host", "bytes", "the same, each on its own host", 1),
         ("*delay + response* of a host", "cycle", "s", _of_hosts(), 1),
-        ("*bits* by which a URL is known in memory", "fingerprint_bits", "", "`backends/rocksdb/table.py`", 1),
+        ("*bits* by which a URL is known in memory", "fingerprint_bits", "", "`backends/rocksdb/seen.py`", 1),
     ]  # fmt: skip
     heads = ("input", *(_headed(each) for each in sets), "from")
     lines = [(name, *_same([written(getattr(each, field) / by, unit) for each in sets]), source) for name, field, unit, source, by in rows]  # fmt: skip
@@ -262,7 +263,7 @@ def _weeks(kept: Kept) -> str:
 
 
 def rendered(page: str, kept: Kept, whole: Mapping[str, Any] | None) -> str:
-    """The page with these figures in place of those it had."""
+    """The page with its figures replaced."""
     sets = inputs(kept, whole)
     computer = kept["machine"]
     where = f"Measured on {kept['measured']}: {computer['processor']}, {computer['cores']} cores, {computer['memory']}, {computer['system']}."
@@ -287,7 +288,7 @@ def rendered(page: str, kept: Kept, whole: Mapping[str, Any] | None) -> str:
 
 
 def write(docs: Path) -> None:
-    """docs/scale.md anew, from the JSON files beside it."""
+    """Render docs/scale.md again from the JSON files beside it."""
     kept = json.loads((docs / "scale.json").read_text())
     page, bench = docs / "scale.md", docs / "performance.json"
     whole = json.loads(bench.read_text()) if bench.exists() else None

@@ -1,6 +1,6 @@
-"""The week as a picture: rate, hosts and queue of each run, hour by hour, in plain SVG.
+"""The week as a chart: rate, hosts and queue of each run, hour by hour, in plain SVG.
 
-Figures are those of the crawl that the model stands for: the model's, times what it was made smaller by.
+Figures are those of the full-size crawl: the model's, times its reduction.
 """
 
 import math
@@ -31,7 +31,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Axis:
-    """From a value to a height between 0 and 1, and the values that are written."""
+    """From a value to a height between 0 and 1, and the labelled values."""
 
     top: float
     ticks: Sequence[float]
@@ -44,7 +44,7 @@ class Axis:
 
 
 def draw(runs: Sequence[Mapping[str, Any]]) -> str:
-    """The whole picture: a column per run."""
+    """The whole chart: a column per run."""
     height = TOP + 3 * ROW + 14
     size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
     lines = [

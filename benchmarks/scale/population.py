@@ -1,13 +1,14 @@
-"""The web of the model: how many hosts there are, how large and how quick they are, who fails, who links to whom.
+"""The web of the model: number, sizes and speeds of hosts, failures, and links.
 
-Host sizes follow a power law, and so does how often a host is linked to; response times are lognormal. A host's pages form
-a tree: a page links to its children, which nobody knew before, to pages that are known, and to a page of another host. So a
-host shows itself little by little, and hosts are found as the crawl goes on.
+Host sizes follow a power law, and so does how often a host is linked to; response times are lognormal. A
+host's pages form a tree: a page links to its children, which are new, to known pages, and to a page of
+another host. So a host is discovered little by little, and hosts are found as the crawl goes on.
 
-The model is smaller than what it stands for in two ways that keep all ratios. It has `slow / shrink` of the hosts, and each
-of them is `slow` times as slow and has that part of the pages: then `1 / shrink` of the machine serves `1 / shrink` of the
-visits, a host lasts as long as it did, and as many hosts are needed for the machine as before, in proportion. Without the
-second way, a machine of 4 pages/s would live on five hosts, and chance would blur every curve.
+The model is smaller than the full size in two ways that keep all ratios. It has `slow / shrink` of the hosts,
+and each of them is `slow` times as slow and has that fraction of the pages: then `1 / shrink` of the machine
+serves `1 / shrink` of the visits, a host lasts as long, and the machine needs proportionally as many hosts.
+Without the second reduction, a machine of 4 pages/s would depend on five hosts, and randomness would blur
+every curve.
 """
 
 import math
@@ -19,7 +20,7 @@ from enum import IntEnum
 DAY = 86400.0
 FANOUT = 8  # children of a page
 KNOWN = 4  # links to pages before this one
-PRIVATE = 50  # every so many pages, robots.txt forbids one
+PRIVATE = 50  # robots.txt forbids one of this many pages
 SMALLEST, LARGEST, TAIL = 10, 1_000_000, 0.7  # pages of a host: Pareto, cut off
 RESPONSE, BETWEEN_HOSTS, WITHIN_HOST = 0.25, 0.7, 0.3  # seconds (median); sigma of the logarithm
 DELAY, CRAWL_DELAY = 1.0, 10.0  # seconds
@@ -43,7 +44,7 @@ FAILING = {Kind.BUSY: 0.3, Kind.HANGING: 0.2}  # of their answers
 
 @dataclass(frozen=True)
 class Plan:
-    """One run of the model. Hosts and capacity are those of the crawl that it stands for."""
+    """One run of the model. Hosts and capacity are those of the full-size crawl."""
 
     name: str
     about: str
@@ -64,7 +65,7 @@ class Plan:
 
 
 class Population:
-    """All hosts by number; the lower, the larger and the better known."""
+    """All hosts by number; lower numbers are larger and better known."""
 
     def __init__(self, plan: Plan) -> None:
         dice = random.Random(plan.seed)
@@ -87,11 +88,11 @@ class Population:
         return f"/private/{page}" if page % PRIVATE == PRIVATE - 1 else f"/{page}"
 
     def owed(self, host: int) -> float:
-        """Seconds that the host wants to be left alone after an answer."""
+        """The delay that the host wants after an answer, in seconds."""
         return self.slow * (CRAWL_DELAY if self.kinds[host] == Kind.SLOW else DELAY)
 
     def cycle(self, host: int) -> float:
-        """Seconds from request to request when nothing else holds us up, on average."""
+        """Average seconds from request to request if nothing else delays us."""
         answer = self.quickness[host] * math.exp(WITHIN_HOST**2 / 2)
         if self.kinds[host] == Kind.HANGING:
             share = FAILING[Kind.HANGING]
@@ -99,18 +100,18 @@ class Population:
         return self.owed(host) + answer
 
     def takes(self, host: int) -> float:
-        """Seconds that the next answer takes."""
+        """Response time of the next answer, in seconds."""
         return self.quickness[host] * self._dice.lognormvariate(0, WITHIN_HOST)
 
     def fails(self, host: int) -> bool:
-        """Whether the next answer of a busy or hanging host is one of the bad ones."""
+        """Whether the next answer of a busy or hanging host is a bad one."""
         return self._dice.random() < FAILING[Kind(self.kinds[host])]
 
     def coin(self) -> bool:
         return self._dice.random() < 0.5
 
     def links(self, host: int, page: int) -> list[tuple[int, int]]:
-        """What a page links to, as (host, page)."""
+        """The links of a page, as (host, page)."""
         first = page * FANOUT + 1
         found = [(host, child) for child in range(first, min(first + FANOUT, self.sizes[host]))]
         if page:
@@ -121,7 +122,7 @@ class Population:
 
 
 def _size(rank: float, slow: int) -> int:
-    """Pages of the host that so large a share of the hosts is larger than: the quantiles, so that chance has no part."""
+    """The size of the host at this quantile, so that sizes are not random."""
     least = (SMALLEST / LARGEST) ** TAIL
     pages: float = SMALLEST * (least + rank * (1 - least)) ** (-1 / TAIL)
     return max(1, round(pages / slow))

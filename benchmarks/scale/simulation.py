@@ -1,12 +1,13 @@
 """A crawl of the model web in virtual time: a week passes in minutes.
 
-Real are the frontier on disk, the visit from permission to settlement (`skitter.visit`), robots.txt, politeness and schedule.
-Not real are the network, which answers at once what will have come at its time; the links of a page, which come
-from the population; the archive, which keeps nothing; and the clock. Visits are coroutines that stop at the fetch
-and are resumed when their answer is there, in the order of a heap: no event loop, no sleeping.
+Real are the frontier on disk, the visit from lease to settlement (`skitter.visit`), robots.txt, politeness
+and schedule. Simulated are the network, which answers at once with what would have arrived; the links of a
+page, which come from the population; the archive, which keeps nothing; and the clock. Visits are coroutines
+that stop at the fetch and are resumed when their answer is due, in the order of a heap: no event loop, no
+sleeping.
 
-The machine is a number of requests a second. It wakes when it has room again, when a host is free, or when a host
-whose answer has come meanwhile may be free.
+The machine is a number of requests per second. It wakes when it has capacity again, when a host is free, or
+when a host whose answer has arrived may be free.
 """
 
 import heapq
@@ -48,14 +49,14 @@ from skitter.visit import Finished, Stations, make, opened
 T = TypeVar("T")
 START = 1e9  # when the model's week begins
 HOUR = 3600.0
-GROUP = 16  # requests that the machine may begin at once, when it was idle before
+GROUP = 16  # requests that the machine may start at once after being idle
 SEEDS = 1000  # one host of so many
 RULES = 2000  # robots.txt files kept parsed
 FORBIDDEN = "/private/"
 
 
 def run(verb: Coroutine[Any, Any, T]) -> T:
-    """The answer of a verb that never waits."""
+    """The result of a method that never waits."""
     try:
         verb.send(None)
     except StopIteration as answer:
@@ -65,7 +66,7 @@ def run(verb: Coroutine[Any, Any, T]) -> T:
 
 @types.coroutine
 def pause(seconds: float) -> Generator[float, None, None]:
-    """Stop here until so much later."""
+    """Stop here until this much later."""
     yield seconds
 
 
@@ -83,7 +84,7 @@ class ModelClock:
 
 
 class RulesKept:
-    """`skitter.ports.Cache` where nobody waits; what came first goes first."""
+    """`skitter.ports.Cache` without concurrency; first in, first out."""
 
     def __init__(self, clock: ModelClock) -> None:
         self._clock = clock
@@ -156,11 +157,11 @@ class ModelWeb:
         return {}
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Nothing to close."""
 
 
 class ModelLinks(LinkJudge):
-    """The links of a page as the population has them; scored as in every crawl."""
+    """The links of a page from the population, scored as in every crawl."""
 
     def __init__(self, population: Population, settings: Settings, scope: Scope) -> None:
         super().__init__(settings, scope)
@@ -184,7 +185,7 @@ class ModelLinks(LinkJudge):
 
 @dataclass(frozen=True)
 class Hour:
-    """What an hour of the crawl was like, at its end."""
+    """One hour of the crawl, at its end."""
 
     hour: int
     ready: int
@@ -195,8 +196,8 @@ class Hour:
     predicted: float
     pages: int  # stored so far
     resident_mb: float
-    frontier_us: float  # CPU of the frontier per visit, background threads included
-    visit_us: float  # of everything, the model itself included
+    frontier_us: float  # CPU of the frontier per visit, including background threads
+    visit_us: float  # of everything, including the model itself
 
 
 @dataclass(frozen=True)
@@ -212,11 +213,11 @@ class Result:
     too_soon: int
     least_spare: float
     forbidden: int
-    disagreements: int  # hours at whose end frontier and books did not count the same
+    disagreements: int  # hours at whose end the frontier and the bookkeeping disagreed
     cycle: float  # seconds per request of a host, the mean that counts for a sum of rates; at full size
 
     def worst(self) -> float:
-        """How far the rate of an hour was from the prediction, as a share of the machine's capacity."""
+        """How far the rate of an hour was from the prediction, as a fraction of the machine's capacity."""
         return max(abs(each.rate - each.predicted) for each in self.hours) / self.plan.model_capacity
 
     def overall(self) -> float:
@@ -323,7 +324,7 @@ class Simulation:
         return max(min((each for each in times if each is not None), default=float("inf")), now + 0.001)
 
     def _resume(self, now: float) -> None:
-        """Visits whose answer has come go on, each at its time."""
+        """Resume visits whose answer is due, each at its time."""
         while self._flying and self._flying[0][0] <= now:
             when, _, visit, coroutine = heapq.heappop(self._flying)
             self._clock.time = when
@@ -357,7 +358,7 @@ class Simulation:
             self._credit -= self._books.requests - before
             if not self._finished:
                 return
-            self._settle(now)  # what robots.txt forbids is over at once, and its host is still free
+            self._settle(now)  # what robots.txt forbids ends at once, and its host is still free
 
     def _settle(self, now: float) -> None:
         group, self._finished = self._finished, []

@@ -1,8 +1,8 @@
-"""The engines that a crawl on many machines stands on, started for the tests as they really are.
+"""The engines of a cluster, started for the tests.
 
-A fake of Kafka or PostgreSQL would agree with whatever we believe about it; the tests of the cluster ask the engine
-itself. One module per engine says how it is installed, configured, started and asked whether it answers. `place` knows
-where everything lives, `processes` starts and stops, `install` fetches, `command` is what people type.
+A fake of Kafka or PostgreSQL would agree with whatever we believe about it; the cluster tests use the real
+engine. One module per engine says how it is installed, configured, started and checked. `place` knows where
+everything is, `processes` starts and stops, `install` downloads, `command` is the command line.
 
-Only the standard library is used: the engines come up before there is a virtual environment.
+Only the standard library is used: the engines start before there is a virtual environment.
 """

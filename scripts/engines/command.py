@@ -1,4 +1,4 @@
-"""`scripts/services`: engines up, down, and in trouble on purpose.
+"""`scripts/services`: starts and stops engines, and injects faults.
 
 Examples:
   scripts/services up                  every engine; those that are up already are left alone
@@ -28,13 +28,13 @@ from .redis import Redis
 from .s3 import S3
 
 ENGINES: dict[str, type[Engine]] = {kind.name: kind for kind in (Postgres, Redis, Kafka, OpenSearch, S3)}
-PATIENCE = 120.0  # seconds for an engine to answer; the slowest here needs eight, but the machine may be busy
+PATIENCE = 120.0  # seconds for an engine to answer; the slowest needs eight here, but the machine may be busy
 MEBIBYTE = 1 << 20
 T = TypeVar("T")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what was asked; 1 when an engine is not as it was wanted."""
+    """Run the verb; 1 if an engine is not in the desired state."""
     options = parser().parse_args(arguments)
     place = find_place(os.environ, os.geteuid())
     names = options.names or list(ENGINES)
@@ -69,7 +69,7 @@ def known(name: str) -> str:
 
 @dataclass(frozen=True)
 class Start:
-    """An engine that was told to start, and when."""
+    """An engine that was started, and when."""
 
     engine: Engine
     process: Process
@@ -79,7 +79,7 @@ class Start:
 def up(place: Place, engines: Sequence[Engine]) -> int:
     """start what is not running, installing it first if need be, and wait until it answers"""
     since = time.monotonic()
-    wanted = side_by_side(engines, install)  # all before the first start, whose seconds should be its own
+    wanted = side_by_side(engines, install)  # all before the first start, so that a start's time is its own
     print(f"  starting {', '.join(engine.name for engine in wanted)} …", flush=True)
     started = attempt(wanted, lambda engine: start(place, engine))
     answering = await_answers(started)
@@ -89,14 +89,14 @@ def up(place: Place, engines: Sequence[Engine]) -> int:
 
 
 def side_by_side(engines: Sequence[Engine], act: Callable[[Engine], T]) -> list[T]:
-    """As `attempt`, with all engines at once: one downloads while another is built."""
+    """Like `attempt`, with all engines at once: one downloads while another is built."""
     with ThreadPoolExecutor(max(1, len(engines))) as threads:
         done = list(threads.map(lambda engine: attempt([engine], act), engines))
     return [each for some in done for each in some]
 
 
 def attempt(engines: Sequence[Engine], act: Callable[[Engine], T]) -> list[T]:
-    """Do it with every engine. One that is in trouble says so and is left out; the others are of use without it."""
+    """Run the step for every engine. A failing one is reported and left out; the others are useful without it."""
     done = []
     for engine in engines:
         try:
@@ -107,7 +107,7 @@ def attempt(engines: Sequence[Engine], act: Callable[[Engine], T]) -> list[T]:
 
 
 def install(engine: Engine) -> Engine:
-    """Fetch what a start will need."""
+    """Install what a start will need."""
     process = recall(engine.home / "pid")
     if process is None or process.state is None:
         engine.install()
@@ -115,14 +115,14 @@ def install(engine: Engine) -> Engine:
 
 
 def start(place: Place, engine: Engine) -> Start:
-    """Start one engine, unless it runs."""
+    """Start one engine, unless it is running."""
     since = time.monotonic()
     process = recall(engine.home / "pid")
     if process is not None and process.state is not None:
         thaw_one(process)
         return Start(engine, process, since)
     if process is not None:
-        # PostgreSQL will not start while its predecessor's number is in use.
+        # PostgreSQL does not start while its predecessor's process id is in use.
         until(lambda: process.buried, 10)
     if taken := [port for port in engine.ports.values() if not is_free(port)]:
         raise EngineError(
@@ -132,7 +132,7 @@ def start(place: Place, engine: Engine) -> Start:
 
 
 def await_answers(pending: Sequence[Start]) -> int:
-    """Say of each engine, as soon as it is known, that it answers or why it does not. How many do."""
+    """Report for each engine, as soon as it is known, that it answers or why not. Returns how many do."""
     waiting, answering, deadline = list(pending), 0, time.monotonic() + PATIENCE
     while waiting:
         for each in list(waiting):
@@ -206,7 +206,7 @@ def kill_all(_: Place, engines: Sequence[Engine]) -> int:
     """kill -9, the engine and everything it started"""
     for engine in engines:
         head = running(engine)
-        head.signal(signal.SIGSTOP)  # so that it starts nothing while we look what it has started
+        head.signal(signal.SIGSTOP)  # so that it starts nothing while we list its children
         kill(family(head))
         print(f"{engine.name:<11}killed")
     return 0
@@ -222,7 +222,7 @@ def freeze(_: Place, engines: Sequence[Engine]) -> int:
 
 
 def freeze_one(head: Process) -> bool:
-    """Stop the parent first, which then starts nothing that we would miss; whether all of them have stopped."""
+    """Stop the parent first, so that it starts nothing we would miss; returns whether all have stopped."""
     head.signal(signal.SIGSTOP)
     members = family(head)
     for member in members:
@@ -239,13 +239,13 @@ def thaw(_: Place, engines: Sequence[Engine]) -> int:
 
 
 def thaw_one(head: Process) -> None:
-    """Let it go on; nothing happens to one that is not frozen."""
+    """Continue it; does nothing to one that is not frozen."""
     for member in family(head):
         member.signal(signal.SIGCONT)
 
 
 def running(engine: Engine) -> Process:
-    """The engine's process, which must be there."""
+    """The engine's process, which must exist."""
     process = recall(engine.home / "pid")
     if process is None or process.state is None:
         raise EngineError(f"{engine.name} is not running: scripts/services up {engine.name}")
@@ -253,7 +253,7 @@ def running(engine: Engine) -> Process:
 
 
 def write_addresses(place: Place) -> None:
-    """The env file: every engine that was started and not stopped. A killed one stays: its address waits for it."""
+    """Write the env file: every engine that was started and not stopped. A killed one stays: its address is kept."""
     settings = {"SKITTER_SERVICES_DIR": str(place.directory)}
     for name, kind in ENGINES.items():
         process = recall(place.directory / name / "pid")

@@ -1,4 +1,4 @@
-"""What every engine can say about itself. What is done with it is in `command`."""
+"""The interface of an engine. `command` uses it."""
 
 import signal
 import urllib.error
@@ -18,7 +18,7 @@ class Engine(ABC):
     about: ClassVar[str]
     purposes: ClassVar[Sequence[str]] = ("main",)  # the ports it needs
     choices: ClassVar[Sequence[int]] = PORTS
-    politely: ClassVar[signal.Signals] = signal.SIGTERM  # asks it to end, everything saved
+    politely: ClassVar[signal.Signals] = signal.SIGTERM  # asks it to exit cleanly
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -32,22 +32,22 @@ class Engine(ABC):
 
     @property
     def data(self) -> Path:
-        """What must survive a kill."""
+        """Data that must survive a kill."""
         return self.home / "data"
 
     @property
     def address(self) -> str:
-        """How a client names it."""
+        """Its address for clients."""
         return f"http://{LOOPBACK}:{self.port}"
 
     @property
     @abstractmethod
     def version(self) -> str:
-        """The version that is installed."""
+        """The installed version."""
 
     @abstractmethod
     def install(self) -> None:
-        """Fetch what is missing, and prepare the data directory; at once when there is nothing to do."""
+        """Install what is missing, and prepare the data directory; returns at once if there is nothing to do."""
 
     @abstractmethod
     def command(self) -> list[str]:
@@ -55,10 +55,10 @@ class Engine(ABC):
 
     @abstractmethod
     def answers(self) -> bool:
-        """Whether a real request gets its real answer. OSError and HTTPException mean the same as no."""
+        """Whether a real request gets a real answer. OSError and HTTPException count as no."""
 
     def variables(self) -> dict[str, str]:
-        """What it wants in its environment."""
+        """Its environment variables."""
         return {}
 
     def settings(self) -> dict[str, str]:
@@ -66,7 +66,7 @@ class Engine(ABC):
         return {}
 
     def write(self, name: str, text: str) -> Path:
-        """A configuration file, in its directory, made anew at every start."""
+        """A configuration file in its directory, written at every start."""
         path = self.home / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)

@@ -1,7 +1,8 @@
-"""Getting what an engine is made of, by the ordinary client of each ecosystem: apt, Maven, Go.
+"""Installs engines with the usual client of each ecosystem: apt, Maven, Go.
 
-Downloads land in the cache under a name with their version, complete or not at all. From there they are linked into the
-private directory, because the engines' user may not be allowed to look into the cache (root's home is closed).
+Downloads go to the cache under a name with their version, complete or not at all. From there they are linked
+into the private directory, because the engines' user may not be able to read the cache (root's home is
+closed).
 """
 
 import os
@@ -27,15 +28,15 @@ DEPENDENCY = """
     <dependency> <groupId>{}</groupId> <artifactId>{}</artifactId> <version>{}</version> </dependency>"""
 
 
-APT_PATIENCE = 600  # seconds for whoever else installs packages, as a machine that has just started does
+APT_PATIENCE = 600  # seconds to wait for others that install packages, as a freshly booted machine does
 APT_LOCKED = ("Could not get lock", "Unable to lock")
-# Engines are installed side by side. apt lets in one at a time, and Maven's repository has no locks of its own.
+# Engines are installed in parallel. apt allows one process at a time, and Maven's repository has no locks.
 APT, MAVEN = threading.Lock(), threading.Lock()
 
 
 @contextmanager
 def step(what: str) -> Iterator[None]:
-    """Say what is done now, and how long it took: some of it takes minutes, and nobody should wonder."""
+    """Print a step and how long it took: some take minutes, and nobody should wonder."""
     print(f"  {what} …", flush=True)
     since = time.monotonic()
     yield
@@ -43,7 +44,7 @@ def step(what: str) -> Iterator[None]:
 
 
 def need(program: str, package: str, hint: str = "") -> str:
-    """The path of a program; from its Debian package when it is missing and we may install packages."""
+    """The path of a program; installed from its Debian package if it is missing and we may do that."""
     found = shutil.which(program)
     if found is None and package:
         apt(package)
@@ -54,7 +55,7 @@ def need(program: str, package: str, hint: str = "") -> str:
 
 
 def apt(*packages: str) -> None:
-    """Install system packages when we are root and this is a Debian; otherwise say which ones are wanted."""
+    """Install system packages if we are root on Debian; otherwise say which ones are needed."""
     wanted = " ".join(packages)
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise EngineError(f"install {wanted} (as root: apt-get install {wanted})")
@@ -66,7 +67,7 @@ def apt(*packages: str) -> None:
 
 
 def patiently(command: Sequence[str], environment: dict[str, str], pause: float = 2.0) -> None:
-    """Run apt-get, waiting while another one is at work: the lock of its lists has no timeout of apt's own."""
+    """Run apt-get, waiting while another one is running: apt has no timeout for the lock of its lists."""
     deadline, waits = time.monotonic() + APT_PATIENCE, False
     while True:
         try:
@@ -81,7 +82,7 @@ def patiently(command: Sequence[str], environment: dict[str, str], pause: float 
 
 
 def fetched(place: Place, name: str, fetch: Callable[[Path], None]) -> Path:
-    """The files of this name in the private directory: linked from the cache, which is filled first if need be."""
+    """The files of this name in the private directory: linked from the cache, which is filled first if necessary."""
     kept, used, partial = (
         place.cache / name,
         place.directory / "opt" / name,
@@ -101,7 +102,7 @@ def fetched(place: Place, name: str, fetch: Callable[[Path], None]) -> Path:
 
 
 def link_or_copy(source: str, target: str) -> None:
-    """Another name for the same file where that is possible: nothing to copy, nothing to store."""
+    """A hard link if possible: nothing to copy or store."""
     try:
         os.link(source, target)
     except OSError:  # another file system
@@ -109,7 +110,7 @@ def link_or_copy(source: str, target: str) -> None:
 
 
 def maven(artifacts: Sequence[tuple[str, str, str]]) -> Callable[[Path], None]:
-    """Fetch these artifacts with everything that they need at run time, jar by jar."""
+    """Download these artifacts with their run-time dependencies, jar by jar."""
 
     def fetch(target: Path) -> None:
         need("java", "default-jre-headless")
@@ -139,7 +140,7 @@ def go(module: str) -> Callable[[Path], None]:
 
 
 def call(command: Sequence[str], environment: dict[str, str]) -> None:
-    """Run an installer; only its failure is worth words."""
+    """Run an installer; only its failure is reported."""
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise EngineError(f"{Path(command[0]).name} failed: {tail(done.stdout + done.stderr, 5)}")

@@ -88,7 +88,7 @@ class Kafka(Engine):
         return PROPERTIES.format(host=LOOPBACK, data=self.data, **self.ports)
 
     def users(self) -> list[str]:
-        """Those who are known from the beginning, as the format tool is told of them. Here nobody has to be."""
+        """The users known from the beginning, for the format tool. None here."""
         return []
 
     def java(self) -> list[str]:
@@ -102,7 +102,9 @@ class Kafka(Engine):
         return [*self.java(), "kafka.Kafka", str(self.properties)]
 
     def answers(self) -> bool:
-        """Metadata names a broker: before it is registered and unfenced the list is empty, and topics cannot be made."""
+        """Metadata names a broker: until it is registered and unfenced the list is empty, and topics cannot be
+        created.
+        """
         # Request header v1 (key 3, version 1, correlation id, no client id) and an empty list of topics.
         request = struct.pack(">hhihi", 3, 1, 7, -1, 0)
         with (

@@ -1,6 +1,6 @@
-"""OpenSearch from Maven Central: the real engine and its REST layer, started by CodeLibs' runner.
+"""OpenSearch from Maven Central: the real engine with its REST layer, started by CodeLibs' runner.
 
-The 2.x line is the last that Java 17 runs. There is no security plugin among the jars, so clients speak plain HTTP.
+The 2.x line is the last that runs on Java 17. The jars have no security plugin, so clients use plain HTTP.
 """
 
 import json
@@ -64,6 +64,6 @@ class OpenSearch(Engine):
         return [*machine, "org.codelibs.opensearch.runner.OpenSearchRunner", *words]
 
     def answers(self) -> bool:
-        """Health: yellow is as good as one node gets when an index wants replicas."""
+        """Health: yellow is the best one node can reach if an index wants replicas."""
         status, body = get(f"{self.address}/_cluster/health")
         return status == 200 and json.loads(body)["status"] in ("yellow", "green")

@@ -1,8 +1,8 @@
-"""Where the engines live: one private directory with their data, logs, ports and process ids.
+"""Where the engines are: one private directory with their data, logs, ports and process ids.
 
-The directory is `.services/` in the project (or `SKITTER_SERVICES_DIR`). What was downloaded is kept in the user's cache
-(`SKITTER_SERVICES_CACHE`), so that a second clone starts in seconds. An engine keeps the port it once got: a client that
-waits for a killed engine must find the restarted one where it was.
+The directory is `.services/` in the project (or `SKITTER_SERVICES_DIR`). Downloads are kept in the user's
+cache (`SKITTER_SERVICES_CACHE`), so that a second clone starts in seconds. An engine keeps its port: a client
+that waits for a killed engine must find the restarted one at the same address.
 """
 
 import fcntl
@@ -21,18 +21,21 @@ from typing import Any
 
 PROJECT = Path(__file__).resolve().parents[2]
 LOOPBACK = "127.0.0.1"
-# Below every ephemeral range in use (Linux: 32768 and up). In that range a client that reconnects to a dead engine may be
-# given the engine's own port as its source, and then talks to itself while the engine cannot bind.
+# Below every ephemeral range in use (Linux: 32768 and up). Within that range a client that reconnects to a
+# dead engine may be given the engine's own port as its source, and then talks to itself while the engine
+# cannot bind.
 PORTS = range(20000, 30000)
 
 
 class EngineError(Exception):
-    """An engine cannot be had; the text says why and what to do."""
+    """An engine cannot be used; the text says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """The private directory, the cache of downloads, and whom the engines run as (nobody special, unless we are root)."""
+    """The private directory, the cache of downloads, and the user that engines run as (the current one, unless
+    we are root).
+    """
 
     directory: Path
     cache: Path
@@ -44,20 +47,20 @@ class Place:
         return self.directory / "env"
 
     def home(self, name: str) -> Path:
-        """The directory of one engine, its own property."""
+        """The directory of one engine."""
         path = self.directory / name
         self.give(path)
         return path
 
     def give(self, path: Path) -> None:
-        """Make a directory that the engines' user may write in."""
+        """Create a directory that the engines' user may write to."""
         path.mkdir(parents=True, exist_ok=True)
         if self.user is not None:
             entry = pwd.getpwnam(self.user)
             os.chown(path, entry.pw_uid, entry.pw_gid)
 
     def run(self, command: Sequence[str], home: Path) -> str:
-        """Run a tool as the engines' user; its output, or EngineError with its last words."""
+        """Run a tool as the engines' user; returns its output, or raises EngineError with its last lines."""
         done = subprocess.run(
             command,
             cwd=home,
@@ -72,14 +75,14 @@ class Place:
         return str(done.stdout)
 
     def identity(self) -> dict[str, Any]:
-        """The arguments that make `subprocess` drop root's rights."""
+        """The arguments that make `subprocess` drop root privileges."""
         if self.user is None:
             return {}
         entry = pwd.getpwnam(self.user)
         return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
 
     def variables(self, home: Path) -> dict[str, str]:
-        """The environment of an engine: nothing of ours but the way to find programs."""
+        """The environment of an engine: nothing of ours but PATH."""
         return {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(home),
@@ -88,7 +91,7 @@ class Place:
         }
 
     def ports(self, name: str, purposes: Sequence[str], choices: Sequence[int] = PORTS) -> dict[str, int]:
-        """The ports of an engine: what it had before, or free ones that are remembered from now on."""
+        """The ports of an engine: its previous ones, or free ones that are stored from now on."""
         file = self.directory / "ports.json"
         known: dict[str, dict[str, int]] = json.loads(file.read_text()) if file.exists() else {}
         mine = known.get(name, {})
@@ -103,7 +106,7 @@ class Place:
 
     @contextmanager
     def alone(self, path: Path) -> Iterator[None]:
-        """Hold a lock while something is changed that two runs at once would spoil."""
+        """Hold a lock while something is changed that two concurrent runs would break."""
         path.mkdir(parents=True, exist_ok=True)
         with (path / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -121,7 +124,7 @@ def find_place(environ: Mapping[str, str], uid: int) -> Place:
 
 
 def check_reachable(place: Place) -> None:
-    """The engines' user must be able to come to the directory; a project in root's home hides it."""
+    """The engines' user must be able to reach the directory; a project in root's home hides it."""
     place.directory.mkdir(parents=True, exist_ok=True)
     reached = subprocess.run(
         ["test", "-x", str(place.directory)],
@@ -139,7 +142,7 @@ def check_reachable(place: Place) -> None:
 def is_free(port: int) -> bool:
     """Whether an engine could listen on this port of loopback now."""
     with socket.socket() as probe:
-        # As the engines do: connections of a former run that linger in TIME_WAIT are no hindrance.
+        # Like the engines: lingering connections of a former run in TIME_WAIT do not matter.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
@@ -149,7 +152,7 @@ def is_free(port: int) -> bool:
 
 
 def free_port(choices: Sequence[int], taken: set[int]) -> int:
-    """A port at random, so that two clones that begin together rarely meet."""
+    """A random port, so that two clones started together rarely collide."""
     for port in random.sample(choices, len(choices)):
         if port not in taken and is_free(port):
             return port
@@ -157,14 +160,14 @@ def free_port(choices: Sequence[int], taken: set[int]) -> int:
 
 
 def write_env(path: Path, settings: Mapping[str, str]) -> None:
-    """Shell lines KEY=value, whole or not at all."""
+    """Shell lines KEY=value, written atomically."""
     lines = ["# Written by scripts/services. Source it, or let tests/engines.py read it.\n"]
     lines += [f"{key}={shlex.quote(value)}\n" for key, value in settings.items()]
     write(path, "".join(lines))
 
 
 def read_env(path: Path) -> dict[str, str]:
-    """What `write_env` wrote; nothing when no engine was started."""
+    """What `write_env` wrote; empty if no engine was started."""
     if not path.exists():
         return {}
     words = shlex.split(path.read_text(), comments=True)
@@ -172,7 +175,7 @@ def read_env(path: Path) -> dict[str, str]:
 
 
 def write(path: Path, text: str) -> None:
-    """Replace a file at once: whoever reads it at the same time sees the old or the new one."""
+    """Replace a file atomically: concurrent readers see the old or the new one."""
     fresh = path.with_name(path.name + ".new")
     fresh.write_text(text)
     fresh.replace(path)

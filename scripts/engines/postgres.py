@@ -1,4 +1,4 @@
-"""PostgreSQL, from the distribution's package; its own cluster, not the system's."""
+"""PostgreSQL, from the distribution's package, with a database cluster separate from the system's."""
 
 import signal
 from pathlib import Path
@@ -11,7 +11,7 @@ OLDEST = 15
 
 
 class Postgres(Engine):
-    """One server that trusts whoever reaches loopback, with fsync on as in production."""
+    """One server that trusts everybody on loopback, with fsync on as in production."""
 
     name = "postgres"
     about = "PostgreSQL of the distribution, fsync on"
@@ -24,7 +24,7 @@ class Postgres(Engine):
         usable = [major for major in found if major >= OLDEST and (found[major] / "initdb").exists()]
         if not usable:
             raise EngineError(f"PostgreSQL {OLDEST} or newer is missing")
-        return found[min(usable)]  # the oldest that we support shows the most
+        return found[min(usable)]  # the oldest version that we support reveals the most problems
 
     @property
     def version(self) -> str:
@@ -48,7 +48,7 @@ class Postgres(Engine):
             self.place.run([str(programs / "initdb"), "-D", str(self.data), *options], self.home)
 
     def users(self) -> list[str]:
-        """Who may come in, as initdb is told."""
+        """Authentication, for initdb."""
         return ["--auth=trust", "--username=skitter"]
 
     def command(self) -> list[str]:
@@ -63,7 +63,7 @@ class Postgres(Engine):
         return [str(self.programs / "postgres"), "-D", str(self.data), *pairs]
 
     def answers(self) -> bool:
-        """SELECT 1; while it recovers after a kill it refuses."""
+        """SELECT 1; it refuses while it recovers after a kill."""
         try:
             asked = [str(self.programs / "psql"), "-XAtc", "SELECT 1", f"{self.address}?connect_timeout=5"]
             return self.place.run(asked, self.home) == "1\n"

@@ -1,10 +1,10 @@
 """Processes that outlive the command that started them, and are still recognised later.
 
-A process id alone proves nothing: it is given to somebody else after a while. Beside it stands the time at which the
-process was started, in the kernel's own count, and only both together name it. Nothing else is ever signalled.
+A process id alone proves nothing: it is reused after a while. Together with the start time in the kernel's
+clock ticks it identifies a process. Nothing else is ever signalled.
 
-Signals go to the engine and everything it started. Its process group would not do: PostgreSQL gives every session a
-group of its own, and a "frozen" PostgreSQL would go on answering those who are connected.
+Signals go to the engine and all its descendants. Its process group is not enough: PostgreSQL gives every
+session its own group, and a "frozen" PostgreSQL would keep answering connected clients.
 """
 
 import os
@@ -24,14 +24,14 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True)
 class Process:
-    """One process, and no other that may get its number later."""
+    """One specific process, never another that gets its id later."""
 
     pid: int
     started: int  # clock ticks after boot: field 22 of /proc/PID/stat, proc(5)
 
     @property
     def state(self) -> str | None:
-        """The kernel's letter for its state (T is stopped), or None when it is gone. A zombie is gone."""
+        """The kernel's letter for its state (T is stopped), or None if it is gone. A zombie is gone."""
         fields = stat_of(self.pid)
         if fields is None or int(fields[19]) != self.started or fields[0] == "Z":
             return None
@@ -39,19 +39,19 @@ class Process:
 
     @property
     def buried(self) -> bool:
-        """Whether even its number is free: a zombie is still there for those who only ask whether the number exists."""
+        """Whether even its id is free: a zombie still exists for those who only check the id."""
         fields = stat_of(self.pid)
         return fields is None or int(fields[19]) != self.started
 
     @property
     def memory(self) -> int:
-        """Resident bytes of the process and of what it started."""
+        """Resident bytes of the process and its descendants."""
         return sum(int((stat_of(each.pid) or ["0"] * 22)[21]) * PAGE for each in family(self))
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal, if the process is still the one that was meant."""
+        """Send a signal, if it is still the same process."""
         if self.state is not None:
-            with suppress(ProcessLookupError):  # it may end between the look and the signal
+            with suppress(ProcessLookupError):  # it may end between the check and the signal
                 os.kill(self.pid, number)
 
 
@@ -64,7 +64,7 @@ def stat_of(pid: int) -> list[str] | None:
 
 
 def identify(pid: int) -> Process | None:
-    """The process that has this number now."""
+    """The process that has this id now."""
     fields = stat_of(pid)
     return None if fields is None else Process(pid, int(fields[19]))
 
@@ -85,12 +85,12 @@ def family(head: Process) -> list[Process]:
 
 
 def remember(path: Path, process: Process) -> None:
-    """Write down who was started."""
+    """Store which process was started."""
     path.write_text(f"{process.pid} {process.started}\n")
 
 
 def recall(path: Path) -> Process | None:
-    """Who was started, alive or not; None when nobody was."""
+    """The stored process, alive or not; None if none was started."""
     if not path.exists():
         return None
     pid, started = path.read_text().split()
@@ -98,11 +98,11 @@ def recall(path: Path) -> Process | None:
 
 
 def launch(place: Place, command: Sequence[str], home: Path, extra: Mapping[str, str]) -> Process:
-    """Start an engine in a session of its own, its words in its log. The log before it is kept too."""
+    """Start an engine in its own session, with its output in its log. The previous log is kept too."""
     if (home / "log").exists():
         (home / "log").replace(home / "log.before")
     with (home / "log").open("ab") as log:
-        # Not waited for: it outlives us, and init takes it over.
+        # Not waited for: it outlives us, and init adopts it.
         child = subprocess.Popen(
             command, cwd=home, env={**place.variables(home), **extra}, stdin=subprocess.DEVNULL, stdout=log,
             stderr=subprocess.STDOUT, start_new_session=True, **place.identity(),
@@ -114,11 +114,11 @@ def launch(place: Place, command: Sequence[str], home: Path, extra: Mapping[str,
 
 
 def stop(head: Process, politely: signal.Signals, patience: float) -> bool:
-    """Ask the engine to end, and kill what is left when it does not. Whether it went by itself."""
+    """Ask the engine to exit, and kill what is left if it does not. Returns whether it exited by itself."""
     members = family(head)
     head.signal(politely)
     for member in members:
-        member.signal(signal.SIGCONT)  # who is frozen cannot end
+        member.signal(signal.SIGCONT)  # a frozen process cannot exit
     if until(lambda: all(member.state is None for member in members), patience):
         return True
     kill(members)
@@ -126,7 +126,7 @@ def stop(head: Process, politely: signal.Signals, patience: float) -> bool:
 
 
 def kill(members: Sequence[Process]) -> None:
-    """End all of them at once, unprepared, and see them gone."""
+    """Kill all of them at once, and wait until they are gone."""
     for member in members:
         member.signal(signal.SIGKILL)
     if not until(lambda: all(member.state is None for member in members), 30):
@@ -134,7 +134,7 @@ def kill(members: Sequence[Process]) -> None:
 
 
 def until(condition: Callable[[], bool], patience: float) -> bool:
-    """Look again and again, for so many seconds at most."""
+    """Poll for at most this many seconds."""
     deadline = time.monotonic() + patience
     while not condition():
         if time.monotonic() > deadline:

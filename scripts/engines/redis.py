@@ -8,7 +8,7 @@ from .place import LOOPBACK
 
 
 class Redis(Engine):
-    """One server that writes every change to its log before it answers, and never forgets to make room."""
+    """One server that writes every change to its log before it answers, and never evicts."""
 
     name = "redis"
     about = "Redis, append-only, evicts nothing"
@@ -30,7 +30,9 @@ class Redis(Engine):
         self.place.give(self.data)
 
     def command(self) -> list[str]:
-        """An append-only file survives `kill -9` whole: it is written, if not yet synced, before the client hears back."""
+        """An append-only file survives `kill -9` intact: it is written, if not yet synced, before the client
+        gets its answer.
+        """
         options = {
             "port": self.port, "bind": LOOPBACK, "dir": self.data, "appendonly": "yes", "save": "",
             "maxmemory-policy": "noeviction", "daemonize": "no",

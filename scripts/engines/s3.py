@@ -1,4 +1,7 @@
-"""S3: the Versity gateway, built by Go, on a plain directory. It checks signatures and does conditional writes."""
+"""S3: the Versity gateway, built with Go, on a plain directory.
+
+It checks signatures and supports conditional writes.
+"""
 
 from .engine import Engine, get
 from .install import fetched, go
@@ -6,7 +9,7 @@ from .place import LOOPBACK
 
 VERSION = "1.8.0"
 MODULE = f"github.com/versity/versitygw/cmd/versitygw@v{VERSION}"
-# Not secrets: they open a directory of test objects to those who reach this machine's loopback.
+# Not secrets: they give access to test objects from this machine's loopback only.
 ACCESS, SECRET, REGION = "skitter", "skitter-secret", "us-east-1"
 
 
@@ -23,7 +26,7 @@ class S3(Engine):
         self.place.give(self.data)
 
     def variables(self) -> dict[str, str]:
-        """The key of the one user there is."""
+        """The access key of the only user."""
         return {"ROOT_ACCESS_KEY": ACCESS, "ROOT_SECRET_KEY": SECRET}
 
     def settings(self) -> dict[str, str]:
@@ -31,11 +34,11 @@ class S3(Engine):
         return {"ACCESS_KEY": ACCESS, "SECRET_KEY": SECRET, "REGION": REGION}
 
     def command(self) -> list[str]:
-        """Connections are kept, as every S3 in production does."""
+        """Connections are kept open, as on every S3 in production."""
         options = ["--port", f"{LOOPBACK}:{self.port}", "--region", REGION, "--keep-alive", "--quiet"]
         return [str(self.programs / "versitygw"), *options, "posix", str(self.data)]
 
     def answers(self) -> bool:
-        """A request without a signature is refused in S3's own words."""
+        """An unsigned request is refused in S3's own words."""
         status, body = get(self.address)
         return status == 403 and b"<Code>AccessDenied</Code>" in body

@@ -9,17 +9,17 @@
             print("   ", heading.text())
     print(run.report.counts.pages, run.report.warnings)
 
-What there is:
+Contents:
 
     crawl            crawl, and iterate over the pages: help(skitter.crawl)
-    Run              what crawl() returns: an iterator of pages, with a report at its end
+    Run              what crawl() returns: an iterator of pages, with a report at the end
     Page             one page: its record, html, links and css()
     PageLink         a link on a page: url, text, rel, page
-    Report           what a run came to: counts, hosts, warnings
+    Report           the result of a run: counts, hosts, warnings
     Settings         all settings of a crawl, as one frozen tree
-    SettingsError    a setting is unknown, or its value does not fit
-    StateError       a crawl directory cannot be used
-    canonical        the key that a URL is known by
+    SettingsError    an unknown setting or an invalid value
+    StateError       a crawl directory that cannot be used
+    canonical        the key of a URL
     robots_rules     the rules of a robots.txt for one crawler: .allows(url)
     RobotsRules      what robots_rules() returns
 
@@ -71,7 +71,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  a module's attributes are of any type
-    """Import a public name when it is first used: `skitter --version` must not wait for numpy and RocksDB."""
+    """Import a public name on first use: `skitter --version` must not load numpy and RocksDB."""
     import importlib  # noqa: PLC0415
 
     home = _HOMES.get(name)
@@ -83,7 +83,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  a module's attributes are of
 
 
 class _Package(ModuleType):
-    """This module: `skitter.crawl` is the function, whoever has imported the package of that name before."""
+    """This module. `skitter.crawl` stays the function, even after the package of that name was imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name == "crawl" and isinstance(value, ModuleType)):
@@ -94,5 +94,5 @@ sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:
-    """The public names, imported or not, so that completion and help() show them."""
+    """The public names, imported or not, for completion and help()."""
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

@@ -1,13 +1,14 @@
-"""Where the command `skitter` begins and ends; `python -m skitter` is the same."""
+"""Entry point of the command `skitter` and of `python -m skitter`."""
 
 import gc
 import sys
 from typing import NoReturn
 
-# Loading modules makes objects by the hundred thousand, and none of them is garbage. With Python's thresholds the
-# collector looks through them 400 times, and once more at the end: 35 ms of the 260 that a crawl of one page takes.
+# Importing modules creates hundreds of thousands of objects, none of them garbage. With Python's thresholds
+# the collector scans them 400 times, and once more at the end: 35 ms of the 260 that a crawl of one page
+# takes.
 _COLLECT_AFTER = 100_000
-# Engines' clients have threads of their own, which must be gone before the interpreter is: there the collector looks.
+# Engine clients have threads that must end before the interpreter does, so the collector runs there.
 _THREADED = {"confluent_kafka", "obstore"}
 
 

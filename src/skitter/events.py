@@ -1,4 +1,4 @@
-"""What happened, as typed events. The log, the request log, progress and reports are readers of this one stream."""
+"""Typed events. The log, the request log, progress and reports all read this one stream."""
 
 from collections.abc import Callable, Sequence
 from typing import get_args
@@ -9,15 +9,15 @@ from skitter.model import Counts, Exchange, Page, Reason, State, Visit
 
 
 class Opened(Struct, frozen=True, tag=True):
-    """A shard was taken. After a crash, `lost` visits were open and are pending again."""
+    """A shard was opened. After a crash, `lost` visits were in flight and are pending again."""
 
     shard: int
     lost: int
-    repaired: str = ""  # what had to be mended, for people
+    repaired: str = ""  # what had to be repaired, for people
 
 
 class Requested(Struct, frozen=True, tag=True):
-    """A request to a server has ended, however. This is what the request log holds, and politeness is judged by it."""
+    """A request ended, successfully or not. The request log holds these, and politeness is checked against it."""
 
     url: str
     host: str
@@ -32,7 +32,10 @@ class Requested(Struct, frozen=True, tag=True):
 
 
 class Lost(Struct, frozen=True, tag=True):
-    """A visit was open when the process died or was stopped at once. Its request may have been made; it is pending again."""
+    """A visit was in flight when the process died or was stopped at once.
+
+    Its request may have been sent; it is pending again.
+    """
 
     url: str
     host: str
@@ -40,7 +43,7 @@ class Lost(Struct, frozen=True, tag=True):
 
 
 class Deferred(Struct, frozen=True, tag=True):
-    """The robots.txt of an origin could not be had; nothing is fetched from it before it is asked again."""
+    """The robots.txt of an origin could not be fetched; no page of it is fetched until it was tried again."""
 
     origin: str
     until: float
@@ -49,43 +52,43 @@ class Deferred(Struct, frozen=True, tag=True):
 
 
 class SetAside(Struct, frozen=True, tag=True):
-    """A page or a whole host is given up."""
+    """A page or a whole host was given up."""
 
     what: str
     reason: Reason
 
 
 class ScopeWidened(Struct, frozen=True, tag=True):
-    """A seed redirected elsewhere and took the scope along."""
+    """A seed redirected elsewhere, and the scope was extended."""
 
     seed: str
     target: str
 
 
 class RootsAdded(Struct, frozen=True, tag=True):
-    """Seeds were taken into the scope; whoever judges links elsewhere has to know."""
+    """Seeds were added to the scope; other shards that check links need to know."""
 
     roots: Sequence[str]
 
 
 class Settled(Struct, frozen=True, tag=True):
-    """A visit is over and durable."""
+    """A visit is finished and durable."""
 
     visit: Visit
     page: Page | None
-    state: State  # QUEUED: it is tried again
+    state: State  # QUEUED: it will be retried
     reason: Reason | None
     exchange: Exchange | None
 
 
 class Warned(Struct, frozen=True, tag=True):
-    """Something a person should know, in one sentence."""
+    """A message for people, in one sentence."""
 
     text: str
 
 
 class Stopped(Struct, frozen=True, tag=True):
-    """The crawl has ended; all that was acknowledged is durable."""
+    """The crawl has ended; everything acknowledged is durable."""
 
     why: str  # done, limit, interrupted, disk
     counts: Counts
@@ -98,10 +101,10 @@ Reader = Callable[[Event], None]
 
 
 class Events:
-    """Hands each event to every reader that wants its kind, in order."""
+    """Delivers each event, in order, to the readers subscribed to its type."""
 
     def __init__(self, *readers: Reader) -> None:
-        # By kind. Whoever has an event for every visit may look here first: none need be made for nobody.
+        # By type. Some are emitted for every visit: look here first, and create none that nobody reads.
         self.readers: dict[type[Event], list[Reader]] = {kind: [] for kind in get_args(Event)}
         self._flushes: list[Callable[[], None]] = []
         self._syncs: list[Callable[[], None]] = []
@@ -109,9 +112,9 @@ class Events:
             self.subscribe(reader)
 
     def subscribe(self, reader: Reader, *kinds: type[Event]) -> None:
-        """Add a reader of these kinds, of all if none is named.
+        """Subscribe a reader to these event types, or to all if none is named.
 
-        One that gathers what it is told has a method `flush`, one that keeps it on the disk a method `sync`.
+        A reader that buffers has a method `flush`, one that writes to disk a method `sync`.
         """
         for kind in kinds or self.readers:
             self.readers[kind].append(reader)
@@ -121,7 +124,7 @@ class Events:
             self._syncs.append(sync)
 
     def branch(self) -> "Events":
-        """Events of a part: its own readers hear them, and so do the readers that the whole has now."""
+        """Events of a part: seen by its own readers and by the readers that the whole has now."""
         part = Events()
         for kind, readers in self.readers.items():
             for reader in readers:
@@ -129,16 +132,16 @@ class Events:
         return part
 
     def emit(self, event: Event) -> None:
-        """Tell every reader."""
+        """Deliver to every reader."""
         for reader in self.readers[type(event)]:
             reader(event)
 
     def flush(self) -> None:
-        """Return when the readers that gather are done with everything that was emitted."""
+        """Wait until buffering readers have handled everything emitted."""
         for flush in self._flushes:
             flush()
 
     def sync(self) -> None:
-        """Return when everything that was flushed would survive a loss of power. This may take a while."""
+        """Wait until everything flushed would survive a power loss. This may take a while."""
         for sync in self._syncs:
             sync()

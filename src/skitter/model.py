@@ -1,12 +1,12 @@
-"""The values a URL turns into on its way, in the order it meets them.
+"""The values a URL passes through, in order.
 
     Link -> Visit -> Outcome -> Document -> Page -> Verdict -> Settlement
 
-Everything here is frozen and without behaviour: stations take one of these and return the next. The failures of the web
-are values of the closed type `Outcome`; an exception means a bug or broken infrastructure. Times are wall-clock seconds
-since the epoch, because they are persisted and must make sense to the process that opens the crawl next.
+Everything here is frozen and has no behaviour: each stage takes one of these and returns the next. The web's
+failures are values of the closed type `Outcome`; an exception means a bug or broken infrastructure. Times are
+wall-clock seconds since the epoch, because they are persisted and read by later processes.
 
-What there are very many of is out of the garbage collector's sight (`gc=False`): it can be part of no cycle.
+High-volume structs use `gc=False`: they cannot form cycles, so the garbage collector need not track them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 
 class Reason(Struct, frozen=True, array_like=True, gc=False):
-    """Why something was not done. `code` is one of those in `skitter.reasons`, `detail` says what was special this time."""
+    """Why something was not done. `code` is one of those in `skitter.reasons`, `detail` explains this case to a person."""
 
     code: str
     detail: str = ""
@@ -29,7 +29,7 @@ class Reason(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Level(IntEnum):
-    """How urgent a link is. Levels are drawn by weight, so that no level starves; inside a level the score orders."""
+    """Urgency of a link. Levels are drawn by weight, so none starves; within a level the score decides."""
 
     CRITICAL = 0
     HIGH = 1
@@ -46,69 +46,69 @@ class Purpose(StrEnum):
 
 
 class Link(Struct, frozen=True, array_like=True, kw_only=True, omit_defaults=True, gc=False):
-    """A URL somebody wants. `url` is what will be fetched, `key` is what it is known by."""
+    """A URL to crawl. `url` is what will be fetched, `key` identifies the page."""
 
     url: str
     key: str
-    host: str  # whose politeness clock it meets
+    host: str  # whose politeness clock applies
     depth: int = 0
     parent: str = ""  # URL of the page it was found on; empty for a seed
     level: Level = Level.NORMAL
-    score: float = 0.0  # larger is sooner
+    score: float = 0.0  # higher is fetched first
     purpose: Purpose = Purpose.PAGE
-    origin: str = ""  # ROBOTS only: the origin whose rules this answer will be
-    requested: str = ""  # the URL first asked for, when redirects led here
-    hops: int = 0  # redirects that led here
+    origin: str = ""  # ROBOTS only: the origin these rules are for
+    requested: str = ""  # the URL first requested, if redirects led here
+    hops: int = 0  # number of redirects that led here
     seed: bool = False
-    meta: Mapping[str, Any] | None = None  # what the seed file said; reaches the page record
+    meta: Mapping[str, Any] | None = None  # from the seed file; copied to the page record
 
 
 class Visit(Struct, frozen=True, array_like=True, gc=False):
-    """Permission to make one request for a link, now. It ends by being settled."""
+    """Permission to make one request for a link, now. Every visit ends by being settled."""
 
     link: Link
     attempt: int  # 1 for the first request since the link was added
     leased_at: float
-    alone: bool = False  # it is suspected of killing the process: nothing else is in flight
-    host_pages: int = 0  # pages stored from this host so far, and visits in flight, for budgets
-    host_free: float = 0.0  # what the host's clock said when the visit was leased
+    alone: bool = False  # suspected of killing the process: runs with nothing else in flight
+    host_pages: int = 0  # pages stored from this host plus visits in flight, for the page budget
+    host_free: float = 0.0  # the host's clock when the visit was leased
 
 
 # ------------------------------------------------------------------------------------------------ outcome
 
 
 class Exchange(Struct, frozen=True):
-    """What went over the wire, byte for byte: the archive and the request log are made from this."""
+    """Exactly what was sent and received: the archive and the request log are made from this."""
 
     url: str
-    address: str  # the numeric address that was connected to
+    address: str  # the address of the connection
     started: float
     ended: float
     request: bytes  # the request head as sent
-    head: bytes  # status line and header fields as received, with the empty line
-    body: bytes  # as received: chunked framing and content coding still on
-    cut: bool = False  # we stopped reading at our limit; what is here is the beginning
+    head: bytes  # status line and header fields as received, including the empty line
+    body: bytes  # as received: still chunked and content-encoded
+    cut: bool = False  # reading stopped at our limit; this is only the beginning
 
 
 class Fetched(Struct, frozen=True):
-    """The server gave a final answer, whatever its status."""
+    """A final answer from the server, whatever its status."""
 
     exchange: Exchange
     status: int
     headers: Sequence[tuple[str, str]]  # names lower-cased, in order
-    payload: bytes  # the entity: transfer coding off, content coding still on
-    content: bytes  # the entity with every content coding undone
+    payload: bytes  # the entity: transfer coding removed, content coding still on
+    content: bytes  # the entity with all content codings removed
 
 
 class NotModified(Struct, frozen=True):
-    """The copy we have is still good (304)."""
+    """Not modified (304): our stored copy is still valid."""
 
     exchange: Exchange
     headers: Sequence[tuple[str, str]]
 
 
 class Redirected(Struct, frozen=True):
-    """The server named another place. `target` is absolute and WHATWG-serialised, or empty when it is no http URL."""
+    """A redirect. `target` is absolute and WHATWG-serialised, or empty if it is not an http URL."""
 
     exchange: Exchange
     status: int
@@ -118,27 +118,27 @@ class Redirected(Struct, frozen=True):
 
 
 class Refused(Struct, frozen=True):
-    """We said no, and sent nothing: address guard, robots, budget."""
+    """Not requested: refused by the address guard, robots.txt or a budget."""
 
     reason: Reason
 
 
 class Fault(StrEnum):
-    """How a request can go wrong. The names appear in reports and reasons."""
+    """How a request can fail. The names appear in reports and reasons."""
 
     DNS = "dns"  # no answer from DNS
     NXDOMAIN = "nxdomain"  # the name does not exist, or has no address
     CONNECT = "connect"
     TLS = "tls"
     TIMEOUT = "timeout"
-    RESET = "reset"  # closed or cut before the answer was whole
-    REUSE = "reuse"  # a kept connection was closed on our request, before a byte of an answer
+    RESET = "reset"  # closed or reset before the answer was complete
+    REUSE = "reuse"  # a reused connection was closed on our request, before any byte of an answer
     PROTOCOL = "protocol"  # not HTTP, or malformed
-    HEADERS = "headers"  # header block larger than allowed
-    SIZE = "size"  # body larger than allowed on the wire
-    BOMB = "bomb"  # body larger than allowed once decoded
-    BUSY = "busy"  # ours: the cap on all bodies in flight was reached, or a lease ended, and the request was broken off
-    PARSER = "parser"  # our parser raised on it: a bug of ours that costs this one page
+    HEADERS = "headers"  # header block over the limit
+    SIZE = "size"  # body over the limit on the wire
+    BOMB = "bomb"  # body over the limit after decoding
+    BUSY = "busy"  # our own limit: all bodies in flight together were too large, or the shard's lease ended, so the request was aborted
+    PARSER = "parser"  # our parser raised: a bug of ours that fails this one page
 
 
 class Failed(Struct, frozen=True):
@@ -163,7 +163,7 @@ class Directives(Struct, frozen=True, array_like=True):
 
 
 class Document(Struct, frozen=True):
-    """What a parser found in a body. `links` and `nofollow` are hrefs as written; they resolve against `base`."""
+    """What the parser extracted from a body. `links` and `nofollow` are hrefs as written, relative to `base`."""
 
     media_type: str = ""
     charset: str = ""
@@ -178,11 +178,11 @@ class Document(Struct, frozen=True):
     directives: Directives = Directives()
     links: Sequence[str] = ()
     nofollow: Sequence[str] = ()
-    ignored: str = ""  # why a body that could be parsed is not content: its markers are missing
+    ignored: str = ""  # why a parsed body does not count as content: its markers are missing
 
 
 class Place(Struct, frozen=True, array_like=True):
-    """Where a record lies in the archive."""
+    """The place of a record in the archive."""
 
     file: str
     offset: int
@@ -190,7 +190,10 @@ class Place(Struct, frozen=True, array_like=True):
 
 
 class Page(Struct, frozen=True, array_like=True, kw_only=True):
-    """The record of one answered visit. `text` is for the caller at hand; stores drop it, the archive can give it back."""
+    """The record of one answered visit.
+
+    `text` is for the current caller; stores drop it, since the archive can give it back.
+    """
 
     url: str
     requested_url: str
@@ -211,10 +214,10 @@ class Page(Struct, frozen=True, array_like=True, kw_only=True):
     keywords: str = ""
     language: str = ""
     text: str = ""
-    digest: str = ""  # of the payload, as the archive names it: "sha1:…"
+    digest: str = ""  # of the payload, as in the archive: "sha1:…"
     simhash: int | None = None
-    duplicate_of: str = ""  # URL of the page it repeats
-    identical: bool = False  # the payload is byte for byte that of `duplicate_of`
+    duplicate_of: str = ""  # URL of the page it duplicates
+    identical: bool = False  # the payload is identical to that of `duplicate_of`
     canonical: str = ""
     robots: Directives = Directives()
     etag: str = ""
@@ -229,64 +232,62 @@ class Page(Struct, frozen=True, array_like=True, kw_only=True):
 
 
 class State(StrEnum):
-    """Where a URL is in its life."""
+    """State of a URL."""
 
-    QUEUED = "queued"  # waiting, perhaps for a later time
+    QUEUED = "queued"  # waiting, possibly until a later time
     LEASED = "leased"  # being visited
     CRAWLED = "crawled"  # answered, for good or until it is due again
     FAILED = "failed"  # given up after retries, or set aside
-    REFUSED = "refused"  # we do not want it, or may not
+    REFUSED = "refused"  # not wanted or not allowed
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """What an outcome means: when this URL is due again, and when this host is free again."""
+    """What an outcome means: when this URL is due again, and when its host is free again."""
 
-    state: State  # QUEUED together with `due` is a retry
+    state: State  # QUEUED with `due` set is a retry
     reason: Reason | None = None
     due: float | None = None
-    attempted: bool = True  # False: nothing was tried, the visit is only put off
-    host_free: float | None = None  # None: nothing was sent, the clock stays
-    host_delay: float | None = (
-        None  # what the host is owed after every response, kept for a start after a crash
-    )
-    host_aside: Reason | None = None  # nothing more is wanted from this host (ROBOTS: from the origin's host)
+    attempted: bool = True  # False: nothing was tried, the visit is only postponed
+    host_free: float | None = None  # None: nothing was sent, the clock does not change
+    host_delay: float | None = None  # delay after every response, stored for recovery after a crash
+    host_aside: Reason | None = None  # set the host aside (ROBOTS: the origin's host)
 
 
 class RobotsCopy(Struct, frozen=True, array_like=True, kw_only=True):
-    """What an origin's robots.txt said, for as long as it may be relied on."""
+    """What an origin's robots.txt said, and how long that is valid."""
 
     origin: str
     status: int = 0  # 0: no answer
     body: bytes = b""
-    access: str = "rules"  # rules | all | none: how the body, or its absence, is to be read
-    fetched_at: float = 0.0  # 0: it was not asked for, because nothing of its origin was wanted
-    expires: float = 0.0  # from then on it has to be asked again before a page is
-    held: float = 0.0  # its pages wait until then, when it is asked for again
+    access: str = "rules"  # rules | all | none: how to interpret the body or its absence
+    fetched_at: float = 0.0  # 0: not requested, because nothing of its origin was wanted
+    expires: float = 0.0  # after this, it must be fetched again before any page
+    held: float = 0.0  # its pages wait until then, when it is fetched again
     tries: int = 0  # failed requests in a row
-    problem: str = ""  # what went wrong last, for `why`
+    problem: str = ""  # the last problem, for `why`
 
 
 class Settlement(Struct, frozen=True, kw_only=True):
-    """The end of a visit, whole: everything that must become durable together."""
+    """The end of a visit: everything that must become durable together."""
 
     visit: Visit
     verdict: Verdict
     page: Page | None = None
-    links: Sequence[Link] = ()  # wanted
-    refused: Sequence[tuple[Link, Reason]] = ()  # seen and not wanted, with the reason
+    links: Sequence[Link] = ()  # links to follow
+    refused: Sequence[tuple[Link, Reason]] = ()  # links not to follow, with the reason
     again: Link | None = (
-        None  # the same record in a new fetched form: a redirect to its own key, or a robots.txt hop
+        None  # the same record with a new fetched form: a redirect to its own key, or a robots.txt hop
     )
     robots: RobotsCopy | None = None
     exchange: Exchange | None = None
-    status: int = 0  # of the answer; 0 when there was none
+    status: int = 0  # of the answer; 0 without one
 
 
 # ------------------------------------------------------------------------------------------------ what can be read back
 
 
 class UrlRecord(Struct, frozen=True, kw_only=True):
-    """All that is known of one URL."""
+    """Everything known about one URL."""
 
     url: str
     key: str
@@ -297,7 +298,7 @@ class UrlRecord(Struct, frozen=True, kw_only=True):
     level: Level = Level.NORMAL
     score: float = 0.0
     attempts: int = 0  # requests since the last answer
-    crashes: int = 0  # times the process died while it was being visited
+    crashes: int = 0  # how often the process died while it was being visited
     crawl_count: int = 0
     status: int = 0  # of the last answer
     first_seen: float = 0.0
@@ -306,7 +307,7 @@ class UrlRecord(Struct, frozen=True, kw_only=True):
 
 
 class HostRecord(Struct, frozen=True, kw_only=True):
-    """All that is known of one host."""
+    """Everything known about one host."""
 
     host: str
     domain: str
@@ -317,7 +318,7 @@ class HostRecord(Struct, frozen=True, kw_only=True):
     pages: int = 0  # stored with a 2xx status
     requests: int = 0
     errors: int = (
-        0  # tries without a usable answer (network failure, 429, 5xx), each for itself; robots.txt too
+        0  # attempts without a usable answer (network failure, 429, 5xx), each counted; including robots.txt
     )
     bytes: int = 0
     aside: Reason | None = None
@@ -330,27 +331,27 @@ class Stop(StrEnum):
     LIMIT = "limit"
     INTERRUPTED = "interrupted"
     DISK = "disk"
-    UNREACHABLE = "unreachable"  # no host has ever answered, and all that was tried has failed
+    UNREACHABLE = "unreachable"  # no host has ever answered, and everything tried has failed
 
 
 class Counts(Struct, kw_only=True):
-    """The crawl in numbers, kept durable with every commit, so that they are the same whoever asks and whenever."""
+    """The crawl's counters, committed with every settlement, so that every reader sees the same numbers."""
 
     seen: int = 0  # links offered
-    added: int = 0  # of these, new and wanted
-    known: int = 0  # of these, known already
+    added: int = 0  # of seen: new and wanted
+    known: int = 0  # of seen: already known
     queued: int = 0
     leased: int = 0
     crawled: int = 0
-    failed: int = 0  # given up: retries did not help, or none would
+    failed: int = 0  # given up: retries failed, or would be useless
     outbox: int = 0
     pages: int = 0  # stored with a 2xx status
-    processed: int = 0  # of these, with content
+    processed: int = 0  # of pages: with content
     not_found: int = 0  # 404 and 410
     requests: int = 0
     bytes: int = 0  # received
-    duplicates: int = 0  # pages that repeat another, exactly or nearly
-    lost: int = 0  # visits that were open when the process died
+    duplicates: int = 0  # pages that duplicate another, exactly or nearly
+    lost: int = 0  # visits that were in flight when the process died
     hosts: int = 0
     hosts_aside: int = 0
     elapsed: float = 0.0

@@ -1,6 +1,6 @@
-"""A page as `skitter.crawl()` yields it: the record that the store keeps, together with the answer it was made from.
+"""A page as `skitter.crawl()` yields it: the stored record plus the answer it was made from.
 
-The answer is kept as it came. Nothing is decoded or parsed before somebody asks for it.
+The answer is kept as received. Nothing is decoded or parsed until it is used.
 """
 
 from functools import cached_property
@@ -23,8 +23,8 @@ _HTML = frozenset(("text/html", "application/xhtml+xml"))
 class PageLink(Struct, frozen=True):
     """A link on a page.
 
-    `url` is absolute, and spelt as it would be fetched. `text` is what the reader sees, `rel` the attribute as written,
-    `page` the page that the link stands on.
+    `url` is absolute, in its fetched form. `text` is what the reader sees, `rel` the attribute as written,
+    `page` the page with the link.
     """
 
     url: str
@@ -34,7 +34,7 @@ class PageLink(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """What a page was made from: the exchange, and the settings it was read by."""
+    """What a page was made from: the exchange, and the parser settings."""
 
     exchange: Exchange
     settings: Settings
@@ -43,8 +43,8 @@ class Answer(Struct, frozen=True):
 class Page(model.Page, frozen=True, dict=True):
     """One page of a crawl.
 
-    Its fields are those of the stored record: `url`, `status`, `title`, `text`, `headers`, `content_type`, `fetched_at`,
-    `depth`, `duplicate_of` and more. Beside these it has
+    Its fields are those of the stored record: `url`, `status`, `title`, `text`, `headers`, `content_type`,
+    `fetched_at`, `depth`, `duplicate_of` and more. It also has
 
         page.html               the document as text
         page.body               the body as bytes, without its compression
@@ -54,7 +54,7 @@ class Page(model.Page, frozen=True, dict=True):
         for heading in page.css("h2"):
             print(heading.text(), heading.attributes.get("id"))
 
-    A page holds its whole body; a program that keeps many pages keeps only what it needs of each.
+    A page holds its whole body; to keep many pages, keep only what you need of each.
     """
 
     def __repr__(self) -> str:
@@ -65,7 +65,7 @@ class Page(model.Page, frozen=True, dict=True):
 
     @property
     def _answer(self) -> Answer:
-        """It is no field: fields are what the store knows."""
+        """Not a field: fields are what the store has."""
         try:
             answer: Answer = vars(self)["answer"]
         except KeyError:
@@ -76,13 +76,13 @@ class Page(model.Page, frozen=True, dict=True):
 
     @cached_property
     def body(self) -> bytes:
-        """The body, with transfer and content codings undone."""
+        """The body, without transfer and content codings."""
         found = response.outcome(self._answer.exchange, self._answer.settings.fetch.max_body)
         return found.content if isinstance(found, Fetched) else b""
 
     @cached_property
     def html(self) -> str:
-        """The document as text, decoded by its own charset. Empty if it is not HTML: then `body` has it."""
+        """The document as text, decoded with its own charset. Empty if it is not HTML; use `body` then."""
         if self.content_type not in _HTML:
             return ""
         return charset.decode(self.body, self.charset or charset.UTF_8)
@@ -103,13 +103,13 @@ class Page(model.Page, frozen=True, dict=True):
         source = self.html[: self._answer.settings.parse.max_input]
         if not html.is_bearable(source):
             raise ValueError(
-                f"{self.url} is nested so deeply that its tree could take all memory; its html, text and links can be had"
+                f"{self.url} is nested so deeply that its tree could take all memory; its html, text and links are available"
             )
         return LexborHTMLParser(source)
 
 
 def made(record: model.Page, exchange: Exchange, settings: Settings) -> Page:
-    """A stored page with the answer it was made from."""
+    """Combine a stored page with the answer it was made from."""
     return _unpickled(asdict(record), Answer(exchange, settings))
 
 
@@ -120,7 +120,7 @@ def _unpickled(fields: dict[str, Any], answer: Answer) -> Page:
 
 
 def links_of(page: Page, document: Document) -> list[PageLink]:
-    """The links that the parser found on a page, each once, with the text and rel of the first anchor that has a text."""
+    """The links that the parser found on a page, each once, with text and rel of the first anchor with a text."""
     rules = page._answer.settings.urls  # noqa: SLF001  made for it
     told: dict[str, Anchor] = {}
     for anchor in anchors(page.html):

@@ -1,8 +1,8 @@
-"""When is a host free again? Pure: the outcome, the rules and the time go in, a time comes out.
+"""When is a host free again? Pure: outcome, rules and time in, a time out.
 
-A host's clock is one number, the time from which it may be touched. It is measured from the end of the last response,
-persisted with every settlement, and shared by pages, robots.txt, redirects and retries alike. Nothing here sleeps: a host
-whose clock is in the future is simply not handed out by the frontier.
+A host's clock is one number, the time from which it may be visited. It is measured from the end of the last
+response, persisted with every settlement, and shared by pages, robots.txt, redirects and retries. Nothing
+here sleeps: the frontier does not lease a host whose clock is in the future.
 """
 
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ _MAX_DELAY_DIGITS = 10
 class TokenBucket(Struct, frozen=True):
     """At most `burst` requests at once and one per `delay` seconds in the long run.
 
-    The state of the bucket is the clock itself: the time from which a token is there (the generic cell rate algorithm).
-    A clock that lies far in the past stands for a full bucket, so a host that was left alone for long may get `burst`
-    requests without a wait between them. With a burst of 1 this is "one `delay` after the last response".
+    The bucket's state is the clock itself: the time from which a token is available (generic cell rate
+    algorithm). A clock far in the past means a full bucket, so a long idle host may get `burst` requests
+    without a wait between them. With a burst of 1 this is "one `delay` after the last response".
     """
 
     delay: float
@@ -36,7 +36,7 @@ class TokenBucket(Struct, frozen=True):
         return 1 / self.delay if self.delay else float("inf")
 
     def wait(self, free_at: float, now: float) -> float:
-        """Seconds until a token is there."""
+        """Seconds until a token is available."""
         return max(0.0, free_at - now)
 
     def take(self, free_at: float, now: float) -> float:
@@ -46,13 +46,13 @@ class TokenBucket(Struct, frozen=True):
 
 
 def owed(rules: RobotsRules | None, settings: PolitenessSettings) -> float:
-    """Seconds a host is owed after every response: what its robots.txt asks for, never less than our own delay."""
+    """The delay after every response: what robots.txt asks for, but at least our own."""
     asked = rules.delay if rules is not None else None
     return max(settings.delay, asked or 0.0)
 
 
 def too_slow(rules: RobotsRules | None, settings: PolitenessSettings) -> Reason | None:
-    """A host that wants to be left alone for longer than we can wait is set aside: a delay is never cut short."""
+    """A host that wants a longer delay than we accept is set aside: a delay is never shortened."""
     asked = rules.delay if rules is not None else None
     if asked is None or asked <= settings.max_crawl_delay:
         return None
@@ -61,7 +61,7 @@ def too_slow(rules: RobotsRules | None, settings: PolitenessSettings) -> Reason 
 
 
 def too_late(asked: float | None, settings: PolitenessSettings) -> Reason | None:
-    """A host that wants us back later than we can wait is set aside: Retry-After is never cut short either."""
+    """A host that asks us to return later than we accept is set aside: Retry-After is never shortened either."""
     if asked is None or asked <= settings.max_retry_after:
         return None
     detail = f"asked to come back in {asked:g} s, more than politeness.max_retry_after ({settings.max_retry_after:g} s)"
@@ -69,7 +69,7 @@ def too_late(asked: float | None, settings: PolitenessSettings) -> Reason | None
 
 
 def retry_after(headers: Sequence[tuple[str, str]], now: float) -> float | None:
-    """Seconds that Retry-After asks for, in either of its forms (RFC 9110 10.2.3); None when absent or unreadable."""
+    """Seconds of Retry-After, in either form (RFC 9110 10.2.3); None if absent or unreadable."""
     value = next((value.strip() for name, value in headers if name == "retry-after"), "")
     if value.isascii() and value.isdigit():
         return float(value[:_MAX_DELAY_DIGITS]) if len(value) <= _MAX_DELAY_DIGITS else float("inf")

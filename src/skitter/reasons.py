@@ -1,11 +1,11 @@
-"""Why a URL was not fetched, or not yet: every reason code there is, what it means, and what to do about it.
+"""Why a URL was not fetched, or not yet: every reason code, what it means and what to do about it.
 
-The set is closed: whoever makes a `Reason` takes its code from here, and tests/unit/test_reasons.py reads the sources to
-see that nobody does otherwise. Codes are kept on disk, in exports and in `--json`, so a code that was ever released keeps
-its spelling. They are plain strings: making a `Reason` looks nothing up.
+The set is closed: every `Reason` takes its code from here, and tests/unit/test_reasons.py checks that in the sources.
+Codes are stored on disk and appear in exports and `--json`, so a released code keeps its spelling. They are plain strings:
+creating a `Reason` looks nothing up.
 
-`skitter why`, the report and docs/reference/reasons.md tell people what stands here. A meaning is one sentence that fits
-the URL and the host alike; a remedy says plainly where nothing needs to be done.
+`skitter why`, the report and docs/reference/reasons.md show these texts. A meaning is one sentence that fits the URL and the
+host alike; a remedy says so if nothing needs to be done.
 """
 
 import re
@@ -28,12 +28,12 @@ class Entry(Struct, frozen=True):
 
 
 def explained(code: str) -> Entry | None:
-    """What a code means; None for one that this version does not know, which another may have stored."""
+    """The entry of a code; None if this version does not know it (another version may have stored it)."""
     return TABLE.get(code) or TABLE.get(_STATUS.sub("http.NNN", code))
 
 
 def http(status: int) -> str:
-    """The code for an answer that says "not now": 429, and everything from 500 on."""
+    """The code for an answer with status 429, or 500 and above."""
     return f"http.{status}"
 
 
@@ -44,7 +44,7 @@ _table: dict[str, Entry] = {}
 
 
 def _group(title: str) -> Callable[[str, str, str], str]:
-    """A function that adds a reason under this heading and returns its code."""
+    """Returns a function that adds a reason under this heading and returns its code."""
 
     def enter(code: str, meaning: str, remedy: str) -> str:
         _table[code] = Entry(code, meaning, f"{remedy}.", title)
@@ -59,7 +59,7 @@ _scope = _group("Outside the scope")
 
 SCOPE_PAGE: Final = _scope(
     "scope.page",
-    "The URL is no seed, and the crawl wants nothing but its seeds.",
+    "The URL is not a seed, and only seeds are crawled.",
     "Nothing, if that is intended; otherwise crawl with a wider --scope",
 )
 SCOPE_PREFIX: Final = _scope(
@@ -84,13 +84,13 @@ SCOPE_HOSTS: Final = _scope(
 )
 SCOPE_INCLUDE: Final = _scope(
     "scope.include",
-    "The URL matches none of the patterns that it has to match.",
+    "The URL matches none of the patterns in scope.include.",
     "Nothing, if that is intended; otherwise add a pattern with --include",
 )
 SCOPE_EXCLUDE: Final = _scope(
     "scope.exclude",
     "The URL matches a pattern that excludes it.",
-    "Nothing, if that is intended; otherwise take the pattern out of scope.exclude",
+    "Nothing, if that is intended; otherwise remove the pattern from scope.exclude",
 )
 SCOPE_DEPTH: Final = _scope(
     "scope.depth",
@@ -99,23 +99,23 @@ SCOPE_DEPTH: Final = _scope(
 )
 SCOPE_EXTENSION: Final = _scope(
     "scope.extension",
-    "The path ends like a picture, a download or another file that is not wanted.",
-    "Nothing, if that is intended; otherwise take the ending out of scope.skip_extensions",
+    "The file extension belongs to an image, a download or another unwanted file.",
+    "Nothing, if that is intended; otherwise remove the extension from scope.skip_extensions",
 )
 SCOPE_WAIT: Final = _scope(
     "scope.wait",
-    "The URL may be in scope by a seed that this worker has not heard of yet.",
+    "The URL may be in scope because of a seed that this worker does not know yet.",
     "Nothing: it is decided as soon as the worker knows all seeds",
 )
 BUDGET_HOST: Final = _scope(
     "budget.host",
-    "As many pages as allowed are stored from the host.",
+    "The maximum number of pages of this host is stored.",
     f"Nothing, if that is intended; otherwise raise scope.max_pages_per_host and {_AGAIN}",
 )
 
 # ------------------------------------------------------------------------------------------------ traps
 
-_trap = _group("Traps: URLs that look as if they were generated without end")
+_trap = _group("Traps: URLs that look endlessly generated")
 
 TRAP_LENGTH: Final = _trap(
     "trap.length",
@@ -129,7 +129,7 @@ TRAP_DEPTH: Final = _trap(
 )
 TRAP_REPEAT: Final = _trap(
     "trap.repeat",
-    "The same path segments follow each other again and again.",
+    "The same path segments are repeated many times.",
     "Nothing, as a rule; if the URL leads to a real page, raise scope.max_segment_repeats",
 )
 TRAP_QUERY: Final = _trap(
@@ -139,12 +139,12 @@ TRAP_QUERY: Final = _trap(
 )
 TRAP_SESSION: Final = _trap(
     "trap.session",
-    "The path contains a session id, which is another one for every visitor.",
+    "The path contains a session id, which differs for every visitor.",
     "Nothing, as a rule; to follow such links, set scope.session_in_path to false",
 )
 TRAP_CALENDAR: Final = _trap(
     "trap.calendar",
-    "The URL contains a date that is far in the past or in the future.",
+    "The URL contains a date that is far in the past or future.",
     "Nothing, as a rule; if the URL leads to a real page, raise scope.calendar_years",
 )
 
@@ -154,7 +154,7 @@ _link = _group("Links that are not followed")
 
 NOFOLLOW: Final = _link(
     "nofollow",
-    "All links to the URL that were found are marked nofollow.",
+    "All links found to the URL are marked nofollow.",
     f"Nothing: such links are never followed; if you want the page, {_AGAIN}",
 )
 NOFOLLOW_PAGE: Final = _link(
@@ -164,7 +164,7 @@ NOFOLLOW_PAGE: Final = _link(
 )
 FILTER: Final = _link(
     "filter",
-    "The function that your program passed as links= said no.",
+    "The function that your program passed as links= refused it.",
     "Nothing, if that is intended; otherwise change the function",
 )
 FILTER_ERROR: Final = _link(
@@ -184,17 +184,17 @@ ROBOTS: Final = _rule(
 )
 ROBOTS_UNREACHABLE: Final = _rule(
     "robots.unreachable",
-    "The robots.txt of the site could not be had, so nothing of it is allowed.",
+    "The robots.txt of the site could not be fetched, so nothing on it is allowed.",
     f"The detail says what went wrong; once the site can be reached from here, {_AGAIN}",
 )
 ROBOTS_WAIT: Final = _rule(
     "robots.wait",
-    "The robots.txt of the site could not be had yet, so its pages wait.",
-    "Nothing: the robots.txt is asked for again by itself",
+    "The robots.txt of the site could not be fetched yet, so its pages wait.",
+    "Nothing: the robots.txt is requested again automatically",
 )
 ROBOTS_UNKNOWN: Final = _rule(
     "robots.unknown",
-    "The robots.txt of the site was not read before the turn of the URL came.",
+    "The robots.txt of the site was not read before the URL was to be fetched.",
     f"This should not happen: please report it; to try again, {_AGAIN}",
 )
 CRAWL_DELAY: Final = _rule(
@@ -204,7 +204,7 @@ CRAWL_DELAY: Final = _rule(
 )
 RETRY_AFTER: Final = _rule(
     "retry-after",
-    "The server asked us to come back later than the crawl allows.",
+    "The server asked for a longer wait than the crawl allows.",
     f"Nothing, if that is intended; otherwise raise politeness.max_retry_after and {_AGAIN}",
 )
 
@@ -229,12 +229,12 @@ URL: Final = _unsent(
 )
 PORT: Final = _unsent(
     "port",
-    "The port belongs to another service than the web, or does not exist.",
-    "Nothing: such ports are never asked",
+    "The port belongs to a service other than the web, or does not exist.",
+    "Nothing: such ports are never contacted",
 )
 SEED_UNUSABLE: Final = _unsent(
     "seed.unusable",
-    "The line among the seeds is no URL that can be crawled.",
+    "The line among the seeds is not a URL that can be crawled.",
     "Correct the line and add it again; the detail says what is wrong with it",
 )
 
@@ -245,11 +245,11 @@ _redirect = _group("Redirects")
 REDIRECT: Final = _redirect(
     "redirect",
     "The server redirects to another URL, which is judged and fetched on its own.",
-    "Nothing; skitter why DIR URL tells what became of the other URL",
+    "Nothing; skitter why DIR URL shows what happened to the other URL",
 )
 REDIRECTS: Final = _redirect(
     "redirects",
-    "The redirect is one more than are followed; most such chains are loops.",
+    "The chain of redirects is longer than allowed; most such chains are loops.",
     f"Nothing, if it is a loop; otherwise raise fetch.max_redirects and {_AGAIN}",
 )
 REDIRECT_TARGET: Final = _redirect(
@@ -264,12 +264,12 @@ _status = _group("Answers with an error")
 
 _status(
     "http.429",
-    "The server says that we ask too often.",
+    "The server says that we send too many requests.",
     f"Raise --delay; once it is given up, {_AGAIN}",
 )
 _status(
     "http.NNN",
-    "The server answered with an error of its own.",
+    "The server answered with a server error.",
     _LATER,
 )
 
@@ -277,7 +277,7 @@ _fault = _group("No usable answer")
 
 _fault(
     Fault.DNS.value,
-    "DNS gave no answer about the host.",
+    "The DNS query for the host got no answer.",
     f"Check the network of this machine, or set fetch.nameservers, then {_AGAIN}",
 )
 _fault(
@@ -292,23 +292,23 @@ _fault(
 )
 _fault(
     Fault.TLS.value,
-    "A secure connection could not be made; most often the certificate is not valid.",
+    "A secure connection failed; usually the certificate is invalid.",
     f"Nothing, if the site is not yours; if you trust its authority, set fetch.ca_file and {_AGAIN}",
 )
 _fault(
     Fault.TIMEOUT.value,
-    "The server took longer than we wait.",
+    "The server took too long to answer.",
     f"Nothing while it is tried again; if the site is slow, raise fetch.deadline or fetch.idle_timeout and {_AGAIN}",
 )
 _fault(
     Fault.RESET.value,
-    "The connection ended before the answer was whole.",
+    "The connection ended before the answer was complete.",
     _LATER,
 )
 _fault(
     Fault.REUSE.value,
     "The server closed a connection that was kept open for the next request.",
-    "Nothing: it is asked again on a new connection",
+    "Nothing: the request is repeated on a new connection",
 )
 _fault(
     Fault.PROTOCOL.value,
@@ -337,22 +337,22 @@ _ours = _group("On our side")
 
 _ours(
     Fault.BUSY.value,
-    "We broke the request off: memory was short, or the worker lost its shard.",
+    "We cancelled the request: memory was short, or the worker lost its shard.",
     "Nothing, if it is rare; otherwise raise fetch.max_in_flight or lower --concurrency",
 )
 _ours(
     Fault.PARSER.value,
-    "Our parser failed on the answer, which is a bug of Skitter.",
+    "Our parser failed on the answer; this is a bug in Skitter.",
     "Please report it with the URL and the detail; nothing else needs to be done",
 )
 CRASH: Final = _ours(
     "crash",
-    "The process died again and again while it worked on the URL.",
+    "The process died repeatedly while it processed the URL.",
     f"Please report it with the URL; if something else ended the process, {_AGAIN}",
 )
 UNSTORABLE: Final = _ours(
     "unstorable",
-    "An engine refused to store what came of the visit.",
+    "An engine refused to store the result of the visit.",
     f"The detail is what the engine said; if it names a limit, raise it there and {_AGAIN}",
 )
 UNKNOWN: Final = _ours(
@@ -362,4 +362,4 @@ UNKNOWN: Final = _ours(
 )
 
 TABLE: Final[Mapping[str, Entry]] = MappingProxyType(_table)
-"""Every reason by its code, in the order in which people read about them."""
+"""Every reason by its code, in the order of the reference."""

@@ -1,7 +1,8 @@
-"""In which order, when again, and when to give up. Pure: no clock is read and no dice are thrown in here.
+"""Order of visits, retries, and when to give up. Pure: no clock and no randomness in here.
 
-A scoring strategy turns a link into a score. `verdict` turns an outcome into what it means for the URL (done, due
-again, given up) and for its host (free from when, set aside). Jitter is an argument, a number between -1 and 1.
+A scoring strategy turns a link into a score. `verdict` turns an outcome into what it means for the URL (done,
+due again, given up) and for its host (free from when, set aside). Jitter is an argument, a number between -1
+and 1.
 """
 
 import math
@@ -32,17 +33,17 @@ Strategy = Callable[[str, int, float, int], float]
 
 
 def bfs(_url: str, depth: int, _parent_score: float, _in_links: int) -> float:
-    """Breadth first: the fewer links from a seed, the sooner."""
+    """Breadth first: fewer links from a seed, sooner."""
     return -float(depth)
 
 
 def dfs(_url: str, depth: int, _parent_score: float, _in_links: int) -> float:
-    """Depth first: the more links from a seed, the sooner."""
+    """Depth first: more links from a seed, sooner."""
     return float(depth)
 
 
 def depth(_url: str, depth: int, parent_score: float, in_links: int) -> float:
-    """Near the seeds, below well-scored pages, often linked, and fresh (1 at discovery) first."""
+    """First pages near the seeds, below well-scored pages, often linked, and fresh (1 at discovery)."""
     freshness = 1.0
     return 100 * 0.8**depth + parent_score / 2 + 10 * math.log1p(in_links) + 20 * freshness
 
@@ -54,7 +55,7 @@ def number(pattern: str) -> Strategy:
     def by_number(url: str, _depth: int, _parent_score: float, _in_links: int) -> float:
         match = search(url)
         digits = match[1] if match else ""
-        # Longer digit strings than a float can tell apart are all simply large.
+        # Digit strings longer than a float can distinguish all count as large.
         return float(digits[:300]) if digits.isascii() and digits.isdigit() else -1.0
 
     return by_number
@@ -66,7 +67,7 @@ BY_DEPTH_ALONE = frozenset({"bfs", "dfs"})  # all links of a page have one score
 
 
 def strategy(settings: ScheduleSettings) -> Strategy:
-    """The strategy that the settings name."""
+    """The strategy named in the settings."""
     if settings.strategy == "number":
         return number(settings.number_pattern)
     return {"bfs": bfs, "dfs": dfs, "depth": depth}[settings.strategy]
@@ -75,7 +76,8 @@ def strategy(settings: ScheduleSettings) -> Strategy:
 # ------------------------------------------------------------------------------------------------ again
 
 _LONGEST_WAIT = 1e9  # seconds, three decades: a finite time for "never"
-# What may go better next time. Size, bombs and oversized headers will not; a parser's failure is ours and repeats.
+# Failures worth retrying. Oversized bodies, bombs and headers stay oversized; a parser failure is ours and
+# repeats.
 TRANSIENT = frozenset(
     {Fault.DNS, Fault.CONNECT, Fault.TLS, Fault.TIMEOUT, Fault.RESET, Fault.REUSE, Fault.PROTOCOL, Fault.BUSY}
 )
@@ -95,8 +97,8 @@ def verdict(
         case Refused(reason):
             return Verdict(state=State.REFUSED, reason=reason, attempted=False)
         case Failed(Fault.REUSE, detail, exchange):
-            # The server said nothing about the page, and the next request has a connection of its own: as soon as the
-            # host is free, and without a mark against the URL.
+            # The server said nothing about the page, and the next request gets a new connection: retry as
+            # soon as the host is free, without counting an attempt.
             return Verdict(
                 state=State.QUEUED,
                 reason=Reason(Fault.REUSE.value, detail),
@@ -127,13 +129,14 @@ def unwilling(status: int) -> bool:
 def host_free(
     visit: Visit, exchange: Exchange | None, owed: float, settings: Settings, asked: float | None = None
 ) -> float | None:
-    """When the host may be touched again: its delay after the end of the response, or later if it asked for that.
+    """When the host may be visited again: its delay after the end of the response, or later if it asked for that.
 
     None when nothing was sent.
     """
     if exchange is None:
         return None
-    # While a host works for us it is not left alone: what a burst allows grows with its rest, not with its slowness.
+    # A host is not idle while it is working on our request: a burst grows with idle time, not with slow
+    # answers.
     rested_from = visit.host_free + (exchange.ended - exchange.started)
     free = politeness.TokenBucket(owed, settings.politeness.burst).take(rested_from, exchange.ended)
     return free if asked is None else max(free, exchange.ended + min(asked, _LONGEST_WAIT))
@@ -165,7 +168,7 @@ def _unwilling(
     now: float,
     jitter: float,
 ) -> Verdict:
-    """429 and 5xx: the URL is tried again, and what Retry-After asks for holds for the whole host."""
+    """429 and 5xx: the URL is retried, and Retry-After applies to the whole host."""
     reason = Reason(reasons.http(status), f"the server answered {status}")
     asked = politeness.retry_after(headers, now)
     free = host_free(visit, exchange, owed, settings, asked)

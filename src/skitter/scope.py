@@ -1,7 +1,7 @@
-"""Do we want this link? Every "no" is a Reason with the rule that said it.
+"""Do we want this link? Every refusal is a Reason that names the rule.
 
-A crawl's scope is measured from its roots: the seeds, and the places their redirects led to. Rules are asked in the order
-of their price, the cheapest first. The trap rules are static: they look at one URL and know nothing of the others.
+A crawl's scope is measured from its roots: the seeds, and the URLs their redirects led to. Cheap rules are
+checked first. The trap rules are static: they look at one URL and know nothing about others.
 """
 
 import re
@@ -14,12 +14,12 @@ from skitter.model import Reason
 from skitter.settings import ScopeSettings
 
 KINDS = ("page", "prefix", "host", "domain", "any")
-# Reasons that one more root may take away.
+# Reasons that another root may remove.
 ROOTED = frozenset({reasons.SCOPE_PREFIX, reasons.SCOPE_HOST, reasons.SCOPE_DOMAIN})
 
-_PAST_YEARS = 50  # the web is younger; a calendar that pages back further is generated
-# A year and a month, together, as calendars write them: /2031/01/02, ?month=1&year=9999, ?date=2031-01-02
-# (that no digit comes before the year is asked behind it: the search is four times faster so).
+_PAST_YEARS = 50  # the web is younger; a calendar that goes back further is generated
+# A year and a month together, as calendars write them: /2031/01/02, ?month=1&year=9999, ?date=2031-01-02.
+# (That no digit precedes the year is checked afterwards: the search is four times faster that way.)
 _DATE = re.compile(r"(\d{4})(?<!\d{5})[-/](0?[1-9]|1[0-2])(?!\d)", re.ASCII)
 _YEAR = re.compile(r"[?&;]y(?:ear)?=(\d{4,})(?!\d)", re.IGNORECASE)
 _SESSION = re.compile(
@@ -29,7 +29,7 @@ _SESSION = re.compile(
 
 
 class Scope:
-    """What a crawl wants. `roots` grow when seeds are added or a seed's redirect takes the scope along."""
+    """What a crawl wants. `roots` grow when seeds are added or a seed redirects."""
 
     def __init__(self, settings: ScopeSettings, roots: Iterable[str] = (), year: int | None = None) -> None:
         self._settings = settings
@@ -49,7 +49,7 @@ class Scope:
             self.widen(root)
 
     def widen(self, root: str) -> None:
-        """Take a seed, or where its redirect led, into the scope."""
+        """Add a seed, or its redirect target, to the scope."""
         host = urls.host(root)
         self._hosts.add(host)
         if self._settings.kind == "domain":
@@ -59,7 +59,7 @@ class Scope:
 
     @property
     def width(self) -> int:
-        """Grows whenever a root changes the scope."""
+        """Increases whenever a root changes the scope."""
         return len(self._hosts) + len(self._domains) + len(self._prefixes)
 
     def has_root(self, root: str) -> bool:
@@ -69,10 +69,8 @@ class Scope:
         )
 
     def refusal(self, url: str, depth: int, host: str = "") -> Reason | None:
-        """Why a link found on a page is not wanted; None when it is. Who knows its host may say so."""
-        target = url[
-            url.find("/", 8) :
-        ]  # behind "https://", or the first letter of the host behind "http://"
+        """Why a link found on a page is not wanted; None if it is. Pass the host if it is known."""
+        target = url[url.find("/", 8) :]  # after "https://", or the first letter of the host after "http://"
         path, _, query = target.partition("?")
         return (
             (self._too_deep(depth) if self._limits_depth else None)
@@ -85,7 +83,7 @@ class Scope:
         )
 
     def seed_refusal(self, url: str) -> Reason | None:
-        """Why a seed is not wanted: what a person names is followed unless it is excluded in writing."""
+        """Why a seed is not wanted: a named seed is followed unless it is explicitly excluded."""
         return self._foreign_host(url) or self._excluded(url)
 
     def budget_refusal(self, host_pages: int) -> Reason | None:
@@ -114,7 +112,7 @@ class Scope:
 
     def _prefix(self, url: str, _host: str) -> Reason | None:
         slash, end = url.find("/", 8), url.find("?")
-        while 0 <= slash < (end if end >= 0 else len(url)):  # its directories, from the site's on
+        while 0 <= slash < (end if end >= 0 else len(url)):  # its directories, from the site root down
             if url[: slash + 1] in self._prefixes:
                 return None
             slash = url.find("/", slash + 1)
@@ -147,7 +145,7 @@ class Scope:
         return None
 
     def _file_type(self, path: str) -> Reason | None:
-        ending = path.rpartition(".")[2].lower()  # with a slash in it, if there is none
+        ending = path.rpartition(".")[2].lower()  # with a slash added if there is none
         if ending in self._skipped:
             return Reason(reasons.SCOPE_EXTENSION, f".{ending} is one of scope.skip_extensions")
         return None
@@ -169,7 +167,7 @@ class Scope:
         return None
 
     def _calendar_trap(self, target: str) -> Reason | None:
-        """Path and query alone: an address such as 127.0.10.1:2031/1 is no date."""
+        """Only path and query: an address such as 127.0.10.1:2031/1 is not a date."""
         date = _DATE.search(target)
         year = _YEAR.search(target) if "=" in target else None
         for match in (date, year) if date or year else ():
@@ -180,7 +178,7 @@ class Scope:
 
 
 def repeats(segments: list[str], times: int) -> bool:
-    """Does a run of one or more segments stand `times` times in a row? Looks at most at len² / times pairs."""
+    """Whether a run of one or more segments repeats `times` times in a row. Checks at most len² / times pairs."""
     count = len(segments)
     for length in range(1, count // times + 1):
         in_a_row = 0
@@ -209,7 +207,7 @@ def _directory(url: str) -> str:
 
 
 def _any_host(patterns: Iterable[str]) -> re.Pattern[str] | None:
-    """A pattern that matches what any of these do; hosts are in lower case, and have no dot behind them."""
+    """A pattern that matches whatever any of these match; hosts are lower-case and have no trailing dot."""
     globs = [translate(pattern.lower().removesuffix(".")) for pattern in patterns]
     return re.compile("|".join(globs)) if globs else None
 

@@ -1,10 +1,11 @@
 """One visit, end to end. Read this first.
 
-    permission -> robots and budget -> fetch -> verdict | parse -> page -> links -> duplicate? -> settlement
+    lease -> robots and budget -> fetch -> verdict | parse -> page -> links -> duplicate? -> settlement
 
-A visit never writes anything: it returns its settlement and its archive records, and the shard's one committer
-makes them durable together. `make` goes as far as the network is needed; behind the bar, `complete` takes a whole group of
-visits through each station in a row. The failures of the web are outcomes; only a parser may raise, and that costs one page.
+A visit never writes anything: it returns its settlement and its archive records, and the shard's one
+committer makes them durable together. `make` covers everything that needs the network; `complete` then takes
+a whole group of visits through each later stage in a row. The web's failures are outcomes; only a parser may
+raise, and that fails one page.
 """
 
 import asyncio
@@ -44,18 +45,20 @@ from skitter.robots.in_force import Permissions
 from skitter.scope import Scope
 from skitter.settings import Settings
 
-# A robots.txt that moved is asked for from the start if its next hop has brought nothing for so long. Hops come before
-# pages; but thousands of names may send us to the same host, which answers one after the other.
+# A moved robots.txt is requested again from its first address if its next hop has brought nothing for this
+# long. Hops come before pages, but thousands of names may redirect to the same host, which answers them one
+# by one.
 _HOP_PATIENCE = 3600.0
-_LONG = 0.05  # seconds that a group may keep the event loop waiting
-# A robots.txt that nothing is wanted for now is not asked for so long; what waits behind it is judged meanwhile.
+_LONG = 0.05  # seconds that a group may block the event loop
+# If no page of an origin is wanted now, its robots.txt is not fetched for this long; its waiting pages are
+# checked meanwhile.
 _UNASKED = 1.0
-_NO_ROBOTS = Reason(reasons.ROBOTS_WAIT, "waits for the robots.txt of its origin, which could not be had")
+_NO_ROBOTS = Reason(reasons.ROBOTS_WAIT, "waits for the robots.txt of its origin, which could not be fetched")
 
 
 class Finished(Struct, frozen=True):
-    """A visit that is over but not durable yet: what to settle, the answer if it is still to be read, and whether it is
-    archived first."""
+    """A finished visit that is not durable yet: what to settle, the answer if it still has to be parsed, and
+    its archive records."""
 
     settlement: Settlement
     unread: Fetched | None = None
@@ -63,20 +66,20 @@ class Finished(Struct, frozen=True):
 
 
 class Shared(Struct, frozen=True, kw_only=True):
-    """Stations that all shards of a process have in common."""
+    """Stages shared by all shards of a process."""
 
     settings: Settings
     fetcher: Fetcher
     scope: Scope
     links: LinkJudge
     clock: Clock
-    judge_again: bool = False  # what waits may have been accepted under other settings than these
-    roots_after: float = 0.0  # seconds until roots that others have found are known here
-    link_filter: LinkFilter | None = None  # of a program; the command line has none
+    judge_again: bool = False  # waiting links may have been accepted under other settings
+    roots_after: float = 0.0  # seconds until roots found elsewhere are known here
+    link_filter: LinkFilter | None = None  # passed in by a program; the command line has none
 
 
 class Stations(Shared, frozen=True, kw_only=True):
-    """What a visit passes on its way. Wired once per shard, in compose."""
+    """The parts that a visit uses. Wired once per shard, in compose."""
 
     frontier: Frontier
     archive: Archive
@@ -120,7 +123,9 @@ async def make(visit: Visit, at: Stations) -> Finished:
 
 
 def _dropped(visit: Visit, reason: Reason, at: Stations) -> Finished:
-    """It waited, and the settings of this run do not want it: nothing is sent, and the host's clock stays."""
+    """The settings of this run no longer want this waiting link: nothing is sent, and the host's clock does not
+    change.
+    """
     if at.roots_after and at.links.may_have_a_root(visit.link, reason):
         wait = Reason(
             reasons.SCOPE_WAIT, "waits for news of the seeds: it may be in scope by one that is new"
@@ -133,7 +138,7 @@ def _dropped(visit: Visit, reason: Reason, at: Stations) -> Finished:
 
 
 def _postponed(visit: Visit, until: float, reason: Reason = _NO_ROBOTS) -> Finished:
-    """Where its robots.txt could not be had, the page waits for the next try. Other origins of its host go on."""
+    """If its robots.txt could not be fetched, the page waits for the next try. Other origins of its host carry on."""
     verdict = Verdict(state=State.QUEUED, due=until, reason=reason, attempted=False)
     return Finished(Settlement(visit=visit, verdict=verdict))
 
@@ -142,12 +147,12 @@ def _postponed(visit: Visit, until: float, reason: Reason = _NO_ROBOTS) -> Finis
 
 
 def opened(finished: Finished, at: Stations) -> Finished:
-    """Parse the answer, if there is one to be read, and judge its links."""
+    """Parse the answer, if there is one, and check its links."""
     fetched, settlement = finished.unread, finished.settlement
     if fetched is None:
         return finished
     visit, verdict = settlement.visit, settlement.verdict
-    at.frontier.in_hand(visit)  # from here to the next line but one, bytes from outside meet code in C
+    at.frontier.in_hand(visit)  # from here to the line after next, untrusted bytes go through C code
     document = _read(visit.link, fetched, at)
     at.frontier.in_hand(None)
     if isinstance(document, Failed):
@@ -156,7 +161,7 @@ def opened(finished: Finished, at: Stations) -> Finished:
         )
         return Finished(replace(settlement, verdict=failed))
 
-    # What an error page links to is its template; the page it stands for does not exist.
+    # Links on an error page are its template's; the page itself does not exist.
     wanted, refused = at.links.found(visit.link, document) if fetched.status < 400 else ([], [])
     page = _page(visit.link, fetched, document, len(wanted) + len(refused))
     if at.link_filter is not None and wanted:
@@ -208,10 +213,10 @@ def _page(link: Link, fetched: Fetched, document: Document, links_count: int) ->
 
 
 async def complete(group: Sequence[Finished], at: Stations) -> tuple[list[Settlement], list[Packed | None]]:
-    """The last stations: what does an answer say, which page does it repeat, and what is written of it?
+    """The last stages: parse the answers, find duplicates, build the archive records.
 
-    A group passes each of them in a row. With all the rest of a visit in between they would find the processor's caches
-    cold every time, and cost up to twice as much.
+    A group passes each of them in a row. One visit at a time, with other work in between, they would find
+    cold CPU caches and cost up to twice as much.
     """
     group = await _all_opened(group, at)
     compared = await _compared([finished.settlement.page for finished in group], at)
@@ -229,7 +234,10 @@ async def complete(group: Sequence[Finished], at: Stations) -> tuple[list[Settle
 
 
 async def _all_opened(group: Sequence[Finished], at: Stations) -> list[Finished]:
-    """Every answer read. Large ones take long: then the loop gets a turn in between, and the parent hears from us."""
+    """Parse all answers.
+
+    Large ones take long, so the event loop gets a turn in between, and the parent sees us alive.
+    """
     read = []
     had_a_turn = at.clock.monotonic()
     for finished in group:
@@ -241,7 +249,7 @@ async def _all_opened(group: Sequence[Finished], at: Stations) -> list[Finished]
 
 
 async def _compared(pages: Sequence[Page | None], at: Stations) -> list[tuple[Page | None, Twin | None]]:
-    """Every page with what it repeats, and its twin if that is the very same payload."""
+    """Each page with the page it duplicates, and its twin if the payload is identical."""
     hashed = at.duplicates.hashed(pages)
     good = [page for page in hashed if page is not None and 200 <= page.status < 300]
     twins = dict(zip(map(id, good), await at.duplicates.claim(good), strict=True))
@@ -259,7 +267,9 @@ def _repeating(page: Page | None, twin: Twin | None) -> tuple[Page | None, Twin 
 
 
 def _follow(visit: Visit, outcome: Redirected, verdict: Verdict, at: Stations) -> Finished:
-    """A redirect is not recursion: its target is a link that meets scope, robots, politeness and the guard itself."""
+    """A redirect is not followed recursively: its target is a link that goes through scope, robots, politeness
+    and the guard.
+    """
     settlement = Settlement(visit=visit, verdict=verdict, exchange=outcome.exchange, status=outcome.status)
     judged = at.links.redirected(visit.link, outcome.target) if outcome.target else None
     if judged is None:
@@ -286,7 +296,7 @@ def _hop(settlement: Settlement, hop: Link, refusal: Reason | None, at: Stations
         return replace(settlement, verdict=verdict, refused=() if same_key else [(hop, refusal)])
     if (
         same_key
-    ):  # only the spelling changes (slash, scheme, session id): the same record, fetched in its new form
+    ):  # only the spelling changes (slash, scheme, session id): the same record with a new fetched form
         return replace(settlement, verdict=replace(verdict, state=State.QUEUED), again=hop)
     return replace(settlement, verdict=verdict, links=[hop])
 
@@ -305,10 +315,11 @@ async def _fetch_robots(visit: Visit, at: Stations) -> Finished:
     answer = robots.RobotsAnswer(origin=link.origin, outcome=outcome, hops=link.hops, retry_after=asked)
     previous = await at.frontier.robots(link.origin)
     meaning = robots.judge(answer, previous, at.settings.robots, now, at.jitter())
-    if status_of(outcome) == 429 and meaning.copy:  # "too many requests" is said of the whole host
+    if status_of(outcome) == 429 and meaning.copy:  # 429 applies to the whole host
         asked = max(asked or 0.0, meaning.copy.held - now)
 
-    # The host that answered may be another than the origin's, with rules of its own, and old ones hold while new are read.
+    # The answering host may differ from the origin's and have its own rules, and old rules apply while new
+    # ones are read.
     own = (await at.permissions.in_force(urls.origin(link.url))).rules
     rules = await at.permissions.renew(meaning.copy) if meaning.copy else None
     owed = max(politeness.owed(rules, at.settings.politeness), politeness.owed(own, at.settings.politeness))
@@ -336,7 +347,7 @@ async def _fetch_robots(visit: Visit, at: Stations) -> Finished:
 
 
 async def _robots_unasked(visit: Visit, at: Stations) -> Finished:
-    """The page that it would be asked for is not wanted any more. That one is let through to be refused, others wait."""
+    """The page that needs it is no longer wanted. Let that one through to be refused; the others wait."""
     origin, again = visit.link.origin, at.clock.now() + _UNASKED
     known = await at.frontier.robots(origin)
     copy = replace(known or RobotsCopy(origin=origin, access="none"), expires=again, held=again)
@@ -353,9 +364,10 @@ def _asked_to_wait(outcome: Outcome, now: float) -> float | None:
 
 
 async def _given_up(aside: Reason | None, origin: str, outcome: Outcome, at: Stations) -> Reason | None:
-    """A host is given up together with its origin, unless it serves others (a stray link to https, or to a mail port).
+    """A host is given up together with its origin, unless it serves other origins (a stray link to https, or
+    to a mail port).
 
-    Then nothing of this origin is allowed, and its pages are refused one by one.
+    Nothing of this origin is allowed then, and its pages are refused one by one.
     """
     if aside is None or (isinstance(outcome, Refused) and outcome.reason.code != reasons.ADDRESS):
         return None
@@ -364,7 +376,9 @@ async def _given_up(aside: Reason | None, origin: str, outcome: Outcome, at: Sta
 
 
 async def _hop_expected(target: str, at: Stations, now: float) -> float:
-    """By when a moved robots.txt should be here, wherever it is: its new host may be busy, or have asked for patience."""
+    """When a moved robots.txt should have arrived, wherever it is: its new host may be busy, or have asked for a
+    delay.
+    """
     host = await at.frontier.host(urls.host(target))
     return max(now, host.free_at if host else 0.0) + _HOP_PATIENCE
 
@@ -377,12 +391,12 @@ def _robots_hop(link: Link, target: str) -> Link:
 
 
 def exchange_of(outcome: Outcome) -> Exchange | None:
-    """What went over the wire, if anything did."""
+    """What was sent and received, if anything was."""
     return None if isinstance(outcome, Refused) else outcome.exchange
 
 
 def status_of(outcome: Outcome) -> int:
-    """The status code of the answer, 0 without one."""
+    """The status code of the answer; 0 without one."""
     match outcome:
         case Fetched(_, status) | Redirected(_, status):
             return status
@@ -393,7 +407,7 @@ def status_of(outcome: Outcome) -> int:
 
 
 def header(headers: Sequence[tuple[str, str]], name: str) -> str:
-    """The first field of that name."""
+    """The first header field of that name."""
     for field_name, value in headers:
         if field_name == name:
             return value

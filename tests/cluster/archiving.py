@@ -1,4 +1,4 @@
-"""A crawl on all engines whose archive goes to a bucket: settings, commands, and a look into the bucket afterwards."""
+"""A crawl on all engines with its archive in a bucket: settings, commands, and a look into the bucket afterwards."""
 
 import asyncio
 import json

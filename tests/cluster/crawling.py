@@ -1,4 +1,4 @@
-"""Whole crawls by a cluster: real engines, real processes, and a judge who asks the web server and the store.
+"""Whole crawls by a cluster: real engines and processes, judged by the web server and the store.
 
     with cluster(tmp_path, server, crawl__shards=8) as crew:
         crew.add(server.seeds())

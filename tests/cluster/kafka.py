@@ -1,4 +1,4 @@
-"""Topics of their own for every test, on the real broker."""
+"""Separate topics for every test, on the real broker."""
 
 import dataclasses
 import uuid

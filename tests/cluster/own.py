@@ -1,4 +1,4 @@
-"""Engines of a test's own, beside those of `make services` and from the same programs; they are gone after the test."""
+"""Separate engines for a test, beside those of `make services` and from the same programs; removed after the test."""
 
 import os
 import shutil

@@ -38,9 +38,10 @@ def empty(settings: Settings) -> None:
 
     async def clean() -> None:
         async with pool_of(settings) as pool:
-            tables = ("urls", "pages", "hosts", "robots", "leases", "suspects", "outbox", "workers")
+            tables = ("urls", "pages", "hosts", "robots", "leases", "suspects", "workers")
             text = "".join(f'DELETE FROM "{pool.schema}".{table};' for table in tables)
-            keep = "owner = '', lease_until = 0, seq = 0, mark_file = '', mark_end = 0, counts = '{}', mail = '{}'"
+            keep = "owner = '', lease_until = 0, seq = 0, mark_file = '', mark_end = 0, counts = '{}', mail = '{}', "
+            keep += "clock = 0, judged_by = ''"
             text += f"UPDATE \"{pool.schema}\".ledger SET words = '';"
             await pool._pool.execute(f'{text} UPDATE "{pool.schema}".shards SET {keep}')
 

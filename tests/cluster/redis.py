@@ -18,11 +18,12 @@ from msgspec import structs
 from skitter.backends.redis.client import Client
 from skitter.backends.redis.store import RedisStore, listed, tag
 from skitter.frontier import ShardFrontier
-from skitter.frontier.in_hand import Hand
+from skitter.frontier.crashes import InHand
 from skitter.frontier.rows import standing
 from skitter.ports import Frontier
 from skitter.settings import Seconds, Settings
 from skitter.settings.engines import ClusterSettings, RedisSettings
+from tests.contract.grounds import Messages
 from tests.engines import Engine
 
 
@@ -149,6 +150,8 @@ def server(place: Path, *options: str) -> Iterator[Server]:
 class Late:
     """The epoch is taken when the frontier is opened, because a ground makes frontiers outside of any loop."""
 
+    hash_key, domain_prefix = staticmethod(RedisStore.hash_key), RedisStore.domain_prefix
+
     def __init__(self, ground: "FrontierGround", settings: Settings) -> None:
         self._ground, self._settings = ground, settings
         self._store: RedisStore | None = None
@@ -168,6 +171,8 @@ class FrontierGround:
     def __init__(self, settings: Settings, hand: Path) -> None:
         self.settings, self.hand = settings, hand
         self.client: Client | None = None
+        self.messages = Messages()
+        self.sent = self.messages.sent
 
     def frontier(
         self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
@@ -175,9 +180,16 @@ class FrontierGround:
         politeness = structs.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
         settings = structs.replace(self.settings, politeness=politeness)
         store = Late(self, settings)
-        return ShardFrontier(store, settings, shard=shard, shards=shards, in_hand=Hand(self.hand))
+        return ShardFrontier(
+            store,
+            settings,
+            shard=shard,
+            shards=shards,
+            forwarding=self.messages,
+            in_hand=InHand(self.hand),
+        )
 
-    def kill(self, frontier: Frontier) -> None:
+    async def kill(self, frontier: Frontier) -> None:
         """The next owner has another epoch."""
 
     async def release(self) -> None:

@@ -1,4 +1,4 @@
-"""A wire between a worker and its engine that can be cut and mended."""
+"""A connection between a worker and its engine that can be cut and restored."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""The engines again, as an operator guards them: TLS with a private authority, and nobody without name and password."""
+"""The engines secured as by an operator: TLS with a private CA, and no access without name and password."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What a new operator gets wrong: each is one line with the engine, the setting and the fix, before any crawling."""
+"""Common operator mistakes: each is one line with the engine, the setting and the fix, before any crawling."""
 
 import asyncio
 import socketserver
@@ -97,7 +97,7 @@ def refusing() -> Iterator[str]:
 @pytest.mark.parametrize(
     "command", [("work",), ("cluster", "init"), ("cluster", "status"), ("cluster", "wait")]
 )
-def test_a_crawl_on_one_machine_is_no_cluster(command, tmp_path, capsys):
+def test_a_crawl_on_one_machine_is_not_a_cluster(command, tmp_path, capsys):
     said = complaint(capsys, *command, "--config", config(tmp_path, cluster__size='"none"'))
     assert "cluster.size is none" in said
     assert 'size = "full"' in said
@@ -144,7 +144,7 @@ def test_a_wrong_password(tmp_path, capsys, monkeypatch):
     assert "hunter2" not in said
 
 
-def test_a_user_of_redis_who_may_not_touch_the_keys(tmp_path, capsys, monkeypatch):
+def test_a_redis_user_without_access_to_the_keys(tmp_path, capsys, monkeypatch):
     redis, name = engine("redis"), f"bad-{uuid.uuid4().hex[:12]}"
     changes = {"cluster__size": '"redis"', "redis__addresses": f'["{redis.host}:{redis.port}"]'}
     with redis_user(redis, name, "~elsewhere:*", "+@all"):
@@ -223,11 +223,11 @@ def test_settings_that_do_not_fit_kafka(changes, setting, fix, made, capsys):
     assert fix in said
 
 
-def test_what_is_missing_or_taken_once_the_cluster_is_made(made, tmp_path, capsys):
+def test_what_is_missing_or_in_use_after_init(made, tmp_path, capsys):
     assert main(["cluster", "init", "--config", str(made)]) == 0
     assert "migration 1 applied" in capsys.readouterr().out
     assert main(["cluster", "init", "--config", str(made)]) == 0
-    assert capsys.readouterr().out == "everything is there already\n"
+    assert capsys.readouterr().out == "everything already exists\n"
 
     said = complaint(capsys, "work", "--config", made, "--set", "kafka.documents=nowhere")
     assert 'kafka.documents is "nowhere" here and ' in said
@@ -255,7 +255,7 @@ def there_is(made: Path) -> tuple[bool, set[str]]:
     return asyncio.run(look(settings)), names & set(there.topics)
 
 
-def test_init_misses_the_bucket_before_it_makes_anything(made, capsys, monkeypatch):
+def test_init_reports_a_missing_bucket_before_it_creates_anything(made, capsys, monkeypatch):
     s3 = engine("s3")
     monkeypatch.setenv("SKITTER_S3_SECRET_KEY", s3.settings["SECRET_KEY"])
     keys = [f"--set=s3.endpoint={s3.address}", f"--set=s3.access_key={s3.settings['ACCESS_KEY']}"]
@@ -264,14 +264,14 @@ def test_init_misses_the_bucket_before_it_makes_anything(made, capsys, monkeypat
     assert there_is(made) == (False, set())
 
 
-def test_init_makes_nothing_when_kafka_will_not_make_the_topics(made, capsys):
+def test_init_creates_nothing_if_kafka_refuses_the_topics(made, capsys):
     said = complaint(capsys, "cluster", "init", "--config", made, "--set=kafka.replication=9")
     assert "Kafka: kafka.replication: " in said
     assert there_is(made) == (False, set())
 
 
 @pytest.mark.parametrize("evidence", ["the other crawl is in the same database", "it has sent messages"])
-def test_init_refuses_topics_of_another_crawl_and_makes_nothing(evidence, made, tmp_path, capsys):
+def test_init_refuses_topics_of_another_crawl_and_creates_nothing(evidence, made, tmp_path, capsys):
     assert main(["cluster", "init", "--config", str(made)]) == 0
     first = load(made, {}, {})
     if evidence == "it has sent messages":
@@ -306,7 +306,7 @@ def test_init_refuses_topics_of_another_crawl_for_a_crawl_that_is_there(made, tm
         asyncio.run(drop(load(other, {}, {})))
 
 
-def test_whoever_is_refused_by_one_engine_lets_go_of_the_others(made, tmp_path, capsys):
+def test_a_refusal_by_one_engine_closes_the_others(made, tmp_path, capsys):
     assert main(["cluster", "init", "--config", str(made)]) == 0
     capsys.readouterr()
     said = complaint(
@@ -321,7 +321,7 @@ def test_seeds_may_stand_behind_the_flags(made, capsys):
     assert (
         main(["cluster", "add", "--config", str(made), "https://example.org/", "https://example.net/"]) == 0
     )
-    assert capsys.readouterr().out.endswith("2 seeds are on their way to their shards\n")
+    assert capsys.readouterr().out.endswith("2 seeds were sent to their shards\n")
     assert main(["cluster", "wait", "--config", str(made), "--timeout", "100ms"]) == 1
 
 

@@ -52,7 +52,7 @@ def test_every_page_is_in_the_bucket(crawled, server):
 
 
 @pytest.mark.parametrize("named", ["a worker's directory", "the settings"])
-def test_the_whole_crawl_is_read_from_the_engines_and_the_bucket(crawled, named):
+def test_the_whole_crawl_can_be_read_from_engines_and_bucket(crawled, named):
     """`status`, `why`, `pages`, every export, `search`; no worker has anything that is needed for it."""
     pages = crawled.pages()
     crawl = [crawled.path / "w"] if named == "a worker's directory" else ["--config", crawled.config]
@@ -83,7 +83,7 @@ def test_the_whole_crawl_is_read_from_the_engines_and_the_bucket(crawled, named)
     assert json.loads(ask("search", *own, word, "--json", "--quiet"))["total"] >= 1
 
 
-def test_engines_that_are_not_there_are_told_in_one_line(crawled, tmp_path):
+def test_missing_engines_are_reported_in_one_line(crawled, tmp_path):
     settings = (crawled.path / "w" / "crawl.toml").read_text()
     address = crawled.settings.postgres.addresses[0]
     assert address in settings
@@ -136,7 +136,7 @@ def test_a_register_that_is_away_for_a_while_costs_nothing(tmp_path, server):
         crew.check_bucket(pages)
 
 
-def test_who_leaves_while_s3_is_away_says_what_stays_and_the_next_life_brings_it(tmp_path, monkeypatch):
+def test_a_worker_that_leaves_while_s3_is_away_uploads_at_its_next_start(tmp_path, monkeypatch):
     our_engine("s3")
     ground = real_ground(crawl="skitter")
     monkeypatch.setenv("SKITTER_S3_SECRET_KEY", ground.environ["SKITTER_S3_SECRET_KEY"])

@@ -1,4 +1,4 @@
-"""Seeds into a cluster by a command that is interrupted again and again: all arrive, each once."""
+"""Adding seeds to a cluster, interrupted again and again: all arrive, each once."""
 
 import asyncio
 import hashlib
@@ -104,7 +104,7 @@ class Breaking:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_file_that_was_broken_off_goes_on_behind_the_last_batch(size, tmp_path):
+def test_an_interrupted_file_continues_after_the_last_batch(size, tmp_path):
     file = seeds_file(tmp_path / "seeds.txt", SEEDS)
 
     async def scenario(settings: Settings) -> None:
@@ -127,7 +127,7 @@ def test_a_file_that_was_broken_off_goes_on_behind_the_last_batch(size, tmp_path
         asyncio.run(scenario(crew.settings))
 
 
-def test_what_comes_through_a_pipe_is_kept_until_it_is_in(tmp_path):
+def test_seeds_from_a_pipe_are_kept_until_they_are_added(tmp_path):
     with cluster(tmp_path, nowhere(), "redis", crawl__shards=2) as crew:
         file = seeds_file(tmp_path / "seeds.txt", 8 * SEEDS)
         for _ in range(5):  # it may be too quick for us
@@ -139,7 +139,7 @@ def test_what_comes_through_a_pipe_is_kept_until_it_is_in(tmp_path):
                 break
         (copy,) = _leftovers(crew)
         assert f"a copy of the seeds is in {copy.name}" in said
-        assert f"go on with: skitter cluster add --config {crew.config} --seeds {copy.name}" in said
+        assert f"continue with: skitter cluster add --config {crew.config} --seeds {copy.name}" in said
         said = start(crew, "--seeds", "-", pipe=file).communicate()[0]  # the same again
         assert "going on behind them" in said
         assert not _leftovers(crew)

@@ -1,4 +1,4 @@
-"""Pages reach whoever indexes them at least once, cut to size, and one bad message stops nobody."""
+"""Pages reach the search index at least once, cut to size, and one bad message stops nothing."""
 
 import asyncio
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def scenario(settings: Settings, play) -> None:
     asyncio.run(run())
 
 
-def test_what_is_sent_at_the_same_time_leaves_together(settings):
+def test_concurrent_sends_leave_together(settings):
     async def play(sender, documents):
         for together in (1, 5):
             before = sender.trips
@@ -77,7 +77,7 @@ def test_what_is_sent_at_the_same_time_leaves_together(settings):
     scenario(settings, play)
 
 
-def test_pages_arrive_whole_and_what_is_done_does_not_come_again(settings):
+def test_pages_arrive_complete_and_committed_ones_do_not_return(settings):
     async def play(sender, documents):
         pages = [page(number) for number in range(250)]
         await documents.send(map(Entry, pages[:200]))
@@ -93,7 +93,7 @@ def test_pages_arrive_whole_and_what_is_done_does_not_come_again(settings):
     scenario(settings, play)
 
 
-def test_what_is_not_done_comes_again(settings):
+def test_uncommitted_pages_return(settings):
     async def play(sender, documents):
         await documents.send([Entry(page(number)) for number in range(50)])
         reader = DocumentReader(settings, sender)
@@ -106,7 +106,7 @@ def test_what_is_not_done_comes_again(settings):
     scenario(settings, play)
 
 
-def test_text_is_cut_at_the_setting_and_what_is_far_too_large_is_sent_bare(settings):
+def test_text_is_cut_at_the_limit_and_oversized_pages_are_sent_without_it(settings):
     small = altered(settings, document_text=Bytes(1000))
 
     async def play(sender, documents):
@@ -162,7 +162,7 @@ def test_a_poisoned_message_is_set_aside_and_the_rest_is_read(settings):
     scenario(settings, play)
 
 
-def test_what_was_read_beside_a_poisoned_message_is_read_again_when_that_could_not_be_set_aside(settings):
+def test_pages_beside_a_bad_message_return_if_it_could_not_be_dead_lettered(settings):
     async def play(sender, documents):
         topic, partitions = settings.kafka.documents, settings.kafka.documents_partitions
         await sender.send([Outgoing(topic, b"\xc1", partition=number) for number in range(partitions)])

@@ -1,4 +1,4 @@
-"""A broker that dies, or says nothing for a while, costs time and nothing else."""
+"""A broker that dies or is silent for a while costs only time."""
 
 import asyncio
 import time
@@ -35,7 +35,7 @@ class Elected:
 
 
 @pytest.mark.parametrize("code", [KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH])
-def test_a_broker_that_is_behind_an_election_is_asked_again(code):
+def test_a_broker_behind_an_election_is_asked_again(code):
     partition = TopicPartition("links", 0)
     assert asyncio.run(_answered(Elected(code), {partition: OffsetSpec.latest()})) == {partition: 7}
 
@@ -123,7 +123,7 @@ def test_a_receiver_finds_its_place_after_the_broker_was_killed(settings):
 # ------------------------------------------------------------------------------------------------ librdkafka in trouble
 
 
-def test_a_consumer_that_says_nothing_although_there_is_mail_is_replaced(settings, monkeypatch):
+def test_a_stalled_consumer_is_replaced(settings, monkeypatch):
     """As librdkafka's do now and then after a broker was away. Nothing is passed over, and nothing comes twice."""
     monkeypatch.setattr("skitter.backends.kafka.mail._SILENCE", 1.0)
 
@@ -144,7 +144,7 @@ def test_a_consumer_that_says_nothing_although_there_is_mail_is_replaced(setting
     asyncio.run(scenario())
 
 
-def test_a_producer_that_is_given_up_still_answers_for_what_it_has(settings):
+def test_a_replaced_producer_still_answers_for_its_messages(settings):
     async def scenario():
         async with post(settings) as both:
             await both.send([link(0)])

@@ -1,4 +1,4 @@
-"""Links reach the shard that owns them: all of them, urgent ones first, whatever else is on the topics."""
+"""Forwarded links reach the shard that owns them: all of them, urgent ones first, whatever else is on the topics."""
 
 import asyncio
 import time
@@ -33,7 +33,7 @@ def urls_of(deliveries) -> list[str]:
     return [link.url for each in deliveries for link in each.links]
 
 
-def test_every_link_arrives_whole_at_its_own_shard(settings):
+def test_every_link_arrives_complete_at_its_own_shard(settings):
     async def scenario():
         links = [link(number, Level(number % 5)) for number in range(3000)]
         async with post(settings) as both:
@@ -73,7 +73,7 @@ def test_the_urgent_come_first_and_the_others_do_not_starve(settings):
     asyncio.run(scenario())
 
 
-def test_what_send_returned_for_is_in_kafka(settings):
+def test_acknowledged_links_are_in_kafka(settings):
     async def scenario():
         async with post(settings, own=False) as both:
             await both.send([link(number) for number in range(2000)])
@@ -84,7 +84,7 @@ def test_what_send_returned_for_is_in_kafka(settings):
     asyncio.run(scenario())
 
 
-def test_the_next_owner_begins_behind_what_was_stored(settings):
+def test_the_next_owner_starts_after_the_stored_position(settings):
     async def scenario():
         async with post(settings) as both:
             await both.send([link(number, host="one.example") for number in range(1500)])
@@ -127,7 +127,7 @@ def test_a_shard_that_was_given_up_is_not_received(settings):
     asyncio.run(scenario())
 
 
-def test_who_gives_up_waiting_loses_nothing(settings, monkeypatch):
+def test_a_cancelled_receiver_loses_nothing(settings, monkeypatch):
     def slowly(*arguments):
         messages = messages_of(*arguments)
         time.sleep(0.005 if messages else 0)  # messages are in hand, and whoever asked for them may have gone
@@ -158,7 +158,7 @@ def test_who_gives_up_waiting_loses_nothing(settings, monkeypatch):
     asyncio.run(scenario())
 
 
-def test_who_owns_no_shard_waits_and_lets_others_work(settings):
+def test_a_receiver_without_shards_waits_without_blocking(settings):
     async def scenario():
         async with post(settings, own=False) as both:
             turns = 0
@@ -214,7 +214,7 @@ def deep() -> bytes:
     return msgspec.msgpack.encode([link])[:-1] + b"\x91" * 5000 + b"\x01"
 
 
-def test_what_nobody_can_read_is_set_aside_with_the_reason_and_the_partition_goes_on(settings):
+def test_an_unreadable_message_is_dead_lettered_and_the_partition_continues(settings):
     async def scenario():
         async with post(settings) as both:
             home = [link(n) for n in range(200) if owner(link(n), SHARDS) == 0]
@@ -235,7 +235,7 @@ def test_what_nobody_can_read_is_set_aside_with_the_reason_and_the_partition_goe
     asyncio.run(scenario())
 
 
-def test_sending_to_a_topic_that_is_gone_is_an_engine_lost(settings, monkeypatch):
+def test_sending_to_a_missing_topic_is_an_engine_error(settings, monkeypatch):
     monkeypatch.setattr("skitter.backends.kafka.sending._PATIENCE", 3.0)
 
     async def scenario():
@@ -247,7 +247,7 @@ def test_sending_to_a_topic_that_is_gone_is_an_engine_lost(settings, monkeypatch
     asyncio.run(scenario())
 
 
-def test_what_is_stored_is_trimmed_and_no_more(settings, monkeypatch):
+def test_only_stored_links_are_deleted(settings, monkeypatch):
     monkeypatch.setattr(trimming, "EVERY", 10.0)
 
     async def scenario():
@@ -267,7 +267,7 @@ def test_what_is_stored_is_trimmed_and_no_more(settings, monkeypatch):
     asyncio.run(scenario())
 
 
-def test_the_mail_that_waits_is_counted_and_hot_shards_are_named(settings):
+def test_waiting_messages_are_counted_and_hot_shards_are_named(settings):
     async def scenario():
         async with post(settings) as both:
             await both.send([link(number, host="one.example") for number in range(40 * 500)])

@@ -1,4 +1,4 @@
-"""The topics of a cluster are made once, and refused when they are not as they must be."""
+"""The topics of a cluster are created once, and refused if they are not configured correctly."""
 
 import asyncio
 import time
@@ -105,7 +105,7 @@ def test_documents_and_errors_have_numbers_and_ages_of_their_own_and_links_have_
     assert asyncio.run(topics.differences(own.kafka, SHARDS)) == []
 
 
-def test_topics_with_other_numbers_are_used_as_they_are_and_it_is_said_what_to_do(settings):
+def test_topics_with_other_numbers_are_used_with_advice(settings):
     asyncio.run(topics.create(settings.kafka, SHARDS))
     now = altered(settings, documents_partitions=3, errors_partitions=1, documents_retention=60.0)
     assert asyncio.run(topics.create(now.kafka, SHARDS)) == []
@@ -133,18 +133,18 @@ def test_two_settings_with_one_topic_are_refused(settings):
         asyncio.run(topics.create(same.kafka, SHARDS))
 
 
-def test_a_wrong_address_is_said_in_one_line(monkeypatch):
+def test_a_wrong_address_is_reported_in_one_line(monkeypatch):
     monkeypatch.setattr("skitter.backends.kafka.client._FIRST_CONTACT", 2.0)
     said = refusal(settings_for("127.0.0.1:9"))
     assert said.startswith("Kafka: kafka.addresses: ")
     assert "no broker answers at 127.0.0.1:9" in said
 
 
-def test_tls_to_a_broker_without_is_said_in_one_line(settings, monkeypatch):
+def test_tls_to_a_plain_broker_is_reported_in_one_line(settings, monkeypatch):
     monkeypatch.setattr("skitter.backends.kafka.client._FIRST_CONTACT", 3.0)
     assert refusal(altered(settings, tls=True)).startswith(("Kafka: kafka.tls: ", "Kafka: kafka.addresses: "))
 
 
-def test_a_mechanism_that_does_not_exist_is_said_in_one_line(settings):
+def test_an_unknown_mechanism_is_reported_in_one_line(settings):
     said = refusal(altered(settings, mechanism="MAGIC", username="me"))
     assert said.startswith("Kafka: kafka.mechanism: ")

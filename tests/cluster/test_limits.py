@@ -224,11 +224,11 @@ def test_a_worker_may_stay_at_the_limit_until_it_is_told_to_end(tmp_path, small)
         crew.add(small.seeds())
         worker = crew.work(flags=("--stay-at-limit",))
         assert "stopped at a limit" in crew.wait(code=3)
-        until(lambda: "stays until it is told to end" in worker.said, "it says that it stays")
+        until(lambda: "waiting for a signal to exit" in worker.said, "it says that it stays")
         assert worker.process.poll() is None
         assert set(crew.owners()) == {""}, "it has handed its shards over"
         again = crew.work(flags=("--stay-at-limit",))  # as after a restart of the machine
-        until(lambda: "stays until it is told to end" in again.said, "the limit is reached before it begins")
+        until(lambda: "waiting for a signal to exit" in again.said, "the limit is reached before it begins")
         for each in (worker, again):
             each.expected = 3
             each.send(signal.SIGTERM)

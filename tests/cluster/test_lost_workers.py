@@ -1,4 +1,4 @@
-"""A worker that is lost with its disk: given up by an operator, its pages are fetched again, and nothing else changes."""
+"""A worker lost with its disk: an operator gives it up, its pages are fetched again, and nothing else changes."""
 
 import asyncio
 import shutil
@@ -78,7 +78,7 @@ def test_a_disk_is_given_up_only_when_its_worker_is_silent_and_then_for_good(cra
     asyncio.run(use())
 
 
-def test_nobody_is_given_up_while_it_owns_a_shard(crawl):
+def test_a_worker_is_not_given_up_while_it_owns_a_shard(crawl):
     """Its sign of life may be late, but its lease has not ended."""
 
     async def use() -> None:
@@ -107,7 +107,7 @@ def test_a_disk_whose_worker_has_left(crawl):
     asyncio.run(use())
 
 
-def test_what_the_bucket_has_is_not_given_up(crawl, tmp_path, monkeypatch):
+def test_uploaded_segments_are_not_given_up(crawl, tmp_path, monkeypatch):
     """Its worker died after the upload, before it could say so."""
     ground = real_ground(crawl=crawl.cluster.name)
     monkeypatch.setenv("SKITTER_S3_SECRET_KEY", ground.environ["SKITTER_S3_SECRET_KEY"])
@@ -143,7 +143,7 @@ def test_pages_that_were_lost_with_a_disk_are_fetched_again(tmp_path, server, mo
         [name] = [worker["name"] for worker in crew.status()["workers"]]
         alive = crew.skitter("cluster", "abandon", name, "--config", crew.config)
         assert (alive.returncode, alive.stdout) == (1, "")
-        assert "gives signs of life" in alive.stderr
+        assert "is alive, or owns shards" in alive.stderr
         doomed.send_signal(signal.SIGKILL)
         doomed.wait()
         shutil.rmtree(tmp_path / "doomed")

@@ -1,4 +1,4 @@
-"""A million roots: a sign of life stays small, and a worker that joins reads them once, in bounded memory."""
+"""A million roots: a heartbeat stays small, and a worker that joins reads them once, in bounded memory."""
 
 import asyncio
 import statistics

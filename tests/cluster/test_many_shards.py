@@ -97,6 +97,6 @@ def test_a_cluster_may_have_4096_shards_and_one_machine_256(tmp_path):
         load(None, {}, cluster_of | {"crawl.shards": 4097})
     assert load(None, {}, {"crawl.shards": 256}).crawl.shards == 256
     with pytest.raises(
-        SettingsError, match=r"crawl\.shards: 257 is too much for one machine.* write at most 256"
+        SettingsError, match=r"crawl\.shards: 257 is too many for one machine.* write at most 256"
     ):
         load(None, {}, {"crawl.shards": 257})

@@ -13,19 +13,21 @@ from msgspec import structs
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.store import PostgresStore
 from skitter.frontier import ShardFrontier
-from skitter.frontier.in_hand import Hand
+from skitter.frontier.crashes import InHand
 from skitter.frontier.rows import Opening
 from skitter.ports import Frontier
 from skitter.settings import Seconds, Settings
-from skitter.testing.contracts.frontier import FrontierContract
+from skitter.testing.contracts.frontier import MessagingFrontierContract
 from skitter.testing.contracts.frontier_model import FrontierModel
 from tests.cluster.postgres import empty, pool_of, schema, seize, settings_for
-from tests.contract.grounds import small_settings, with_ahead
+from tests.contract.grounds import Messages, small_settings, with_ahead
 from tests.engines import engine
 
 
 class ClaimedAtOpening:
     """A store that is taken when it is opened, whoever has it."""
+
+    hash_key, domain_prefix = staticmethod(PostgresStore.hash_key), PostgresStore.domain_prefix
 
     def __init__(self, ground: "PostgresGround", shard: int) -> None:
         self._ground, self._shard = ground, shard
@@ -45,7 +47,8 @@ class PostgresGround:
         small = with_ahead(small_settings(), 0.0)
         cluster = structs.replace(small.cluster, name=settings.cluster.name)
         self.settings = structs.replace(small, postgres=settings.postgres, cluster=cluster)
-        self.hand = hand
+        self.hand, self.messages = hand, Messages()
+        self.sent = self.messages.sent
         self._pools: AsyncIterator[Pool] | None = None
         self._pool: Pool | None = None
 
@@ -66,9 +69,16 @@ class PostgresGround:
         politeness = structs.replace(self.settings.politeness, per_host=per_host, delay=Seconds(delay))
         settings = structs.replace(self.settings, politeness=politeness)
         store = ClaimedAtOpening(self, shard)
-        return ShardFrontier(store, settings, shard=shard, shards=shards, in_hand=Hand(self.hand))
+        return ShardFrontier(
+            store,
+            settings,
+            shard=shard,
+            shards=shards,
+            forwarding=self.messages,
+            in_hand=InHand(self.hand),
+        )
 
-    def kill(self, frontier: Frontier) -> None:
+    async def kill(self, frontier: Frontier) -> None:
         """Whoever opens the shard next has a new epoch: that is all it takes."""
 
 
@@ -84,7 +94,7 @@ def ground(crawl: Settings, tmp_path: Path) -> PostgresGround:
     return PostgresGround(crawl, tmp_path / "hand")
 
 
-class TestPostgresFrontier(FrontierContract):
+class TestPostgresFrontier(MessagingFrontierContract):
     """One contract for all frontiers."""
 
 

@@ -17,14 +17,16 @@ from skitter.frontier.crashes import Suspicion
 from skitter.frontier.patience import patiently
 from skitter.frontier.rows import RETRY, Batch, Found, Heads, Meta, Opening, Span, Times, Wanted
 from skitter.frontier.store import Store
-from skitter.model import Link, Visit
+from skitter.model import Visit
 from skitter.ports import EngineAway, Fenced
 from skitter.settings import Settings
 from skitter.testing.contracts.owner import allowed, asynchronous, link
 from skitter.testing.contracts.store import (
     HOST,
+    EpochContract,
     LateContract,
     StoreContract,
+    TripContract,
     a_host,
     a_page,
     full_url,
@@ -80,20 +82,19 @@ def everything(shard: int, batch_number: int = 1) -> Batch:
     """Something for every table; of each shard another thing under the same keys."""
     number, page = shard + 1, a_page(1, digest=f"sha1:{shard}", simhash=2**63 + shard)
     copy = allowed("https://a.example", 5.0 + shard)
-    batch = Batch(Meta(seq=number, mail={"links": str(shard)}), batch_number)
+    batch = Batch(Meta(seq=number, positions={"links": str(shard)}), batch_number)
     batch.urls = {ident(1): full_url(1, score=float(shard)), ident(2): full_url(2, due=float(number))}
     batch.hosts = {HOST: a_host(HOST, bytes((1, shard)))}
     batch.pages, batch.robots = {page.id: page}, {copy.origin: copy}
     batch.leases = {ident(3): Visit(link(f"https://{HOST}/{shard}"), number, 1.0)}
     batch.suspects = {ident(4): Suspicion(number, 0)}
-    batch.outbox = {7: link(f"https://b.example/{shard}")}
     return batch
 
 
 def nothing_of_it() -> Batch:
     """Takes all of it away again."""
     gone = Batch(Meta(seq=99), 2)
-    for name in ("urls", "pages", "robots", "leases", "suspects", "outbox"):
+    for name in ("urls", "pages", "robots", "leases", "suspects"):
         getattr(gone, name).update(dict.fromkeys(getattr(everything(0), name)))
     return gone
 
@@ -114,10 +115,10 @@ def every_question() -> Wanted:
     )
 
 
-async def all_of(store: PostgresStore) -> tuple[Opening, Found, list[tuple[int, Link]]]:
+async def all_of(store: PostgresStore) -> tuple[Opening, Found]:
     """All that a shard has."""
     opening = await store.open()
-    return opening, await store.load(every_question()), await store.outbox(9, 0)
+    return opening, await store.load(every_question())
 
 
 # ------------------------------------------------------------------------------------------------ together
@@ -134,7 +135,7 @@ async def test_what_shards_write_and_load_at_the_same_time_is_one_round_trip_and
             assert await team.each(lambda store: store.write(everything(store._shard))) == [None] * 3
             assert team.pool.trips == before + 1
         for shard, store in enumerate(team.stores):
-            opening, found, outbox = await all_of(store)
+            opening, found = await all_of(store)
             batch = everything(shard)
             assert (opening.meta, opening.leases, opening.suspects) == (
                 batch.meta,
@@ -142,7 +143,7 @@ async def test_what_shards_write_and_load_at_the_same_time_is_one_round_trip_and
                 batch.suspects,
             )
             assert (found.urls, found.hosts, found.pages) == (batch.urls, batch.hosts, batch.pages)
-            assert (found.robots, outbox) == (batch.robots, list(batch.outbox.items()))
+            assert found.robots == batch.robots
             assert [[row.score for row in rows] for rows in found.heads] == [[float(shard)], []]
             assert [[row.due for row in rows] for rows in found.times] == [[shard + 1.0]]
             assert [[row.place for row in rows] for rows in found.agenda] == [[bytes((1, shard))]]
@@ -224,9 +225,9 @@ async def test_of_shards_that_write_together_one_with_an_old_epoch_changes_nothi
         assert [type(end) for end in ends] == [type(None), Fenced, type(None)]
         assert await all_of(team.stores[1]) == before
         for store in (team.stores[0], team.stores[2]):
-            opening, found, outbox = await all_of(store)
+            opening, found = await all_of(store)
             assert (opening.meta.seq, opening.leases, opening.suspects) == (99, {}, {})
-            assert (found.urls, found.pages, found.robots, outbox) == ({}, {}, {}, [])
+            assert (found.urls, found.pages, found.robots) == ({}, {}, {})
         another = await team.each(lambda store: store.write(everything(store._shard + 5, 3)))
         assert [type(end) for end in another] == [type(None), Fenced, type(None)]
         assert await all_of(team.stores[1]) == before
@@ -413,7 +414,7 @@ class Company:
         return store
 
 
-class TestInCompany(StoreContract, LateContract):
+class TestInCompany(StoreContract, EpochContract, TripContract, LateContract):
     """Who travels along changes nothing."""
 
     @pytest.fixture

@@ -12,7 +12,14 @@ from skitter.frontier.store import Store
 from skitter.ports import Unstorable
 from skitter.settings import Settings
 from skitter.testing.contracts.owner import asynchronous
-from skitter.testing.contracts.store import LateContract, StoreContract, a_page, full_url
+from skitter.testing.contracts.store import (
+    EpochContract,
+    LateContract,
+    StoreContract,
+    TripContract,
+    a_page,
+    full_url,
+)
 from tests.cluster.postgres import claim, empty, schema, settings_for
 from tests.engines import engine
 
@@ -37,7 +44,7 @@ def ground(crawl: Settings) -> PostgresGround:
     return PostgresGround(crawl)
 
 
-class TestPostgresStore(StoreContract, LateContract):
+class TestPostgresStore(StoreContract, EpochContract, TripContract, LateContract):
     """One store, one contract."""
 
     @asynchronous

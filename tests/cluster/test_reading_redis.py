@@ -1,4 +1,4 @@
-"""A small cluster, read by its settings or from workers' directories: records from Redis, answers from the files they have."""
+"""Reading a small cluster by its settings or from workers' directories: records from Redis, answers from local files."""
 
 import asyncio
 import json
@@ -94,7 +94,7 @@ def lines(text: str) -> list[Any]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_a_worker_s_directory_stands_for_the_whole_crawl(crawled, server):
+def test_a_workers_directory_gives_access_to_the_whole_crawl(crawled, server):
     truth = keys(server.truth("any").pages)
     folder = crawled.folders[0]
     assert json.loads(skitter("status", folder, "--json"))["counts"]["pages"] == len(truth)
@@ -104,7 +104,7 @@ def test_a_worker_s_directory_stands_for_the_whole_crawl(crawled, server):
     assert told["page"]["url"] == urls[0]["url"]
 
 
-def test_the_settings_file_stands_for_the_whole_crawl_and_no_directory_is_needed(crawled, server):
+def test_the_settings_file_gives_access_to_the_whole_crawl(crawled, server):
     truth = keys(server.truth("any").pages)
     config = ("--config", crawled.config)
     assert json.loads(skitter("status", *config, "--json"))["counts"]["pages"] == len(truth)
@@ -145,7 +145,7 @@ def test_the_directories_of_all_workers_give_every_page_once(crawled, server):
         assert {indexed[page["url"]] for page in pages} == {1}
 
 
-def test_an_index_without_what_nobody_settled(crawled):
+def test_an_index_without_unsettled_answers(crawled):
     """As it is between the moment that a worker is killed and the next start in its directory."""
     named = ["--config", crawled.config, *crawled.folders]
     before = skitter("export", *named, "--format", "cdxj", "-q")
@@ -158,7 +158,7 @@ def test_an_index_without_what_nobody_settled(crawled):
     assert skitter("export", *named, "--format", "cdxj", "-q") == before
 
 
-def test_search_without_a_server_has_an_index_of_its_own(crawled):
+def test_search_without_a_server_uses_its_own_index(crawled):
     config = ("--config", crawled.config)
     part = tried(
         "search", *config, "--index", crawled.path / "part.sqlite", "--from", crawled.folders[0], "page"
@@ -171,12 +171,12 @@ def test_search_without_a_server_has_an_index_of_its_own(crawled):
     assert "search.addresses" in tried("search", *config, title).stderr
 
 
-def test_what_cannot_be_read_is_said_in_one_line(crawled, tmp_path):
+def test_unreadable_crawls_are_reported_in_one_line(crawled, tmp_path):
     other, alone = tmp_path / "other.toml", tmp_path / "alone.toml"
     other.write_text(crawled.config.read_text().replace(crawled.settings.cluster.name, "another_crawl"))
     alone.write_text("")
     for words, said in (
-        (["status"], "which crawl?"),
+        (["status"], "no crawl named"),
         (["status", "--config", tmp_path / "none.toml"], "none.toml"),
         (["status", "--config", alone], "a crawl on one machine"),
         (["status", "--config", other], "there is no crawl another_crawl"),

@@ -17,10 +17,16 @@ from skitter.frontier.rows import Batch, Meta, Wanted
 from skitter.frontier.store import Store
 from skitter.ports import EngineError
 from skitter.settings import Seconds, Settings
-from skitter.testing.contracts.frontier import FrontierContract
+from skitter.testing.contracts.frontier import MessagingFrontierContract
 from skitter.testing.contracts.frontier_model import FrontierModel
 from skitter.testing.contracts.owner import asynchronous
-from skitter.testing.contracts.store import LateContract, StoreContract, full_url
+from skitter.testing.contracts.store import (
+    EpochContract,
+    LateContract,
+    StoreContract,
+    TripContract,
+    full_url,
+)
 from tests.cluster.redis import FrontierGround, claim, cleaned, server, settings_for
 from tests.contract.grounds import small_settings, with_ahead
 from tests.engines import engine
@@ -40,7 +46,7 @@ def settings() -> Iterator[Settings]:
         yield mine
 
 
-class TestRedisStore(StoreContract, LateContract):
+class TestRedisStore(StoreContract, EpochContract, TripContract, LateContract):
     @pytest.fixture
     def ground(self, settings: Settings) -> StoreGround:
         return StoreGround(settings)
@@ -76,7 +82,7 @@ class TestRedisStore(StoreContract, LateContract):
         await store.close()
 
 
-class TestRedisFrontier(FrontierContract):
+class TestRedisFrontier(MessagingFrontierContract):
     @pytest.fixture
     def ground(self, settings: Settings, tmp_path: Path) -> FrontierGround:
         small = with_ahead(small_settings(), 0.0)

@@ -1,4 +1,4 @@
-"""What an engine refuses to hold costs the visit, the link or the line that brought it; everybody else goes on."""
+"""A value that an engine refuses fails the visit, link or line that contained it; everything else continues."""
 
 import asyncio
 import json
@@ -111,7 +111,7 @@ def test_a_settlement_that_postgresql_refuses_costs_its_own_visit(settings):
     asyncio.run(scenario())
 
 
-def test_a_link_in_the_mail_that_postgresql_refuses_is_left_out_and_told(settings):
+def test_a_forwarded_link_that_postgresql_refuses_is_skipped_with_a_warning(settings):
     async def scenario():
         async with pool_of(settings) as pool:
             frontier = ShardFrontier(PostgresStore(pool, 0, await seize(pool, 0)), settings)

@@ -1,4 +1,4 @@
-"""`skitter cluster remove`: a crawl is gone from the engines, its neighbours are not, and nobody is at work meanwhile."""
+"""`skitter cluster remove` deletes a crawl from the engines, not its neighbours, and only when nobody works on it."""
 
 import asyncio
 import os
@@ -112,7 +112,7 @@ def crawled(crew: Cluster, server) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_crawl_is_gone_and_one_with_a_longer_name_is_not(server, tmp_path, size):
+def test_removing_a_crawl_keeps_one_with_a_longer_name(server, tmp_path, size):
     with cluster(tmp_path, server, size, crawl__shards=2) as crew:
         longer = with_longer_names(crew.settings)
         neighbour = tmp_path / "neighbour.toml"
@@ -126,7 +126,7 @@ def test_a_crawl_is_gone_and_one_with_a_longer_name_is_not(server, tmp_path, siz
 
         done = remove(crew.config)
         assert done.returncode == 2
-        assert "would be gone for good, with every URL that it knows; say --yes to do it" in done.stderr
+        assert "for good, with every URL in it; confirm with --yes" in done.stderr
         assert is_there(crew.settings)
 
         done = remove(crew.config, "--yes")
@@ -150,7 +150,7 @@ def test_nothing_is_removed_while_a_worker_is_at_work(server, tmp_path):
         (worker,) = crew.workers
         done = remove(crew.config, "--yes")
         assert done.returncode == 1
-        assert done.stderr == f"skitter: 1 worker at work; stop them first: {worker.name}\n"
+        assert done.stderr == f"skitter: 1 worker running; stop them first: {worker.name}\n"
         assert is_there(crew.settings)
         assert len(of_kafka(crew.settings)) == 6
         crew.leave()
@@ -180,7 +180,7 @@ def test_nothing_is_removed_while_segments_are_on_a_workers_disk_alone(server, t
         assert "removed" in crew.cluster("remove", "--yes")
 
 
-def test_a_schema_that_is_no_crawls_is_left_alone_and_so_are_the_topics(server, tmp_path):
+def test_a_foreign_schema_and_its_topics_are_not_touched(server, tmp_path):
     with cluster(tmp_path, server, crawl__shards=2) as crew, own_schema(crew.settings) as name:
         other = structs.replace(
             crew.settings, cluster=structs.replace(crew.settings.cluster, name=name)
@@ -221,7 +221,7 @@ def test_a_crawl_of_the_same_name_has_higher_epochs(server, tmp_path):
         assert asked(crew.settings, epochs) > first
 
 
-def test_a_crawl_that_somebody_reads_is_removed_when_that_is_over(server, tmp_path):
+def test_a_crawl_being_read_is_removed_afterwards(server, tmp_path):
     with cluster(tmp_path, server, crawl__shards=2, postgres__timeout="2s") as crew:
 
         async def read() -> "subprocess.CompletedProcess[str]":
@@ -240,7 +240,7 @@ def test_a_crawl_that_somebody_reads_is_removed_when_that_is_over(server, tmp_pa
         assert not is_there(crew.settings)
 
 
-def test_what_an_engine_kept_while_it_was_away_is_removed_the_next_time(server, tmp_path):
+def test_data_on_an_engine_that_was_away_is_removed_the_next_time(server, tmp_path):
     with cluster(tmp_path, server, crawl__shards=2) as crew:
         nowhere = structs.replace(
             crew.settings, kafka=structs.replace(crew.settings.kafka, addresses=("127.0.0.1:1",))

@@ -1,4 +1,4 @@
-"""A crawl on engines that are guarded: TLS by an authority of our own, names and passwords, all of it by settings."""
+"""A crawl on secured engines: TLS with a private CA, user names and passwords, all from settings."""
 
 import asyncio
 import subprocess
@@ -109,7 +109,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("section", "setting", "told", "fix"), WRONG)
-def test_who_is_not_let_in_is_told_why_in_one_line(secured, tmp_path, section, setting, told, fix):
+def test_a_refused_login_is_reported_in_one_line(secured, tmp_path, section, setting, told, fix):
     other = tmp_path / "other"
     other.write_bytes(Papers.issued(tmp_path / "others").authority.read_bytes())
     wrong = {f"{section}__{setting}": False if setting == "tls" else str(other)}

@@ -1,4 +1,4 @@
-"""One crawl, one set of rules: who was told others does not join, and a change reaches everybody at work."""
+"""Shared settings: a worker with different ones is refused, and a change reaches every running worker."""
 
 import time
 from collections.abc import Iterator
@@ -70,7 +70,7 @@ def test_a_worker_with_other_settings_is_refused_in_one_line_that_names_them(siz
         said = complaint(capsys, "cluster", "set", "--config", config, "crawl.concurrency=5")
         assert "is each worker's own" in said
         assert main(["cluster", "init", "--config", str(config)]) == 0
-        assert capsys.readouterr().out == "everything is there already\n"
+        assert capsys.readouterr().out == "everything already exists\n"
         assert main(["cluster", "status", "--config", str(config)]) == 0
         assert "  politeness.delay = 0.2s\n" in capsys.readouterr().out
 
@@ -87,7 +87,7 @@ def test_a_change_reaches_workers_that_know_only_the_engines(server, tmp_path):
         )
         changed = time.time()
         assert "politeness.delay = 0.8s, was 0.2s" in said
-        assert "all workers that are here work by it" in said
+        assert "all running workers use it" in said
         for worker in workers:
             worker.expected = 3
             assert worker.process.wait(120) == 3, worker.said

@@ -192,7 +192,7 @@ async def _forget(settings: Settings) -> None:
     await cluster.close()
 
 
-def test_an_index_that_is_away_is_missed_and_gets_all_pages_when_it_is_back(tmp_path, feeding):
+def test_an_index_outage_is_reported_and_all_pages_arrive_afterwards(tmp_path, feeding):
     our_engine("opensearch")
     log = tmp_path / "index.log"
     asyncio.run(send_pages(feeding, range(100)))
@@ -210,7 +210,7 @@ def test_an_index_that_is_away_is_missed_and_gets_all_pages_when_it_is_back(tmp_
     assert log.read_text().count("OpenSearch is away since ") == 1, log.read_text()
 
 
-def test_kafka_that_is_away_is_not_taken_for_one_that_has_no_more_pages(tmp_path, feeding):
+def test_a_kafka_outage_does_not_look_like_the_end_of_pages(tmp_path, feeding):
     our_engine("kafka")
     log = tmp_path / "index.log"
     asyncio.run(send_pages(feeding, range(100)))

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.cluster bytes` measures what is there: the figures of docs/cluster.md come from it."""
+"""`python -m benchmarks.cluster bytes` measures correctly: the figures of docs/cluster.md come from it."""
 
 import asyncio
 

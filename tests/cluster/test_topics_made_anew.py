@@ -1,4 +1,4 @@
-"""Topics that were lost and made anew are read from their beginning: no link is passed over because of an old position."""
+"""Lost and recreated topics are read from their beginning: no link is skipped because of an old position."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -81,7 +81,7 @@ def urls_in(numbers: range) -> set[str]:
     return {link(number).url for number in numbers}
 
 
-def test_init_puts_positions_back_before_it_makes_the_topics_and_no_link_is_passed_over(settings):
+def test_init_resets_positions_before_it_creates_topics_so_no_link_is_skipped(settings):
     """The new topics get more messages than the old ones ever had, so that an old position would be a valid one."""
 
     async def scenario() -> None:
@@ -110,7 +110,7 @@ def test_init_puts_positions_back_before_it_makes_the_topics_and_no_link_is_pass
     asyncio.run(scenario())
 
 
-def test_nobody_starts_on_topics_that_end_before_what_was_taken_in(settings):
+def test_no_worker_starts_on_topics_that_end_before_the_stored_position(settings):
     async def scenario() -> None:
         await take_in(settings, range(40), 4)
         await release(settings)
@@ -136,7 +136,7 @@ def test_nobody_starts_on_topics_that_end_before_what_was_taken_in(settings):
     asyncio.run(scenario())
 
 
-def test_while_somebody_owns_a_shard_init_changes_nothing_and_says_what_to_do(settings):
+def test_init_changes_nothing_while_a_shard_is_owned(settings):
     async def scenario() -> None:
         await take_in(settings, range(40), 4)
         before = await positions(settings)
@@ -163,7 +163,7 @@ def test_an_owner_that_comes_back_cannot_write_down_its_old_position(settings):
             names = topics.link_topics(settings.kafka)
             assert await Claims(pool, "").begin_again(names) == []
         with pytest.raises(Fenced):
-            await zombie.write(Batch(Meta(mail=old[0])))
+            await zombie.write(Batch(Meta(positions=old[0])))
         assert (await positions(settings))[0] == {}
         await zombie.close()
 

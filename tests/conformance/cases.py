@@ -1,4 +1,4 @@
-"""Where the field's own test cases live, and how to read them.
+"""Where the conformance cases of other projects are, and how to read them.
 
 The cases are not part of this repository: they are read from the folder that SKITTER_CONFORMANCE names, or from
 `../shared/conformance` beside the checkout. Where neither exists these tests are skipped, and say so.

@@ -92,7 +92,7 @@ def expected(function: str, result: Any) -> Any:
 
 
 @needs_cases
-def test_labels_marks_and_declarations_mean_what_w3lib_takes_them_for():
+def test_labels_marks_and_declarations_match_w3lib():
     cases = rows("encoding_w3lib.jsonl")
     wrong = {
         number

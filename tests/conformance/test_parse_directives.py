@@ -1,4 +1,4 @@
-"""What pages ask of robots: Nutch's meta cases, and preferences about AI from the drafts and protocols in use."""
+"""Robots directives: Nutch's meta cases, and AI preferences from current drafts and protocols."""
 
 from typing import Any
 

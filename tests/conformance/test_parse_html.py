@@ -27,7 +27,7 @@ def targets(document: Document) -> list[str]:
 
 
 @needs_cases
-def test_the_base_is_what_browsers_take():
+def test_the_base_matches_browsers():
     cases = rows("html_base_url.jsonl")
     wrong = [row for row in cases if read(row["html"], row["page_url"]).base != row["expected"]]
     assert wrong == []
@@ -207,7 +207,7 @@ def entity_text(row: dict[str, Any]) -> str:
 
 
 @needs_cases
-def test_text_has_the_characters_that_w3lib_makes_of_references():
+def test_character_references_match_w3lib():
     cases = rows("html_replace_entities_w3lib.jsonl")
     # w3lib leaves tags where they are, so that rows with a < in the result say nothing about a document's text.
     plain = [(n, row) for n, row in enumerate(cases) if "<" not in row["expected"]]

@@ -192,7 +192,7 @@ CHECKS = {
 }
 
 
-def test_extras_are_as_their_libraries_have_them_or_it_is_said_why_not() -> None:
+def test_extras_match_their_libraries_or_name_the_reason() -> None:
     kinds = Counter(row["kind"] for row in rows("robots_extras.jsonl"))
     assert kinds.keys() == CHECKS.keys() | NOT_OURS.keys()
     failing = {

@@ -173,7 +173,7 @@ def test_the_context_of_redirected_rules_is_the_first_authority() -> None:
     assert copied(ask(NotModified(WIRE, []), GOOD)).origin == "https://example.org"
 
 
-def test_a_host_that_does_not_answer_for_long_is_not_taken_for_one_without_rules() -> None:
+def test_a_long_unanswering_host_does_not_count_as_one_without_rules() -> None:
     old = copied(ask(Failed(Fault.TIMEOUT, "", None), GOOD, now=NOW + 31 * DAY))
     assert not rules_in_force(old, "skitter").allows("/")
 
@@ -185,20 +185,20 @@ TESTS: dict[str, list[Callable[..., None]]] = {
     ],
     "02": [cases.test_all_of_tier_a, matching.test_a_group_of_ours_without_rules_allows_everything],
     "03": [reading.test_odd_files_are_read_all_the_same],
-    "04": [matching.test_our_own_token_has_letters_hyphens_and_underscores_only],
+    "04": [matching.test_our_own_token_has_only_letters_hyphens_and_underscores],
     "05": [test_our_token_is_valid_and_part_of_the_user_agent_we_send],
     "06": [test_our_token_is_valid_and_part_of_the_user_agent_we_send],
     "07": [matching.test_groups_that_name_us_are_merged_and_hide_the_one_for_everybody],
     "08": [matching.test_groups_that_name_us_are_merged_and_hide_the_one_for_everybody],
-    "09": [matching.test_everybody_else_gets_the_group_for_everybody],
-    "10": [matching.test_everybody_else_gets_the_group_for_everybody],
+    "09": [matching.test_other_agents_get_the_star_group],
+    "10": [matching.test_other_agents_get_the_star_group],
     **{
         number: [matching.test_the_longest_matching_rule_decides]
         for number in ("11", "12", "13", "14", "15", "16")
     },
     "17": [
         matching.test_a_rule_meets_every_spelling_of_its_path,
-        matching.test_reserved_characters_mean_what_they_mean_only_as_written,
+        matching.test_reserved_characters_are_only_special_unescaped,
     ],
     "18": [matching.test_the_longest_matching_rule_decides],
     "19": [
@@ -208,10 +208,10 @@ TESTS: dict[str, list[Callable[..., None]]] = {
     "20": [matching.test_a_rule_meets_every_spelling_of_its_path],
     "21": [
         cases.test_all_of_tier_a,
-        reading.test_delays_are_for_the_agents_right_before_them_and_rules_for_the_whole_list,
+        reading.test_a_delay_applies_to_the_agent_before_it_and_rules_to_the_whole_list,
     ],
     "22": [reading.test_odd_files_are_read_all_the_same],
-    "23": [cases.test_extras_are_as_their_libraries_have_them_or_it_is_said_why_not],
+    "23": [cases.test_extras_match_their_libraries_or_name_the_reason],
     "24": [reading.test_odd_files_are_read_all_the_same],
     "25": [answers.test_a_file_is_obeyed],
     "26": [
@@ -220,10 +220,10 @@ TESTS: dict[str, list[Callable[..., None]]] = {
     ],
     "27": [answers.test_redirects_are_followed_as_often_as_allowed],
     "28": [answers.test_no_file_allows_everything],
-    "29": [answers.test_without_an_answer_nothing_is_allowed_and_the_host_is_left_alone],
+    "29": [answers.test_without_an_answer_nothing_is_allowed_and_the_host_waits],
     "30": [
         answers.test_old_rules_end_after_thirty_days,
-        test_a_host_that_does_not_answer_for_long_is_not_taken_for_one_without_rules,
+        test_a_long_unanswering_host_does_not_count_as_one_without_rules,
     ],
     "31": [
         hostile.test_nothing_raises_whatever_the_octets,
@@ -235,7 +235,7 @@ TESTS: dict[str, list[Callable[..., None]]] = {
     ],
     "33": [reading.test_only_the_first_500_kib_are_read_and_no_line_is_read_by_half],
     "34": [
-        answers.test_a_body_is_kept_up_to_the_limit_in_whole_lines,
+        answers.test_a_body_is_kept_up_to_the_limit_in_complete_lines,
         hostile.test_more_wildcards_than_any_honest_file_has_are_refused_and_said_so,
     ],
 }

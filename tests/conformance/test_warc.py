@@ -1,4 +1,4 @@
-"""WARC/1.1 (ISO 28500:2017): every broken file is found out, and what we write meets every requirement."""
+"""WARC/1.1 (ISO 28500:2017): every broken file is detected, and what we write meets every requirement."""
 
 import asyncio
 import gzip
@@ -25,7 +25,7 @@ NEGATIVE = rows("warc_negative_expected.jsonl")
 
 @needs_cases
 @pytest.mark.parametrize("row", NEGATIVE, ids=[row["file"] for row in NEGATIVE])
-def test_the_checker_tells_right_files_from_wrong_ones(row):
+def test_the_checker_distinguishes_valid_and_invalid_files(row):
     problems = check(FOLDER / row["file"])
     assert (not problems) == row["strictly_valid_warc_1_1"], problems
 
@@ -304,7 +304,7 @@ PROOFS: dict[str, Callable[[Sample], None]] = {
 
 
 @pytest.mark.parametrize("requirement", PROOFS)
-def test_what_we_write_meets_the_requirement(sample, requirement):
+def test_our_files_meet_the_requirement(sample, requirement):
     PROOFS[requirement](sample)
 
 

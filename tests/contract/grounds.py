@@ -1,12 +1,14 @@
 """Stores that can be taken, killed and taken again, for the frontiers we ship."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import structs
 
 from skitter.backends.rocksdb import rocks_frontier
 from skitter.frontier import ShardFrontier
-from skitter.frontier.in_hand import Hand
+from skitter.frontier.crashes import InHand
+from skitter.model import Link
 from skitter.ports import Frontier
 from skitter.settings import Seconds, Settings
 from skitter.testing.reference import MemoryRows, MemoryStore, memory_frontier
@@ -40,13 +42,25 @@ class AtHandGround(_MemoryGround):
             self.settings_of(per_host, delay),
             shard=shard,
             shards=shards,
-            in_hand=Hand(self.in_hand),
+            in_hand=InHand(self.in_hand),
             epoch=self.rows.epoch,
         )
 
 
+class Messages:
+    """`skitter.frontier.store.Forwarding` that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.sent: list[Link] = []
+
+    async def send(self, links: Mapping[int, Sequence[Link]]) -> None:
+        self.sent += [link for some in links.values() for link in some]
+
+
 class FarGround(_MemoryGround):
     """Rows are read in round trips, as if they were behind a network."""
+
+    messages: Messages | None = None
 
     def frontier(
         self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
@@ -54,7 +68,23 @@ class FarGround(_MemoryGround):
         self.rows.epoch += 1
         store = MemoryStore(self.rows, self.rows.epoch)
         settings = self.settings_of(per_host, delay)
-        return ShardFrontier(store, settings, shard=shard, shards=shards, in_hand=Hand(self.in_hand))
+        return ShardFrontier(
+            store,
+            settings,
+            shard=shard,
+            shards=shards,
+            forwarding=self.messages,
+            in_hand=InHand(self.in_hand),
+        )
+
+
+class MessagingGround(FarGround):
+    """Links of other shards are sent as messages."""
+
+    def __init__(self, in_hand: Path, settings: Settings | None = None) -> None:
+        super().__init__(in_hand, settings)
+        self.messages = Messages()
+        self.sent = self.messages.sent
 
 
 class RocksGround:

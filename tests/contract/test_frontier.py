@@ -10,10 +10,17 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from skitter.model import State, Verdict
 from skitter.ports import Frontier
-from skitter.testing.contracts.frontier import FrontierContract
+from skitter.testing.contracts.frontier import FrontierContract, MessagingFrontierContract
 from skitter.testing.contracts.frontier_model import FrontierModel
 from skitter.testing.contracts.owner import START, Ground, Owner, asynchronous, link
-from tests.contract.grounds import AtHandGround, FarGround, RocksGround, small_settings, with_ahead
+from tests.contract.grounds import (
+    AtHandGround,
+    FarGround,
+    MessagingGround,
+    RocksGround,
+    small_settings,
+    with_ahead,
+)
 
 A, B, C = "https://a.example/", "https://b.example/", "https://c.example/"
 
@@ -38,6 +45,12 @@ class TestFar(FrontierContract):
     @pytest.fixture
     def ground(self, tmp_path: Path) -> FarGround:
         return FarGround(tmp_path / "hand")
+
+
+class TestMessaging(MessagingFrontierContract):
+    @pytest.fixture
+    def ground(self, tmp_path: Path) -> MessagingGround:
+        return MessagingGround(tmp_path / "hand")
 
 
 class TestFarAhead(FrontierContract):

@@ -21,12 +21,15 @@ from functools import partial
 from pathlib import Path
 
 from skitter import compose, seeds, visit
-from skitter.backends.rocksdb import recovery
+from skitter.backends.rocksdb import store
+from skitter.backends.rocksdb.store import RocksStore
 from skitter.backends.warc import WarcArchive
 from skitter.compose import fleet_worker
 from skitter.crawl.directory import CrawlDirectory
 from skitter.events import Events
 from skitter.fleet.parent import assembled
+from skitter.frontier import ShardFrontier
+from skitter.frontier.crashes import InHand
 from skitter.reporting.log import say
 from skitter.runtime.process import run
 from skitter.settings.file import load
@@ -68,15 +71,20 @@ def arrange_death(commit, point, once=None):
                 die()
             return places
 
-    class DyingFrontier(RocksFrontier):
+    class DyingFrontier(ShardFrontier):
         async def settle(self, settlements, mark, now):
             accepted = await super().settle(settlements, mark, now)
             if commits == commit and point == "after settle":
                 die()
             return accepted
 
+    def dying_frontier(path, settings, *, shard=0, shards=1):
+        rows = RocksStore(path, settings.frontier.block_cache)
+        hand = InHand(path / "hand")
+        return DyingFrontier(rows, settings, shard=shard, shards=shards, at_hand=rows, in_hand=hand)
+
     compose.WarcArchive = DyingArchive
-    compose.RocksFrontier = DyingFrontier
+    compose.rocks_frontier = dying_frontier
 
 
 def arrange_poison(text, effect=end_at_once):
@@ -131,7 +139,7 @@ def main(plan) -> int:
     if "opium" in plan:
         arrange_poison(plan["opium"], partial(time.sleep, 3600))
     if "boot" in plan:
-        recovery.boot_id = plan["boot"].encode
+        store.boot_id = plan["boot"].encode
     if is_worker:
         sys.argv[1:] = sys.argv[2:]
         return fleet_worker.main()

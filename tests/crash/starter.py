@@ -1,4 +1,4 @@
-"""Starts one crawl after the other, each as a copy of this process, so that a start takes no second. Run as a module.
+"""Starts crawls one after the other, each as a fork of this process, so that a start is fast. Run as a module.
 
 The arguments are a command of Skitter. For each line on standard input it is run once; the number of its process is printed,
 and then what that came to.

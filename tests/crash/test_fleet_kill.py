@@ -95,7 +95,7 @@ def test_a_hundred_kills_of_a_fleet_lose_nothing(tmp_path, workers):
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_worker_that_dies_inside_a_commit_is_started_again_and_the_crawl_goes_on(tmp_path, point):
+def test_a_worker_that_dies_in_a_commit_is_restarted_and_the_crawl_continues(tmp_path, point):
     web = SyntheticWeb(seed=31, hosts=20, pages_per_host=25, features=Features(foreign_share=0.2))
     with serve_process(web) as server:
         dying = {"commit": 7, "point": point, "once": str(tmp_path / "dead")}
@@ -106,7 +106,7 @@ def test_a_worker_that_dies_inside_a_commit_is_started_again_and_the_crawl_goes_
 
 
 @pytest.mark.parametrize("effect", ["poison", "opium"])
-def test_a_page_that_ends_or_stops_its_worker_is_set_aside_while_the_crawl_goes_on(tmp_path, effect):
+def test_a_page_that_kills_or_hangs_its_worker_is_set_aside(tmp_path, effect):
     web = SyntheticWeb(
         seed=5, hosts=6, pages_per_host=10, features=Features(poison="hemlock and more hemlock")
     )

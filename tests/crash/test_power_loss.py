@@ -1,4 +1,4 @@
-"""A loss of power at any moment, from the first second on, loses nothing, stores nothing twice and shortens no gap.
+"""A power loss at any moment, from the first second on, loses nothing, stores nothing twice and shortens no delay.
 
 The crawl directory is on a file system of its own, in an image on a loop device. What the image holds while the crawl runs
 is what a disk would hold: pages of files that were written and not synced are in the kernel's memory only. A copy of the

@@ -189,7 +189,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("settings", "environ", "says"), WRONG)
-def test_what_is_wrong_is_said_in_one_line_with_the_setting(settings, environ, says):
+def test_errors_are_one_line_with_the_setting(settings, environ, says):
     ground = real_ground()
     with pytest.raises(EngineError, match=says) as caught:
         open_bucket(replace(ground.settings, **settings), "crawl", ground.environ | environ)
@@ -198,7 +198,7 @@ def test_what_is_wrong_is_said_in_one_line_with_the_setting(settings, environ, s
     assert "skitter-secret" not in str(caught.value)
 
 
-def test_without_the_library_the_way_to_it_is_said(monkeypatch):
+def test_a_missing_library_is_reported_with_the_install_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "obstore.store", None)
     with pytest.raises(EngineError, match=r"pip install .*\[s3\]"):
         open_bucket(S3Settings(bucket="crawl"), "crawl", {})

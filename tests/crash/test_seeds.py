@@ -1,4 +1,4 @@
-"""Seeds whose intake is interrupted, by Ctrl-C or `kill -9`, again and again, are all there in the end."""
+"""Seed intake interrupted again and again, by Ctrl-C or `kill -9`: all seeds are stored in the end."""
 
 import asyncio
 import contextlib
@@ -144,10 +144,10 @@ def interrupted_intake(server, tmp_path, way, number, times, longest):
 
 
 @pytest.mark.parametrize("way", ["file", "pipe", "python"])
-def test_seeds_whose_intake_is_interrupted_are_all_stored(server, tmp_path, way):
+def test_seeds_of_an_interrupted_intake_are_all_stored(server, tmp_path, way):
     assert interrupted_intake(server, tmp_path, way, number=20_000, times=3, longest=0.6)
 
 
 @pytest.mark.soak
-def test_a_million_seeds_whose_intake_is_interrupted_five_times_are_all_stored(server, tmp_path):
+def test_a_million_seeds_survive_five_interrupted_intakes(server, tmp_path):
     assert interrupted_intake(server, tmp_path, "file", number=1_000_000, times=5, longest=8.0) == 5

@@ -1,4 +1,4 @@
-"""A few pages on loopback, given as a table, for tests that say themselves what a server answers."""
+"""A few pages on loopback, given as a table, for tests that define a server's answers themselves."""
 
 import http.server
 import threading

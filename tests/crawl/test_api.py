@@ -1,4 +1,4 @@
-"""From Python: `async for page in skitter.crawl(...)`."""
+"""The Python API: `async for page in skitter.crawl(...)`."""
 
 import asyncio
 
@@ -40,7 +40,7 @@ def assert_the_rest_is_found(server, path):
 def test_every_page_comes_once_with_its_text_and_the_report_at_the_end(server):
     async def main():
         run = skitter.crawl(server.seeds()[0], **overrides(server))
-        with pytest.raises(RuntimeError, match="not begun"):
+        with pytest.raises(RuntimeError, match="not started"):
             _ = run.report
         pages = [page async for page in run]
         return run, pages
@@ -113,7 +113,7 @@ def test_async_with_waits_until_everything_is_saved(server):
     assert asyncio.run(main()).counts.leased == 0
 
 
-def test_what_breaks_the_crawl_is_raised_in_the_loop(server, tmp_path):
+def test_an_error_that_stops_the_crawl_is_raised_in_the_loop(server, tmp_path):
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "somebody.elses").touch()
 
@@ -151,7 +151,7 @@ def test_every_setting_is_a_keyword():
     )
     settings = run.settings
     assert (settings.fetch.deadline, settings.dedup.near, settings.scope.max_url_length) == (10.0, False, 99)
-    assert "not begun" in repr(run)
+    assert "not started" in repr(run)
 
 
 def test_nothing_to_crawl_is_an_error():
@@ -159,7 +159,7 @@ def test_nothing_to_crawl_is_an_error():
         skitter.crawl()
 
 
-def test_a_slow_caller_makes_the_crawl_wait_and_loses_nothing(server, monkeypatch):
+def test_a_slow_caller_pauses_the_crawl_and_loses_nothing(server, monkeypatch):
     monkeypatch.setattr("skitter.api.run._AHEAD", 4)
 
     async def main():
@@ -198,7 +198,7 @@ def test_a_second_iteration_over_the_same_run_is_an_error_that_says_so(server):
     asyncio.run(main())
 
 
-def test_a_directory_goes_on_with_its_own_settings(server, tmp_path):
+def test_a_directory_continues_with_its_own_settings(server, tmp_path):
     async def main(**more):
         run = skitter.crawl(*server.seeds(), directory=tmp_path / "c", **more)
         async for _page in run:

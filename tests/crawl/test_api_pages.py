@@ -1,4 +1,4 @@
-"""What `skitter.crawl()` yields: html, links and elements of a page; links that a filter refuses; failures that are told."""
+"""What `skitter.crawl()` yields: html, links and elements of a page; filtered links; reported failures."""
 
 import asyncio
 import logging
@@ -104,7 +104,7 @@ def asked_why(path, url):
     return asyncio.run(ask())
 
 
-def test_a_filter_decides_which_links_are_followed_and_why_tells(base, tmp_path):
+def test_a_filter_decides_which_links_are_followed_and_why_shows_it(base, tmp_path):
     asked = []
 
     def posts(link):
@@ -137,15 +137,15 @@ def test_a_filter_that_raises_costs_that_link_and_the_reason_is_on_record(base, 
     assert "your filter raised KeyError" in asked_why(tmp_path / "c", base + "/print")
 
 
-def test_a_later_run_without_the_filter_follows_what_it_finds_from_then_on(base, tmp_path):
+def test_a_later_run_without_the_filter_follows_links_found_from_then_on(base, tmp_path):
     crawled(base + "/blog/1", directory=tmp_path / "c", links=lambda _link: False)
     pages, _run = crawled(base + "/", directory=tmp_path / "c")
     assert base + "/print" in pages
 
 
 @pytest.mark.parametrize("wrong", ["blog", 3])
-def test_a_filter_that_is_no_function_is_an_error(wrong):
-    with pytest.raises(TypeError, match="is no function"):
+def test_a_filter_that_is_not_a_function_is_an_error(wrong):
+    with pytest.raises(TypeError, match="is not a function"):
         skitter.crawl("https://example.org", links=wrong)
 
 
@@ -160,7 +160,7 @@ def test_an_asynchronous_filter_is_an_error():
 # ------------------------------------------------------------------------------------------------ failures
 
 
-def test_seeds_that_are_refused_or_fail_are_told_in_the_report_and_in_the_log(base, caplog):
+def test_refused_and_failed_seeds_are_in_the_report_and_in_the_log(base, caplog):
     starts = (
         base + "/",
         "not a url",
@@ -195,7 +195,7 @@ def test_a_crawl_without_contact_is_warned_of(base):
     assert run.report.warnings == []
 
 
-def test_a_page_that_is_given_up_is_told(tmp_path):
+def test_a_page_given_up_is_reported(tmp_path):
     with small_site(
         {"/": (200, "text/html", b"<a href=/bad>x</a>"), "/bad": (500, "text/html", b"")}
     ) as base:

@@ -82,7 +82,7 @@ def test_an_exception_in_the_loop_stops_the_crawl_and_is_the_callers_own(server,
     assert no_thread_is_left()
 
 
-def test_what_breaks_the_crawl_is_raised_in_the_loop(options, tmp_path):
+def test_an_error_that_stops_the_crawl_is_raised_in_the_loop(options, tmp_path):
     (tmp_path / "somebody.elses").touch()
     with pytest.raises(skitter.StateError, match="not empty"):
         list(skitter.crawl("http://127.0.0.1:1/", directory=tmp_path, **options))

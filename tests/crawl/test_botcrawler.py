@@ -89,7 +89,7 @@ def test_pages_without_markers_and_pages_not_found_are_not_processed(crawled):
     assert counts.not_found > 0
 
 
-def test_the_text_is_what_stands_between_the_markers(crawled):
+def test_the_text_is_what_is_between_the_markers(crawled):
     result, _log, _host, _greedy_order = crawled
     ignored = [page for page in result.pages if page.status == 200 and page.ignored]
     assert {int(NUMBER.search(page.url)[1]) % 6 for page in ignored} == {0}

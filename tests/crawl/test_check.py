@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from skitter.backends.rocksdb import rocks_frontier
 from skitter.backends.rocksdb.checking import StoreCheck
-from skitter.backends.rocksdb.store import Store
+from skitter.backends.rocksdb.database import Database
+from skitter.backends.rocksdb.store import RocksStore
 from skitter.backends.warc.reading import members
 from skitter.cli import main
 from skitter.compose import open_reader
@@ -127,7 +128,7 @@ def pages_in(path: Path) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------------------------------------- sound
 
 
-def test_a_whole_crawl_is_sound(whole, capsys):
+def test_an_intact_crawl_is_sound(whole, capsys):
     code, said = check(capsys, whole)
     assert (code, said["sound"], said["findings"]) == (0, True, [])
     assert said["read"]["pages"] == len(pages_of(whole)) == 60
@@ -200,7 +201,7 @@ def test_a_manifest_cut_anywhere_is_not_believed(whole, tmp_path):
         os.truncate(manifest(copy), length)
         for read_only in (True, False):
             with pytest.raises(StateError, match=rf"has {length} bytes, and {size} were written"):
-                Store(copy, 1 << 20, read_only=read_only)
+                Database(copy, 1 << 20, read_only=read_only)
         shutil.rmtree(copy)
 
 
@@ -212,18 +213,18 @@ def test_bits_flipped_in_a_manifest_are_not_believed(whole, tmp_path):
         flip(file, dice.randrange(file.stat().st_size), dice.randrange(8))
         for read_only in (True, False):
             with pytest.raises(StateError, match=r"is not what was written"):
-                Store(copy, 1 << 20, read_only=read_only)
+                Database(copy, 1 << 20, read_only=read_only)
         shutil.rmtree(copy)
 
 
-def test_a_store_without_its_current_file_is_not_begun_anew(damaged, capsys):
+def test_a_store_without_its_current_file_is_not_started_empty(damaged, capsys):
     (damaged / "state/00/CURRENT").unlink()
     refused(damaged, capsys)
 
 
 def test_every_file_of_the_store_is_noticed_or_harmless(whole, tmp_path, monkeypatch):
     """Any file, deleted, cut or with a bit flipped: the same rows, or a complaint."""
-    monkeypatch.setattr("skitter.backends.rocksdb.store._OPEN_TRIES", 1)  # nobody replaces files meanwhile
+    monkeypatch.setattr("skitter.backends.rocksdb.database._OPEN_TRIES", 1)  # nobody replaces files meanwhile
     whole_rows, dice = rows(whole / "state/00"), random.Random(7)
     for name in sorted(path.name for path in (whole / "state/00").iterdir()):
         if name.startswith(("LOG", "OPTIONS")):
@@ -235,7 +236,7 @@ def test_every_file_of_the_store_is_noticed_or_harmless(whole, tmp_path, monkeyp
             shutil.rmtree(copy)
 
 
-def test_a_log_that_a_crash_left_is_read_whole_or_not_at_all(tmp_path):
+def test_a_log_left_by_a_crash_is_read_completely_or_not_at_all(tmp_path):
     subprocess.run([sys.executable, "-c", LEFT_OPEN, str(tmp_path / "whole")], check=True, timeout=60)
     (log,) = (path for path in (tmp_path / "whole").glob("*.log") if path.stat().st_size)
     whole_rows, dice = rows(tmp_path / "whole"), random.Random(9)
@@ -249,7 +250,7 @@ def test_a_log_that_a_crash_left_is_read_whole_or_not_at_all(tmp_path):
     assert reopened(tmp_path / "whole") == whole_rows
 
 
-def test_a_shard_whose_state_is_gone_keeps_its_archive(damaged, capsys):
+def test_a_shard_with_lost_state_keeps_its_archive(damaged, capsys):
     files = sorted(path.name for path in (damaged / "archive").iterdir())
     shutil.rmtree(damaged / "state/01")
     (damaged / "state/01").mkdir()
@@ -258,8 +259,8 @@ def test_a_shard_whose_state_is_gone_keeps_its_archive(damaged, capsys):
     assert sorted(path.name for path in (damaged / "archive").iterdir()) == files
 
 
-def test_counts_that_are_not_those_of_the_rows_are_told(damaged, capsys):
-    store = Store(damaged / "state/00", 1 << 20)
+def test_counts_that_differ_from_the_rows_are_reported(damaged, capsys):
+    store = Database(damaged / "state/00", 1 << 20)
     families = {name: list(store.scan_all(name)) for name in ("pages", "urls")}
     store._families["pages"].delete(families["pages"][0][0])
     store.close()
@@ -285,7 +286,7 @@ def test_bits_flipped_in_the_archive_are_found_and_the_page_is_fetched_again(ser
     code, said = check(capsys, damaged, "--repair")
     assert (code, said["repaired"]) == (0, [f"state/{page['file'][:2]}: 1 page pending again"])
     assert [finding["damage"] for finding in said["findings"]] == [False]
-    assert said["advice"] == [f"go on with: skitter resume {damaged}"]
+    assert said["advice"] == [f"continue with: skitter resume {damaged}"]
     crawl(damaged, [], settings_for(server, crawl__shards=2, archive__max_file="64KiB"))
     code, said = check(capsys, damaged)
     assert code == 0
@@ -310,7 +311,7 @@ def test_every_flipped_bit_in_a_file_of_the_archive_is_found_or_harmless(whole, 
     assert harmless < 10
 
 
-def test_a_file_of_the_archive_that_is_gone_or_shorter_is_told(damaged, capsys):
+def test_a_missing_or_truncated_archive_file_is_reported(damaged, capsys):
     page = a_record(damaged, -1)
     (damaged / "archive" / a_record(damaged, 0)["file"]).unlink()
     os.truncate(damaged / "archive" / page["file"], page["at"] + 7)
@@ -342,7 +343,7 @@ def test_the_directory_of_a_clusters_worker_is_checked_as_far_as_it_goes(damaged
     code, said = check(capsys, damaged)
     assert (code, said["findings"][1]["file"]) == (1, f"archive/{page['file']}")
     assert said["advice"] == [
-        "archive: bring the damaged files back from a copy; other pages in them can be read as they are"
+        "archive: restore the damaged files from a copy; their other pages can still be read"
     ]
 
 
@@ -384,7 +385,7 @@ def test_small_files_are_read_too(damaged, capsys):
     assert any("line 4 is no JSON" in finding["problem"] for finding in said["findings"])
 
 
-def test_what_is_no_crawl_is_not_checked(tmp_path, capsys):
+def test_a_directory_without_a_crawl_is_not_checked(tmp_path, capsys):
     assert main(["check", str(tmp_path)]) == 4
     assert "holds no crawl" in capsys.readouterr().err
 
@@ -393,13 +394,13 @@ def test_what_is_no_crawl_is_not_checked(tmp_path, capsys):
 
 
 def rows(store: Path) -> dict[str, list[tuple[bytes, bytes]]]:
-    opened = Store(store, 1 << 20, read_only=True)
+    opened = RocksStore(store, 1 << 20, read_only=True)
     try:
         for problem in StoreCheck(opened, lambda _rows: None).problems():
             raise StateError(problem)
-        return {name: list(opened.scan_all(name)) for name in ("urls", "pages", "queue", "hosts")}
+        return {name: list(opened.db.scan_all(name)) for name in ("urls", "pages", "queue", "hosts")}
     finally:
-        opened.close()
+        opened.db.close()
 
 
 def reopened(store: Path) -> dict[str, list[tuple[bytes, bytes]]] | None:

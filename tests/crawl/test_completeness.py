@@ -1,4 +1,4 @@
-"""A crawl finds what there is, asks for nothing else, and says why not."""
+"""A crawl finds everything, requests nothing else, and records the reasons."""
 
 from functools import partial
 
@@ -54,7 +54,7 @@ def test_not_found_pages_are_known_as_such(crawled):
     assert outside_traps(gone, truth) == keys(truth.gone)
 
 
-def test_what_must_not_be_requested_was_not_and_has_its_reason(crawled):
+def test_forbidden_urls_are_not_requested_and_have_a_reason(crawled):
     result, truth, log, port = crawled
     asked = {f"http://{request.host}:{port}{request.page}" for request in log}
     for url, refusal in truth.refused.items():

@@ -1,4 +1,4 @@
-"""One crawl, however many workers: the same pages, the same numbers, the same answers."""
+"""One crawl, however many workers: the same pages, numbers and answers."""
 
 import asyncio
 import json
@@ -83,7 +83,7 @@ def groups(result):
     return {frozenset(group) for group in found.values() if len(group) > 1}
 
 
-def test_the_same_duplicates_are_found_whoever_finds_them(crawls):
+def test_the_same_duplicates_are_found_with_any_number_of_workers(crawls):
     alone = groups(crawls[1][1])
     assert len(alone) >= 2
     assert groups(crawls[2][1]) == alone
@@ -152,7 +152,7 @@ def test_a_limit_that_is_reached_with_the_last_page_keeps_nothing_back(server, t
 # ------------------------------------------------------------------------------------------------ other numbers of workers
 
 
-def test_a_crawl_goes_on_with_another_number_of_workers(server, tmp_path):
+def test_a_crawl_continues_with_another_number_of_workers(server, tmp_path):
     path = tmp_path / "c"
     sizes = []
     for workers, limit in ((4, 30), (2, 60), (1, 90), (3, 120)):
@@ -165,7 +165,7 @@ def test_a_crawl_goes_on_with_another_number_of_workers(server, tmp_path):
     assert left.keys == keys(server.truth("any", 1).pages)
 
 
-def test_more_workers_than_shards_are_lowered_and_that_is_said(server, tmp_path):
+def test_more_workers_than_shards_are_reduced_with_a_message(server, tmp_path):
     settings = settings_for(server, crawl__max_pages=3)
     crawl_with(2, tmp_path / "c", server.seeds(1), settings)
     result = crawl_with(5, tmp_path / "c", [], settings_for(server, crawl__max_pages=6))

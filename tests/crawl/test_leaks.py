@@ -102,7 +102,7 @@ class Happening:
             then()
 
 
-def test_after_a_whole_crawl(warm, tmp_path):
+def test_after_a_complete_crawl(warm, tmp_path):
     residue = Residue()
     result = crawl(tmp_path / "c", warm.seeds(1), settings(warm))
     assert result.keys == keys(warm.truth("any", 1).pages)
@@ -116,7 +116,7 @@ def test_after_many_crawls_in_one_process(warm, tmp_path):
     residue.assert_none()
 
 
-def test_after_a_crawl_that_was_told_to_stop(warm, tmp_path):
+def test_after_a_stopped_crawl(warm, tmp_path):
     residue = Residue()
     middle = Happening()
 

@@ -1,4 +1,4 @@
-"""Memory does not grow with the pages that are done."""
+"""Memory does not grow with finished pages."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""Politeness, judged by the server's own log and not by what the crawler says of itself."""
+"""Politeness, judged by the server's own log."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Reading commands on a file system that cannot be written, and in a directory of somebody else."""
+"""Reading commands on a read-only file system, and in another user's directory."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def all_answer(done: subprocess.CompletedProcess[str]) -> None:
     assert done.returncode == 0, done.stderr
     for name, code, has_answered, said in json.loads(done.stdout):
         assert (code, has_answered) == (0, True), said
-        assert ("is brought up to date in a temporary copy" in said) == (name == "search")
+        assert ("is updated in a temporary copy" in said) == (name == "search")
 
 
 def files(path: Path) -> dict[str, int]:
@@ -94,7 +94,7 @@ def test_reading_commands_work_on_a_read_only_file_system(finished):
     assert files(path) == before
 
 
-def test_reading_commands_work_in_a_directory_of_somebody_else(finished, tmp_path):
+def test_reading_commands_work_in_another_users_directory(finished, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("this needs the right to be somebody else (root)")
     scratch = Path(tempfile.mkdtemp(prefix="skitter-test-"))

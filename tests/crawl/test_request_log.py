@@ -1,4 +1,4 @@
-"""The request log has every request that a server saw, in order, and each came after its delay. The server is the judge."""
+"""The request log has every request that a server saw, in order, each after its delay. Judged by the server."""
 
 import asyncio
 import json
@@ -53,7 +53,7 @@ def closing_on(request: int, heard: list[tuple[str, float]]) -> Talk:
 
 
 @pytest.mark.parametrize(("request_number", "per_host"), [(2, 1), (5, 1), (2, 3)])
-def test_a_server_that_closes_kept_connections_is_asked_after_its_delay_and_each_time_is_logged(
+def test_a_closed_reused_connection_is_retried_after_the_delay_and_logged(
     tmp_path: Path, request_number: int, per_host: int
 ):
     heard: list[tuple[str, float]] = []
@@ -80,7 +80,7 @@ def test_a_server_that_closes_kept_connections_is_asked_after_its_delay_and_each
     assert result.report.counts.failed == 0
 
 
-def test_a_robots_txt_on_a_kept_connection_that_is_closed_is_asked_for_again_soon(tmp_path: Path):
+def test_a_robots_txt_on_a_closed_reused_connection_is_soon_retried(tmp_path: Path):
     heard: list[tuple[str, float]] = []
 
     async def talk(server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -213,7 +213,7 @@ def hostile(tmp_path_factory):
         return logged(path), server.log()
 
 
-def test_the_log_has_what_the_server_saw_in_its_order(hostile):
+def test_the_log_matches_the_servers_requests_in_order(hostile):
     lines, seen = hostile
     by_host: dict[str, list[str]] = defaultdict(list)
     for line in lines:

@@ -1,4 +1,4 @@
-"""The scale model: the real frontier keeps its promises over hours of virtual time, and its arithmetic is arithmetic.
+"""The scale model: the real frontier keeps its promises over hours of virtual time, and the arithmetic is right.
 
 The model checks the crawler with books of its own; some tests here check the books, by making the crawler rude.
 """
@@ -68,7 +68,7 @@ def of_kind(population: Population, kind: Kind) -> int:
 
 
 @pytest.mark.parametrize(("kind", "owed"), [(Kind.PLAIN, 10), (Kind.SLOW, 100)])
-def test_books_know_what_a_host_is_owed(kind, owed):
+def test_the_books_know_every_hosts_delay(kind, owed):
     population = Population(FEW)
     host = of_kind(population, kind)
     books = Books(population, 1.0, 0.0)
@@ -91,7 +91,7 @@ def test_books_know_of_requests_in_flight_and_of_retry_after():
     assert books.too_soon == 2
 
 
-def test_books_predict_the_sum_of_what_hosts_allow_up_to_the_capacity():
+def test_the_books_predict_the_hosts_total_rate_up_to_the_capacity():
     population = Population(FEW)
     paces = [1 / population.cycle(host) for host in (0, 1)]
     books = Books(population, capacity=1.5 * paces[0], start=0.0)

@@ -32,7 +32,7 @@ async def words_of(path):
     return homes
 
 
-def test_every_page_is_found_by_words_that_only_it_has_and_by_no_other(tmp_path):
+def test_every_page_is_found_by_its_unique_words_only(tmp_path):
     web = SyntheticWeb(5, 6, 12, Features())
     path = tmp_path / "crawl"
     during = []

@@ -1,4 +1,4 @@
-"""Ctrl-C, limits and a full disk: a crawl stops when it is told to, says so, and loses nothing."""
+"""Ctrl-C, limits and a full disk: a crawl stops when told to, says so, and loses nothing."""
 
 import json
 import os
@@ -73,7 +73,7 @@ def test_interrupting_loses_nothing_and_says_so(server, tmp_path, times, sign):
     assert_all_readers_agree(*archives(tmp_path / "c"))
 
 
-def test_a_limit_stops_exactly_there_with_exit_code_3_and_resume_goes_on(server, tmp_path):
+def test_a_limit_stops_exactly_with_exit_code_3_and_resume_continues(server, tmp_path):
     child = crawl_command(server, tmp_path / "c", "--max-pages=25", "--json")
     output, errors = child.communicate(timeout=60)
     assert child.returncode == 3, errors

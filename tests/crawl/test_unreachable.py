@@ -135,7 +135,7 @@ def test_a_name_that_does_not_exist_is_named(tmp_path):
     ]
 
 
-def test_what_failed_is_tried_again_by_resume(tmp_path):
+def test_resume_retries_what_failed(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     flags = ("--json", "--delay", "0", "--set", PATIENT)

@@ -1,4 +1,4 @@
-"""robots.txt over hours and days: what happens when it fails, expires, moves, or asks for patience."""
+"""robots.txt over hours and days: what happens when it fails, expires, moves, or asks for a delay."""
 
 from email.utils import formatdate
 from itertools import pairwise
@@ -213,7 +213,7 @@ def test_the_old_rules_stay_in_force_while_the_host_fails_to_renew_them(tmp_path
 # ------------------------------------------------------------------------------------------------ Retry-After
 
 
-def test_429_with_retry_after_defers_the_whole_host_and_then_it_is_crawled(tmp_path, store):
+def test_429_with_retry_after_delays_the_whole_host_and_then_it_is_crawled(tmp_path, store):
     pages = site(A, 3)
     pages[ROBOTS_A] = lambda asked: (
         Answer(429, headers={"Retry-After": "7200"}) if asked.number == 1 else Answer(404)
@@ -336,7 +336,7 @@ def test_five_redirects_and_more_are_followed(tmp_path, store, hops):
 @pytest.mark.parametrize(
     "ring", [(ROBOTS_A, ROBOTS_A), (ROBOTS_A, f"{A}/x", ROBOTS_A), (ROBOTS_A, ROBOTS_B, ROBOTS_A)]
 )
-def test_redirects_without_end_mean_that_there_is_no_robots_txt(tmp_path, store, ring):
+def test_endless_redirects_mean_there_is_no_robots_txt(tmp_path, store, ring):
     pages = site(A, 2) | {url: moved(target) for url, target in pairwise(ring)}
     result = crawl(tmp_path, [f"{A}/"], pages, store=store)
     robots = [request for request in result.log if request.purpose is Purpose.ROBOTS]
@@ -346,9 +346,7 @@ def test_redirects_without_end_mean_that_there_is_no_robots_txt(tmp_path, store,
         assert min(gaps(requests), default=1.0) >= 1 - 1e-6
 
 
-def test_while_the_host_of_a_moved_robots_txt_asks_for_patience_the_first_host_is_left_alone_too(
-    tmp_path, store
-):
+def test_a_delay_at_the_host_of_a_moved_robots_txt_also_delays_the_first_host(tmp_path, store):
     pages = site(A, 1) | {
         ROBOTS_A: Answer(301, headers={"Location": f"{B}/rules.txt"}, takes=10.0),
         f"{B}/rules.txt": Answer(body="User-agent: *\nDisallow: /1\n"),

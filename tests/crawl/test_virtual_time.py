@@ -1,4 +1,4 @@
-"""Politeness over hours, days and a week: delays, Retry-After, retries, levels, bursts, and a clock that is set back."""
+"""Politeness over hours, days and a week: delays, Retry-After, retries, levels, bursts, and a clock set back."""
 
 import asyncio
 from email.utils import formatdate
@@ -114,7 +114,7 @@ def test_in_a_week_each_robots_txt_is_read_once_a_day(week):
 
 @pytest.mark.parametrize("status", [429, 503, 500])
 @pytest.mark.parametrize("form", ["seconds", "date"])
-def test_retry_after_of_a_page_holds_its_whole_host_and_no_other(tmp_path, store, status, form):
+def test_retry_after_of_a_page_delays_its_whole_host_and_no_other(tmp_path, store, status, form):
     asked_for = "7200" if form == "seconds" else formatdate(EPOCH + 2 * HOUR, usegmt=True)
     pages = site(A, 5) | site(B, 5)
     pages[f"{A}/3"] = lambda asked: (
@@ -169,7 +169,7 @@ def test_a_crawl_delay_of_300_seconds_is_kept_and_one_of_301_sets_the_host_aside
 @pytest.mark.parametrize(
     "trouble", [Answer(500), Answer(502), Answer(503), Answer(429), Answer(fault=Fault.RESET)]
 )
-def test_what_may_go_better_is_tried_three_more_times_with_doubling_waits(tmp_path, store, trouble):
+def test_temporary_failures_are_retried_three_times_with_doubling_waits(tmp_path, store, trouble):
     pages = site(A, 3) | {f"{A}/1": trouble}
     result = crawl(tmp_path, [f"{A}/"], pages, store=store)
     tries = [request for request in result.log if request.url == f"{A}/1"]
@@ -196,7 +196,7 @@ def test_waits_vary_by_chance_and_stay_within_their_share(tmp_path):
     assert max(firsts) - min(firsts) > 5
 
 
-def test_the_next_request_after_success_starts_counting_anew(tmp_path, store):
+def test_a_success_resets_the_attempts(tmp_path, store):
     pages = site(A, 1)
     pages[f"{A}/1"] = lambda asked: html() if asked.number == 4 else Answer(503)
     result = crawl(tmp_path, [f"{A}/"], pages, store=store)
@@ -240,7 +240,7 @@ def test_inside_a_host_the_least_urgent_links_get_their_share_however_many_other
         ]
 
 
-def test_among_hosts_the_least_urgent_one_gets_its_share_when_all_wait_for_one_connection(tmp_path, store):
+def test_the_least_urgent_host_gets_its_share_of_a_single_connection(tmp_path, store):
     urgent = [
         seed(f"http://u{host}.test/{number}", Level.CRITICAL) for host in range(30) for number in range(100)
     ]
@@ -258,12 +258,12 @@ def test_among_hosts_the_least_urgent_one_gets_its_share_when_all_wait_for_one_c
 # ------------------------------------------------------------------------------------------------ bursts, connections
 
 
-def test_a_rested_host_gets_its_burst_without_waits_and_from_then_on_its_delay(tmp_path, store):
+def test_an_idle_host_gets_its_burst_and_then_its_delay(tmp_path, store):
     result = crawl(tmp_path, [f"{A}/"], site(A, 8), store=store, politeness__burst=3)
     assert gaps(result.log) == pytest.approx([0.0, 0.0, *[1.0] * 7], abs=0.01)
 
 
-def test_a_burst_is_no_licence_to_hurry_a_slow_host(tmp_path, store):
+def test_a_burst_does_not_rush_a_slow_host(tmp_path, store):
     pages = {url: html(takes=5.0) for url in site(A, 8)} | {f"{A}/": site(A, 8)[f"{A}/"]}
     result = crawl(tmp_path, [f"{A}/"], pages, store=store, politeness__burst=3)
     assert gaps(result.log)[2:] == pytest.approx([1.0] * 7, abs=0.01)

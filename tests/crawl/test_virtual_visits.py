@@ -1,4 +1,4 @@
-"""Whole crawls in virtual time: where redirects lead, where limits end, and what a broken parser costs."""
+"""Whole crawls in virtual time: redirects, limits, and a broken parser."""
 
 import asyncio
 from itertools import pairwise
@@ -25,9 +25,7 @@ def pages_of(result):
 # ------------------------------------------------------------------------------------------------ redirects
 
 
-def test_every_hop_of_a_redirect_meets_robots_and_politeness_and_the_page_remembers_what_was_asked_for(
-    tmp_path, store
-):
+def test_every_redirect_hop_obeys_robots_and_politeness_and_the_page_keeps_the_requested_url(tmp_path, store):
     pages = {f"{A}/": html("/old"), f"{A}/old": moved("/new"), f"{A}/new": moved(f"{B}/"), f"{B}/": html()}
     result = crawl(tmp_path, [f"{A}/"], pages, store=store)
     assert [request.url for request in result.log] == [
@@ -108,7 +106,7 @@ def test_a_server_that_gives_out_session_ids_for_ever_is_left_after_ten_hops(tmp
 
 
 @pytest.mark.parametrize("target", ["mailto:x@example.org", "http://", "ftp://b.test/"])
-def test_a_redirect_to_what_cannot_be_visited_is_refused_with_the_place_it_named(tmp_path, store, target):
+def test_a_redirect_to_an_unusable_target_is_refused_with_the_target(tmp_path, store, target):
     result = crawl(tmp_path, [f"{A}/"], {f"{A}/": moved(target)}, store=store)
     record = result.records[f"{A}/"]
     assert (record.state, record.reason.code) == (State.REFUSED, "redirect.target")
@@ -146,7 +144,7 @@ def test_a_seeds_redirect_to_its_own_key_takes_the_scope_along_too(tmp_path, sto
     assert result.directory.roots() == [f"{A}/", f"{www}/"]
 
 
-def test_what_was_refused_before_the_scope_widened_is_wanted_when_it_is_found_again(tmp_path, store):
+def test_a_link_refused_before_the_scope_grew_is_wanted_when_found_again(tmp_path, store):
     pages = {
         f"{A}/": html(f"{B}/x"),
         f"{C}/": Answer(302, headers={"Location": f"{B}/"}, takes=20.0),
@@ -190,7 +188,7 @@ def test_pages_that_fail_do_not_count_towards_max_pages(tmp_path, store):
     assert result.counts.pages == 8
 
 
-def test_a_limit_that_is_reached_with_the_last_page_is_no_limit(tmp_path, store):
+def test_a_limit_reached_with_the_last_page_is_a_normal_end(tmp_path, store):
     assert crawl(tmp_path / "a", [f"{A}/"], site(A, 9), store=store, crawl__max_pages=10).stop is Stop.DONE
     assert crawl(tmp_path / "b", [f"{A}/"], site(A, 10), store=store, crawl__max_pages=10).stop is Stop.LIMIT
 
@@ -204,7 +202,7 @@ def test_max_time_ends_the_crawl_within_a_second_and_drains(tmp_path, store):
     assert not any(record.state is State.LEASED for record in result.records.values())
 
 
-def test_max_time_breaks_off_what_hangs_and_the_next_run_makes_it_again(tmp_path, store):
+def test_max_time_aborts_hanging_requests_and_the_next_run_repeats_them(tmp_path, store):
     """Requests in flight have five seconds more; then they are pending again, and owed their delay."""
     hanging = (
         site(A, 3) | {f"{A}/": Answer(body=f'<a href="{A}/hangs">')} | {f"{A}/hangs": Answer(takes=500.0)}
@@ -230,7 +228,7 @@ def test_max_time_is_not_missed_while_every_host_rests(tmp_path, store):
     assert 400 <= result.took < 402
 
 
-def test_max_bytes_is_exceeded_by_no_more_than_what_is_in_flight(tmp_path, store):
+def test_max_bytes_is_exceeded_only_by_requests_in_flight(tmp_path, store):
     pages, starts = ten_hosts(50)
     pages = {url: answer if url in starts else Answer(body="x" * 10_000) for url, answer in pages.items()}
     result = crawl(tmp_path, starts, pages, store=store, crawl__max_bytes="100kB", politeness__delay="0s")
@@ -238,7 +236,7 @@ def test_max_bytes_is_exceeded_by_no_more_than_what_is_in_flight(tmp_path, store
     assert 100_000 <= result.counts.bytes < 100_000 + 10 * 10_200
 
 
-def test_stop_finishes_what_is_in_flight_and_takes_out_nothing_more(tmp_path, store):
+def test_stop_finishes_requests_in_flight_and_leases_nothing_more(tmp_path, store):
     pages, starts = ten_hosts(50)
     pages = {url: Answer(answer.status, answer.body, takes=5.0) for url, answer in pages.items()}
 

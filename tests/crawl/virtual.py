@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from skitter import seeds, urls
-from skitter.backends.memory import MemoryCache, MemoryFrontier
+from skitter.backends.memory import MemoryCache
 from skitter.backends.rocksdb import rocks_frontier
 from skitter.backends.warc import WarcArchive
 from skitter.crawl.directory import CrawlDirectory
@@ -45,6 +45,7 @@ from skitter.scope import Scope
 from skitter.settings import Settings
 from skitter.settings.file import load
 from skitter.testing.clock import VirtualClock, run_virtual
+from skitter.testing.reference import memory_frontier
 from skitter.visit import Stations
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
@@ -208,7 +209,7 @@ class Result:
 def frontier_of(store: str, path: Path, settings: Settings) -> Frontier:
     """A frontier that is not open yet."""
     if store == MEMORY:
-        return MemoryFrontier(per_host=settings.politeness.per_host, delay=settings.politeness.delay)
+        return memory_frontier(settings=settings)
     return rocks_frontier(CrawlDirectory(path).state(0), settings)
 
 

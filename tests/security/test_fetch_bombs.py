@@ -122,7 +122,7 @@ def test_a_truncated_body_gives_what_could_be_decoded():
 
 @needs_cases
 @pytest.mark.parametrize("file", ["truncated-crc-error.gz", "truncated-crc-error-short.gz"])
-def test_a_body_cut_in_its_checksum_is_whole_and_flagged(file: str):
+def test_a_body_cut_in_its_checksum_is_complete_and_flagged(file: str):
     packed = (COMPRESSED / file).read_bytes()
     outcome = run(served(packed, "gzip"))
     assert isinstance(outcome, Fetched)

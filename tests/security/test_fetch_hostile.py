@@ -1,4 +1,4 @@
-"""Servers that want to exhaust, confuse or inject: every one ends in an outcome, within limits, and costs only itself."""
+"""Servers that try to exhaust, confuse or inject: each ends in an outcome, within limits, and affects only itself."""
 
 import asyncio
 
@@ -201,7 +201,7 @@ def test_length_and_chunks_together_have_one_meaning():
 
 @pytest.mark.parametrize("chunked", [False, True])
 @pytest.mark.parametrize("pause", [0.0, 0.05])
-def test_an_answer_nobody_asked_for_is_not_taken_for_the_next_one(chunked: bool, pause: float):
+def test_an_unsolicited_answer_is_not_mistaken_for_the_next_one(chunked: bool, pause: float):
     smuggled = ok(b"smuggled")
     first = OK + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" if chunked else ok(b"abc")
 

@@ -1,4 +1,4 @@
-"""Nobody can make the fetcher connect to what is not public: real listeners wait there and count who comes."""
+"""The fetcher cannot be made to connect to a non-public address: real listeners count connections there."""
 
 import asyncio
 import re
@@ -267,7 +267,7 @@ def test_a_hop_of_a_redirect_chain_is_judged_like_any_other():
     run(main())
 
 
-def test_a_kept_connection_is_no_way_around_the_guard():
+def test_a_reused_connection_does_not_bypass_the_guard():
     """Two fetches of one name whose address changes: the connection to the old address is not used for the new one."""
 
     async def main() -> None:

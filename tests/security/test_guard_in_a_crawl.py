@@ -102,5 +102,5 @@ def test_the_robots_txt_of_an_allowed_host_may_not_lead_to_a_refused_address(tmp
             overrides = HASTY | {"fetch.allow_private": ("127.0.0.1/32",)}
             result = crawl(tmp_path / "c", [f"http://127.0.0.1:{outside}/"], load(None, {}, overrides))
         assert connections == [0]
-    assert result.report.counts.pages == 0  # its rules could not be had, so nothing is allowed
+    assert result.report.counts.pages == 0  # its rules could not be fetched, so nothing is allowed
     assert result.report.outcome == "done"

@@ -1,4 +1,4 @@
-"""A page is a stranger's input: whatever it holds, the work of reading it stays in proportion to its length.
+"""A page is untrusted input: the work of parsing it stays in proportion to its length.
 
 Building a tree by the HTML Standard does not, so hostile documents must not reach the tree builder. Time is compared with
 time in the same process (n against 4n), never with a clock on the wall.
@@ -90,7 +90,7 @@ def test_work_grows_with_the_input_and_no_faster(name: str, n: int) -> None:
 @pytest.mark.parametrize(
     "name", ["nested divs", "formatting, never closed", "attributes", "attributes of many html tags"]
 )
-def test_what_blows_up_a_tree_does_not_become_one(name: str) -> None:
+def test_documents_that_blow_up_a_tree_are_not_built_into_one(name: str) -> None:
     assert not html.is_tame(HOSTILE[name](100_000)[: 5 * 2**20])
 
 

@@ -1,4 +1,4 @@
-"""The engines that `make services` started are the real ones: they answer, they freeze, and a kill costs them nothing."""
+"""The engines started by `make services` are real: they answer, freeze, and survive a kill."""
 
 import asyncio
 import json
@@ -122,7 +122,7 @@ def test_an_engine_answers_its_own_client(keeping):
 
 
 @pytest.mark.parametrize("keeping", KILLED, ids=lambda keeping: keeping.name)
-def test_what_an_engine_confirmed_survives_kill_9(keeping):
+def test_acknowledged_writes_survive_kill_9(keeping):
     server = our_engine(keeping.name)
     read, before = keeping.write(server), server.pid
     with killed(keeping.name):
@@ -151,7 +151,7 @@ def test_s3_checks_signatures_and_conditions():
         obstore.get(s3_store(server, bucket, secret_key="wrong"), "a")
 
 
-def test_kafka_makes_no_topic_that_nobody_asked_for():
+def test_kafka_does_not_create_topics_automatically():
     admin = AdminClient({"bootstrap.servers": engine("kafka").address})
     topic = make_topic(engine("kafka"))
     absent = f"absent-{uuid.uuid4().hex}"
@@ -186,7 +186,7 @@ def test_a_restarted_engine_has_its_address_and_its_data():
     assert read() == b"kept"
 
 
-def test_starting_what_is_frozen_thaws_it_and_starts_nothing():
+def test_starting_a_frozen_engine_only_thaws_it():
     server = our_engine("redis")
     before = server.pid
     freeze("redis")
@@ -197,7 +197,7 @@ def test_starting_what_is_frozen_thaws_it_and_starts_nothing():
         thaw("redis")
 
 
-def test_killing_what_is_dead_is_an_error_that_says_so():
+def test_killing_a_dead_engine_is_an_error():
     our_engine("redis")
     with killed("redis"), pytest.raises(AssertionError, match="redis is not running"):
         kill("redis")

@@ -1,4 +1,4 @@
-"""Clients for the synthetic web that share no code with the crawler: they judge the judge."""
+"""Clients for the synthetic web that share no code with the crawler, to test the test server."""
 
 import contextlib
 import gzip

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from skitter import urls
-from skitter.backends.memory import MemoryFrontier
 from skitter.crawl.directory import CrawlDirectory
 from skitter.export.cdxj import Record
 from skitter.model import (
@@ -25,6 +24,7 @@ from skitter.model import (
 )
 from skitter.ports import Frontier, Mark
 from skitter.settings import Settings
+from skitter.testing.reference import memory_frontier
 
 NOW = 1_700_000_000.0
 ROBOTS = b"User-agent: *\nDisallow: /private/\n"
@@ -99,7 +99,7 @@ def link(url: str, **fields: object) -> Link:
     return Link(**(made | fields))  # type: ignore[arg-type]
 
 
-async def _fill(frontier: MemoryFrontier) -> None:
+async def _fill(frontier: Frontier) -> None:
     await frontier.open(NOW)
     await frontier.add([link(ROOT, seed=True, level=Level.CRITICAL)], [], NOW)
     found = [
@@ -172,7 +172,7 @@ def _settled(visit: Visit, found: list[Link], elsewhere: tuple[Link, Reason], no
 
 def crawled(folder: Path) -> CrawledSource:
     """A home page with four links: one fetched, one its exact copy, one forbidden by robots.txt, one gone; one was refused."""
-    frontier = MemoryFrontier()
+    frontier = memory_frontier()
     asyncio.run(_fill(frontier))
     chunked = ANSWER + b"%x\r\n%s\r\n0\r\n\r\n" % (len(HTML), HTML)
     revisit = ANSWER

@@ -1,4 +1,4 @@
-"""A crawl whose pages a test puts in, takes back and fetches again: what an index is filled from."""
+"""A crawl whose pages a test adds, removes and refetches, as a source for an index."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -77,7 +77,7 @@ def test_a_mistake_is_found_by_mypy(complaints, number):
     assert any(expected in line for line in by_file[f"bad{number}.py"]), said
 
 
-def test_dir_and_help_show_what_there_is():
+def test_dir_and_help_show_the_public_names():
     assert set(skitter.__all__) <= set(dir(skitter))
     shown = pydoc.render_doc(skitter, renderer=pydoc.plaintext)
     for name in skitter.__all__:

@@ -1,4 +1,4 @@
-"""OpenSearch in trouble: nodes that lie, nodes that are away, documents that are refused, and a real one that is frozen."""
+"""OpenSearch failures: wrong answers, nodes that are away, refused documents, and a real server that is frozen."""
 
 import asyncio
 import json
@@ -160,7 +160,7 @@ def test_an_engine_that_cannot_be_used_is_one_line_that_names_the_fix(answers, s
     assert "\n" not in str(problem.value)
 
 
-def test_what_may_pass_is_told_apart_from_what_will_not():
+def test_temporary_errors_are_distinguished_from_permanent_ones():
     def failure(answers: Answers) -> type[BaseException]:
         with node(answers) as made, pytest.raises(EngineError) as problem:
             use(made.address)
@@ -179,7 +179,7 @@ def test_a_wrong_address_is_found_within_bounds():
         use("http://127.0.0.1:1")
 
 
-def test_a_port_that_speaks_no_tls_is_told_at_once():
+def test_a_port_without_tls_is_reported_at_once():
     with (
         node(healthy) as made,
         pytest.raises(EngineError, match=r"it does not speak TLS as we do; write http:// in search"),
@@ -188,7 +188,7 @@ def test_a_port_that_speaks_no_tls_is_told_at_once():
 
 
 @pytest.mark.skipif(OPENSSL is None, reason="no openssl command to make certificates with")
-def test_tls_is_spoken_with_those_whose_certificate_is_trusted_and_named(tmp_path):
+def test_tls_requires_a_trusted_certificate_with_the_right_name(tmp_path):
     pem = make(tmp_path, "localhost", "-days", "30")
     trusted = str(tmp_path / "certificate.crt")
     with node(healthy, pem) as made:
@@ -201,7 +201,7 @@ def test_tls_is_spoken_with_those_whose_certificate_is_trusted_and_named(tmp_pat
             use(made.address.replace("localhost", "127.0.0.1"), ca_file=trusted)
 
 
-def test_a_file_of_certificates_that_is_none_is_told(tmp_path):
+def test_an_invalid_ca_file_is_reported(tmp_path):
     with pytest.raises(
         EngineError, match=r"search\.ca_file: .*none\.pem: No such file or directory; name a readable file"
     ):
@@ -215,7 +215,7 @@ def test_a_file_of_certificates_that_is_none_is_told(tmp_path):
         OpenSearchIndex(SearchSettings(addresses=("https://127.0.0.1:1",), ca_file=str(tmp_path / "bad.pem")))
 
 
-def test_name_and_password_are_sent_and_never_told():
+def test_user_name_and_password_are_sent_and_never_shown():
     with node(healthy) as made:
         use(made.address, username="me", password="geheim")
     assert {headers["Authorization"] for headers in made.headers} == {"Basic bWU6Z2VoZWlt"}
@@ -227,7 +227,7 @@ def test_name_and_password_are_sent_and_never_told():
 # ------------------------------------------------------------------------------------------------ nodes that come and go
 
 
-def test_another_node_is_asked_when_one_is_away_and_then_first():
+def test_another_node_is_used_when_one_is_away_and_stays_preferred():
     with node(healthy) as made:
         _, failures = use("http://127.0.0.1:1", made.address)
         assert failures == 0
@@ -235,7 +235,7 @@ def test_another_node_is_asked_when_one_is_away_and_then_first():
     assert len(made.asked) == 2
 
 
-def test_a_busy_node_is_asked_again_later():
+def test_a_busy_node_is_retried_later():
     replies: list[Reply] = [(200, ROOT), (429, {})]
     with node(lambda *asked: replies.pop(0) if replies else healthy(*asked)) as made:
         _, failures = use(made.address)
@@ -243,7 +243,7 @@ def test_a_busy_node_is_asked_again_later():
     assert [path for _, path, _ in made.asked] == ["/", "/web_pages/_mapping", "/web_pages/_mapping"]
 
 
-def test_a_node_that_is_too_busy_again_and_again_is_left_alone_and_then_asked_how_it_is():
+def test_a_persistently_busy_node_opens_the_breaker_and_is_health_checked():
     replies: list[Reply] = [(200, ROOT), (503, {}), (503, {}), (503, {})]
 
     async def look(index: OpenSearchIndex) -> Phase:
@@ -259,7 +259,7 @@ def test_a_node_that_is_too_busy_again_and_again_is_left_alone_and_then_asked_ho
 @pytest.mark.parametrize(
     ("reply", "word"), [((200, {"status": "yellow"}), "yellow"), ((403, {}), ""), ((200, b"hello"), "")]
 )
-def test_who_answers_is_there_whatever_it_says_of_itself(reply, word):
+def test_a_node_that_answers_anything_counts_as_up(reply, word):
     """Who may index need not be allowed to ask how the cluster is."""
 
     async def ask(address: str) -> str:
@@ -324,7 +324,7 @@ def test_a_refused_document_is_named_and_the_others_are_in():
     assert failures == 0
 
 
-def test_only_what_the_engine_was_too_busy_for_is_sent_again():
+def test_only_documents_the_engine_was_too_busy_for_are_sent_again():
     def judge(urls: list[str]) -> Reply:
         busy = item(429, "rejected_execution_exception", "queue full")
         return 200, {
@@ -339,7 +339,7 @@ def test_only_what_the_engine_was_too_busy_for_is_sent_again():
     assert failures == 1
 
 
-def test_a_later_version_that_is_in_already_is_no_failure():
+def test_an_already_indexed_later_version_is_not_a_failure():
     answers, _ = bulk(
         lambda urls: (200, {"items": [item(409, "version_conflict_engine_exception", "x") for _ in urls]})
     )
@@ -386,7 +386,7 @@ def test_requests_are_bounded_in_documents_and_in_bytes():
     assert sizes == [3, 3, 2]
 
 
-def test_a_document_has_what_the_template_says():
+def test_a_document_matches_the_template():
     page = replace(
         entry("https://a.example/1", "T\x00", "e\u0301").page,
         simhash=0xAB,
@@ -478,13 +478,13 @@ def test_the_real_engine_has_the_fields_of_the_template(real):
 
 
 @pytest.mark.parametrize("name", ["Upper", "a b", "a/b"])
-def test_an_impossible_name_of_an_index_is_told(name):
+def test_an_invalid_index_name_is_reported(name):
     address = engine("opensearch").address
     with pytest.raises(EngineError, match=r"it makes no index '.*': .*invalid.*; mend search\.index"):
         with_index(SearchSettings(addresses=(address,), index=name), lambda index: index.count())
 
 
-def test_an_index_of_somebody_else_is_left_alone(real):
+def test_a_foreign_index_is_not_touched(real):
     async def make() -> None:
         cluster = Cluster(real, "")
         await cluster.ask("PUT", f"/{real.index}", b"{}")

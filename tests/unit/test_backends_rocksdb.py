@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from skitter.backends.rocksdb import open_reader, recovery
-from skitter.backends.rocksdb.store import Batch, Store
-from skitter.frontier.in_hand import Hand
+from skitter.backends.rocksdb import open_reader, store
+from skitter.backends.rocksdb.database import Database
+from skitter.backends.rocksdb.store import RocksStore
 from skitter.model import State, Verdict
 from skitter.ports import StateError
 from skitter.testing.contracts.owner import START, Owner, link
@@ -42,12 +42,12 @@ def test_after_a_loss_of_power_every_host_waits_its_delay(ground, monkeypatch, b
     """Any of them may have been asked in the last second, of which nothing is on the disk."""
 
     async def main():
-        monkeypatch.setattr(recovery, "boot_id", lambda: boots[0])
+        monkeypatch.setattr(store, "boot_id", lambda: boots[0])
         frontier = ground.frontier(delay=3.0)
         await frontier.open(START)
         await frontier.add([link(f"https://{name}.example/") for name in "abcd"], [], START)
-        await frontier.close(START) if closed else ground.kill(frontier)
-        monkeypatch.setattr(recovery, "boot_id", lambda: boots[1])
+        await frontier.close(START) if closed else await ground.kill(frontier)
+        monkeypatch.setattr(store, "boot_id", lambda: boots[1])
         again = ground.frontier(delay=3.0)
         await again.open(START + 1)
         leased = len(await again.lease(10, START + 1)), len(await again.lease(10, START + 3.9))
@@ -111,7 +111,7 @@ def test_readers_come_and_go_while_the_owner_writes_and_flushes(ground):
         owner = await Owner.of(ground)
         for number in range(15):
             await owner.add(*(f"{A}{number}/{n}" for n in range(200)))
-            owner.frontier._open_shard.store._families["urls"].flush()
+            owner.frontier._store.db._families["urls"].flush()
             reader = open_reader(ground.path)
             assert (await reader.counts()).queued == 200 * (number + 1)
             assert len([record async for record in reader.urls()]) == 200 * (number + 1)
@@ -141,15 +141,29 @@ def test_a_second_owner_is_refused(ground):
 
 
 def test_another_format_is_refused_and_says_what_to_do(ground):
-    store = Store(ground.path, 1 << 20)
-    batch = Batch(store)
-    batch.put("default", b"format", b"99")
-    store.commit(batch)
-    store.close()
-    with pytest.raises(StateError, match=r"format 99.*version"):
+    written_as(ground, b"99")
+    with pytest.raises(StateError, match=r"format 99.*another version of Skitter"):
         run(ground.frontier().open(START))
     with pytest.raises(StateError, match="format 99"):
         open_reader(ground.path)
+
+
+@pytest.mark.parametrize("earlier", [b"1", b"2"])
+def test_an_earlier_format_is_refused_in_one_line_that_names_the_version_that_reads_it(ground, earlier):
+    written_as(ground, earlier)
+    for use in (lambda: run(ground.frontier().open(START)), lambda: open_reader(ground.path)):
+        with pytest.raises(
+            StateError, match=rf"has format {earlier.decode()}, which Skitter 0.1 reads"
+        ) as told:
+            use()
+        assert "this version reads format 3" in str(told.value)
+        assert "\n" not in str(told.value)
+
+
+def written_as(ground, found):
+    db = Database(ground.path, 1 << 20)
+    db.commit({"default": {b"format": found}})
+    db.close()
 
 
 def test_a_frontier_that_is_not_open_says_so(ground):
@@ -191,15 +205,15 @@ def test_after_a_failed_write_nothing_more_is_acknowledged_and_what_was_is_safe(
     async def fail():
         owner = await Owner.of(ground)
         await owner.add(A + "1")
-        store = owner.frontier._open_shard.store
-        store._db = FullDisk(store._db)
+        db = owner.frontier._store.db
+        db._db = FullDisk(db._db)
         with pytest.raises(StateError, match=r"No space left.*make room"):
             await owner.add(A + "2")
         with pytest.raises(StateError, match="No space left"):
             await owner.frontier.sync()
         with pytest.raises(StateError, match="has failed"):
             await owner.add(A + "3")
-        store._db = store._db._database
+        db._db = db._db._database
         with pytest.raises(StateError, match="has failed"):
             await owner.lease()
         owner = await owner.restarted()
@@ -211,8 +225,8 @@ def test_after_a_failed_write_nothing_more_is_acknowledged_and_what_was_is_safe(
 def test_closing_after_a_failed_write_does_not_hide_it(ground):
     async def fail():
         owner = await Owner.of(ground)
-        store = owner.frontier._open_shard.store
-        store._db = FullDisk(store._db)
+        db = owner.frontier._store.db
+        db._db = FullDisk(db._db)
         with pytest.raises(StateError, match="cannot be written"):
             await owner.add(A + "1")
         await owner.frontier.close()
@@ -225,8 +239,8 @@ def test_a_disk_that_is_full_when_the_frontier_is_closed_is_reported_and_the_dir
     async def fail():
         owner = await Owner.of(ground)
         await owner.add(A + "1")
-        store = owner.frontier._open_shard.store
-        store._db = FullDisk(store._db)
+        db = owner.frontier._store.db
+        db._db = FullDisk(db._db)
         with pytest.raises(StateError, match=r"cannot be written.*make room"):
             await owner.frontier.close()
         again = await Owner.of(ground)
@@ -237,10 +251,10 @@ def test_a_disk_that_is_full_when_the_frontier_is_closed_is_reported_and_the_dir
 
 
 def test_a_store_that_cannot_be_closed_says_so_if_nothing_was_said_before(ground):
-    store = Store(ground.path, 1 << 20)
-    store._db = FullDisk(store._db)
+    db = Database(ground.path, 1 << 20)
+    db._db = FullDisk(db._db)
     with pytest.raises(StateError, match="No space left"):
-        store.close()
+        db.close()
 
 
 class Unreadable:
@@ -252,16 +266,16 @@ class Unreadable:
 
 
 def test_a_disk_that_cannot_be_read_is_reported(ground):
-    store = Store(ground.path, 1 << 20)
-    store._families["urls"] = Unreadable()
+    db = Database(ground.path, 1 << 20)
+    db._families["urls"] = Unreadable()
     for read in (
-        lambda: store.get("urls", b"x"),
-        lambda: list(store.scan_all("urls")),
-        lambda: list(store.keys("urls", b"", b"x")),
+        lambda: db.get("urls", b"x"),
+        lambda: list(db.scan_all("urls")),
+        lambda: list(db.scan("urls", b"", b"x")),
     ):
         with pytest.raises(StateError, match=r"cannot be read.*checksum"):
             read()
-    store.close()
+    db.close()
 
 
 def test_a_frontier_that_cannot_be_opened_lets_the_directory_go(ground):
@@ -310,8 +324,8 @@ def test_more_hosts_than_fit_into_memory(tmp_path):
     run(crawl())
 
 
-def test_hosts_wait_their_turn_also_beyond_the_window_of_clocks(ground, monkeypatch):
-    monkeypatch.setattr("skitter.backends.rocksdb.agenda._WINDOW", 5)
+def test_hosts_wait_their_turn_also_beyond_the_window_of_clocks(tmp_path):
+    ground = RocksGround(tmp_path, small_settings(window=5))
 
     async def crawl():
         owner = await Owner.of(ground)
@@ -331,20 +345,19 @@ def test_hosts_wait_their_turn_also_beyond_the_window_of_clocks(ground, monkeypa
 
 
 def test_a_host_with_many_links_is_read_from_where_it_was_left(ground, monkeypatch):
-    monkeypatch.setattr("skitter.backends.rocksdb.queue._READ_AHEAD", (8, 8))
+    monkeypatch.setattr("skitter.frontier.shard._READ_AHEAD", (8, 8))
 
     async def crawl():
         owner = await Owner.of(ground)
         await owner.add(*(link(f"{A}{number}", score=-number) for number in range(500)))
         starts = []
-        read = Batch.rows_after
+        read = RocksStore.heads
 
-        def spied(batch, family, start, end, limit):
-            if family == "queue":
-                starts.append(start)
-            return read(batch, family, start, end, limit)
+        def spied(rows, ask):
+            starts.append(ask.after)
+            return read(rows, ask)
 
-        monkeypatch.setattr(Batch, "rows_after", spied)
+        monkeypatch.setattr(RocksStore, "heads", spied)
         assert await owner.crawl(500) == [f"{A}{number}" for number in range(500)]
         assert starts == sorted(starts)
         assert len(set(starts)) == len(starts) <= 500 / 8 + 1
@@ -353,19 +366,6 @@ def test_a_host_with_many_links_is_read_from_where_it_was_left(ground, monkeypat
 
 
 # ------------------------------------------------------------------------------------------------ in hand
-
-
-def test_a_hand_remembers_across_processes(tmp_path):
-    hand = Hand(tmp_path / "hand")
-    assert hand.read() == bytes(16)
-    assert (tmp_path / "hand").stat().st_blocks  # no hole, which could not be written to on a full disk
-    hand.write(b"0123456789abcdef")
-    other = Hand(tmp_path / "hand")
-    assert other.read() == b"0123456789abcdef"
-    hand.write(None)
-    assert other.read() == bytes(16)
-    hand.close()
-    other.close()
 
 
 def test_what_is_in_hand_is_left_to_whoever_opens_next(ground):
@@ -388,7 +388,7 @@ def test_what_is_in_hand_is_left_to_whoever_opens_next(ground):
     assert child.returncode == -9
 
     async def blame():
-        frontier: RocksFrontier = ground.frontier()
+        frontier = ground.frontier()
         opened = await frontier.open(2e6)
         assert [visit.link.url for visit in opened.lost] == [A + "robots.txt"]
         (visit,) = await frontier.lease(1, 2e6 + 1)

@@ -1,4 +1,4 @@
-"""Segments on their way into a bucket: when they leave, what a restart makes of them, and that none is lost or doubled."""
+"""Segments and their upload: when they leave the disk, what a restart does with them, and that none is lost or doubled."""
 
 import asyncio
 import gzip
@@ -17,7 +17,7 @@ from skitter.backends.s3 import WHOLE, BucketError, LocalSegments, S3Archive, St
 from skitter.backends.s3.bucket import digests
 from skitter.backends.s3.segments import settled_size
 from skitter.engines.breaker import Phase
-from skitter.frontier import rules
+from skitter.frontier.pages import is_behind
 from skitter.model import Place
 from skitter.ports import EngineAway, EngineError, Mark
 from skitter.settings import Bytes, Seconds
@@ -74,11 +74,11 @@ def test_segments_are_ordered_by_epoch_and_then_by_age(two):
         for epoch, serial in (earlier, later)
     ]
     assert names.number(files[0]) < names.number(files[1])
-    assert rules.behind(Place(files[1], 0, 10), Mark(files[0], 10**12))
-    assert not rules.behind(Place(files[0], 0, 10), Mark(files[1], 0))
+    assert is_behind(Place(files[1], 0, 10), Mark(files[0], 10**12))
+    assert not is_behind(Place(files[0], 0, 10), Mark(files[1], 0))
 
 
-def test_where_a_segment_lies_follows_from_its_name():
+def test_a_segments_object_key_follows_from_its_name():
     file = "03-20260102030405-100000000.warc.gz"
     assert names.segment_key("a/", "news", file) == f"a/2026-01-02/news/{file}"
     for wrong in ("", "x.warc.gz", "../03-20260102030405-100000000.warc.gz", f"{file}.new"):
@@ -87,7 +87,7 @@ def test_where_a_segment_lies_follows_from_its_name():
             names.segment_key("", "news", wrong)
 
 
-def test_a_taken_shard_says_what_counts_of_its_segments():
+def test_taking_a_shard_seals_its_segments():
     mark = Mark(segment(5), 700)
     assert [settled_size(segment(serial), mark) for serial in (4, 5, 6)] == [WHOLE, 700, 0]
     assert settled_size(segment(4), Mark()) == 0
@@ -154,7 +154,7 @@ def test_a_segment_leaves_when_it_is_old_enough_also_if_nothing_more_comes(tmp_p
     on_virtual_time(use)
 
 
-def test_what_is_old_but_not_settled_stays(tmp_path):
+def test_an_old_segment_that_is_not_settled_stays(tmp_path):
     async def use(clock):
         worker = Worker(memory_ground(segment=BIG, segment_time=SOON), tmp_path / "d", clock=clock)
         async with worker.running():
@@ -239,7 +239,7 @@ def test_attempts_are_spaced_out(tmp_path):
     assert 60 <= len(attempts) <= 140, "an hour of minutes, halved by the dice at most, and some at first"
 
 
-def test_who_leaves_offers_every_segment_at_once_whatever_the_breaker_says(tmp_path):
+def test_a_leaving_worker_tries_every_segment_whatever_the_breaker_says(tmp_path):
     """S3 is back, the breaker will not ask before a minute has passed, and one segment is still refused."""
 
     async def use(clock):
@@ -293,7 +293,7 @@ def test_an_object_of_the_same_name_with_another_content_is_not_overwritten(tmp_
     on_virtual_time(use)
 
 
-def test_an_upload_that_did_not_arrive_whole_is_not_believed(tmp_path):
+def test_an_incomplete_upload_is_not_accepted(tmp_path):
     async def use(clock):
         worker = Worker(memory_ground(segment=Bytes(1)), tmp_path / "d", clock=clock)
         (place,) = await append(worker.archive(), b"one")
@@ -387,7 +387,7 @@ def restarted(worker: Worker, **more) -> Worker:
     return Worker(worker.ground, worker.disk, worker.segments, worker.clock, **more)
 
 
-def test_after_a_crash_what_was_finished_is_uploaded_and_the_rest_is_cut(tmp_path):
+def test_after_a_crash_finished_segments_are_uploaded_and_the_rest_is_cut(tmp_path):
     async def use(clock):
         worker = Worker(memory_ground(segment=Bytes(1)), tmp_path / "d", clock=clock)
         archive = worker.archive()  # and nothing is running: it died before any upload
@@ -414,7 +414,7 @@ def test_after_a_crash_what_was_finished_is_uploaded_and_the_rest_is_cut(tmp_pat
     on_virtual_time(use)
 
 
-def test_a_segment_is_cut_to_what_the_next_owner_found_settled(tmp_path):
+def test_a_segment_is_cut_to_its_settled_size(tmp_path):
     """The worker dies with an unsettled tail; another takes the shard; the first comes back and keeps only what counts."""
 
     async def use(clock):
@@ -428,7 +428,7 @@ def test_a_segment_is_cut_to_what_the_next_owner_found_settled(tmp_path):
         new = second.archive(epoch=2)
         assert await new.cut(mark) == mark, "the end is where it was settled, though it is on another disk"
         (later,) = await append(new, b"later")
-        assert rules.behind(later, mark)
+        assert is_behind(later, mark)
         first = restarted(first, name="a")
         async with first.running(), second.running():
             assert await first.uploads.recover() == []
@@ -468,7 +468,7 @@ def test_a_worker_that_lost_its_shard_alive_finds_out_by_itself(tmp_path):
     on_virtual_time(use)
 
 
-def test_an_owner_that_comes_too_late_seals_nothing_of_a_later_one(tmp_path):
+def test_a_late_owner_seals_nothing_of_a_later_one(tmp_path):
     """It took the shard, slept, and wakes up when another has taken it and settled more."""
 
     async def use(clock):
@@ -490,7 +490,7 @@ def test_an_owner_that_comes_too_late_seals_nothing_of_a_later_one(tmp_path):
     on_virtual_time(use)
 
 
-def test_a_segment_that_is_gone_from_its_disk_is_abandoned_and_named(tmp_path):
+def test_a_segment_missing_from_its_disk_is_abandoned_and_reported(tmp_path):
     async def use(clock):
         worker = Worker(memory_ground(segment=Bytes(1)), tmp_path / "d", clock=clock)
         archive = worker.archive()
@@ -540,7 +540,7 @@ def test_an_abandoned_segment_is_never_uploaded(tmp_path):
     on_virtual_time(use)
 
 
-def test_a_segment_abandoned_during_its_upload_is_taken_out_again(tmp_path):
+def test_a_segment_abandoned_during_its_upload_is_deleted_again(tmp_path):
     async def use(clock):
         worker = Worker(memory_ground(segment=Bytes(1)), tmp_path / "d", clock=clock)
         upload = worker.ground.bucket.upload
@@ -600,7 +600,7 @@ class Counting:
         return getattr(self._api, name)
 
 
-def test_a_segment_begun_while_somebody_looks_is_not_taken_for_lost(tmp_path):
+def test_a_segment_begun_during_recovery_is_not_lost(tmp_path):
     class Slow(LocalSegments):
         async def look_up(self, names):
             found = await super().look_up(names)
@@ -621,7 +621,7 @@ def test_a_segment_begun_while_somebody_looks_is_not_taken_for_lost(tmp_path):
     on_virtual_time(use)
 
 
-def test_files_that_the_register_does_not_know_are_left_alone(tmp_path):
+def test_files_unknown_to_the_register_are_not_touched(tmp_path):
     async def use(clock):
         worker = Worker(memory_ground(), tmp_path / "d", clock=clock)
         for name in (segment(1), "notes.txt", "x.warc.gz"):

@@ -1,4 +1,4 @@
-"""The index in a file: killed writers, other versions, damage, and readers while somebody writes."""
+"""The SQLite index: killed writers, other versions, damage, and readers during a write."""
 
 import asyncio
 import signal
@@ -57,7 +57,7 @@ def fill(path, *entries):
     asyncio.run(answer())
 
 
-def test_what_was_acknowledged_survives_kill_9_and_no_batch_is_half_in(path):
+def test_acknowledged_pages_survive_kill_9_and_batches_are_atomic(path):
     with subprocess.Popen(
         [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
     ) as writer:
@@ -78,7 +78,7 @@ def test_what_was_acknowledged_survives_kill_9_and_no_batch_is_half_in(path):
     db.close()
 
 
-def test_the_index_has_no_words_of_versions_that_are_gone(path):
+def test_replaced_versions_leave_no_words_in_the_index(path):
     fill(path, entry("https://a.example/1", "One", "ancient 東京"))
     fill(path, entry("https://a.example/1", "Two", "modern", 2e9))
     with sqlite3.connect(path) as db:
@@ -98,7 +98,7 @@ def test_a_file_of_another_version_is_emptied_and_used(path):
     assert found(ask(path, "one")[0]) == ["https://a.example/1"]
 
 
-def test_a_file_that_is_no_index_is_said_to_be_none(path):
+def test_a_file_that_is_not_an_index_is_reported(path):
     path.write_bytes(b"something else" * 1000)
     with pytest.raises(
         StateError, match=r"search\.sqlite: file is not a database; delete it: it is made again"

@@ -74,7 +74,7 @@ def test_a_visit_is_a_response_a_request_and_metadata_with_one_date_and_tied_tog
     assert {r.fields["warc-ip-address"] for r in (response, request, metadata)} == {"192.0.2.7"}
 
 
-def test_blocks_are_byte_for_byte_what_went_over_the_wire(tmp_path):
+def test_blocks_are_exactly_the_bytes_on_the_wire(tmp_path):
     answered = exchange(body=bytes(range(256)) * 9, chunked=True)
     odd_head = (
         b"HTTP/1.1 200 oK\r\nX-ODD:  two  spaces \r\nx-odd: again\r\nTRANSFER-encoding: Chunked\r\n\r\n"
@@ -100,7 +100,7 @@ def test_a_long_way_from_the_seed_is_abbreviated(tmp_path):
     assert b"hopsFromSeed: 4271+" + b"L" * 50 + b"\r\n" in metadata.block
 
 
-def test_what_the_page_says_cannot_inject_fields(tmp_path):
+def test_a_page_cannot_inject_fields(tmp_path):
     answered = exchange("http://example.org/\r\nWARC-Type: evil")
     page = replace(
         page_of(answered, b"hello"),
@@ -122,7 +122,7 @@ def test_without_an_address_none_is_stated(tmp_path):
     assert "warc-ip-address" not in written(tmp_path, (replace(exchange(), address=""), None, None))[1].fields
 
 
-def test_the_warcinfo_record_tells_who_made_the_file_and_how(tmp_path):
+def test_the_warcinfo_record_names_the_software_and_the_operator(tmp_path):
     crawl = tmp_path / "skitter-example.org" / "archive"
     warcinfo = written(crawl, (exchange(), None, None))[0]
     assert warcinfo.fields["warc-filename"] == files(crawl)[0].name == "00-20260102030405-00000.warc.gz"
@@ -149,7 +149,7 @@ def test_the_payload_digest_is_that_of_the_page(tmp_path):
     assert_all_readers_agree(*files(tmp_path))
 
 
-def test_the_digest_of_a_chunked_payload_stands_in_the_metadata_where_no_checker_misreads_it(tmp_path):
+def test_the_digest_of_a_chunked_payload_is_in_the_metadata_record(tmp_path):
     answered = exchange(body=b"some payload", chunked=True)
     page = page_of(answered, b"some payload")
     for directory, visit in ((tmp_path / "page", page), (tmp_path / "robots", None)):
@@ -333,7 +333,7 @@ def test_without_a_cut_no_existing_file_is_written_to(tmp_path):
     assert files(tmp_path)[0].read_bytes() == before
 
 
-def test_after_close_the_archive_goes_on_in_a_new_file(tmp_path):
+def test_after_close_the_archive_continues_in_a_new_file(tmp_path):
     archive = opened(tmp_path)
     append(archive, b"one")
     asyncio.run(archive.close())
@@ -395,7 +395,7 @@ def test_a_write_that_fails_half_way_leaves_the_file_as_it_was(tmp_path):
     assert assert_all_readers_agree(*files(tmp_path)) == 7
 
 
-def test_a_failed_write_that_cannot_be_taken_back_at_once_is_taken_back_later(tmp_path, monkeypatch):
+def test_a_failed_write_that_cannot_be_undone_at_once_is_undone_later(tmp_path, monkeypatch):
     archive = opened(tmp_path)
     append(archive, b"one")
     mark = archive.mark()
@@ -415,7 +415,7 @@ def test_a_failed_write_that_cannot_be_taken_back_at_once_is_taken_back_later(tm
     assert assert_all_readers_agree(*files(tmp_path)) == 7
 
 
-def test_a_file_that_somebody_else_shortened_is_not_written_to(tmp_path):
+def test_a_file_truncated_by_others_is_not_written_to(tmp_path):
     archive = opened(tmp_path)
     append(archive, b"one")
     os.truncate(files(tmp_path)[0], 100)
@@ -423,7 +423,7 @@ def test_a_file_that_somebody_else_shortened_is_not_written_to(tmp_path):
         append(archive, b"two")
 
 
-def test_a_new_file_that_cannot_be_filled_is_taken_back(tmp_path):
+def test_a_new_file_that_cannot_be_written_is_removed(tmp_path):
     archive = opened(tmp_path, max_file=1)
     append(archive, b"one")
     mark = archive.mark()
@@ -451,7 +451,7 @@ def small_archive(directory: Path) -> tuple[Path, Mark, list[int]]:
     return path, archive.mark(), [0, first.place.length, *ends]
 
 
-def test_cut_of_a_file_torn_at_any_octet_leaves_whole_visits(tmp_path):
+def test_cutting_a_file_torn_at_any_byte_leaves_complete_visits(tmp_path):
     path, mark, ends = small_archive(tmp_path)
     octets = path.read_bytes()
 
@@ -467,7 +467,7 @@ def test_cut_of_a_file_torn_at_any_octet_leaves_whole_visits(tmp_path):
     asyncio.run(tear_and_cut())
 
 
-def test_cut_at_any_octet_of_a_whole_file_leaves_whole_records(tmp_path):
+def test_cutting_at_any_byte_leaves_complete_records(tmp_path):
     path, mark, ends = small_archive(tmp_path)
     octets = path.read_bytes()
     inner = [record.place.offset for record in Reader(tmp_path).records(path.name)]
@@ -521,7 +521,7 @@ def test_serial_numbers_order_the_files_although_the_clock_was_set_back(tmp_path
     assert [path.name for path in files(tmp_path)] == [mark.file]
 
 
-def test_a_marked_file_that_is_gone_is_reported_and_its_name_is_not_used_again(tmp_path):
+def test_a_missing_marked_file_is_reported_and_its_name_is_not_reused(tmp_path):
     archive = opened(tmp_path, max_file=1)
     append(archive, b"one")
     append(archive, b"two")
@@ -546,7 +546,7 @@ def test_a_mark_that_names_a_foreign_file_is_refused(tmp_path, name):
 # ------------------------------------------------------------------------------------------------ reading
 
 
-def test_a_damaged_record_is_never_read_as_if_it_were_whole(tmp_path):
+def test_a_damaged_record_is_never_read_as_complete(tmp_path):
     (place,) = append(opened(tmp_path), b"hello" * 100)
     path, reader = files(tmp_path)[0], Reader(tmp_path)
     octets = path.read_bytes()
@@ -577,7 +577,7 @@ def test_a_place_outside_of_the_archive_is_refused(tmp_path, name):
         Reader(tmp_path / "archive").read(Place(name, 0, 6))
 
 
-def test_records_stops_where_the_whole_ones_end(tmp_path):
+def test_reading_stops_after_the_last_complete_record(tmp_path):
     append(opened(tmp_path), b"one")
     path = files(tmp_path)[0]
     path.write_bytes(path.read_bytes()[:-1])

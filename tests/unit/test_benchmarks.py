@@ -1,4 +1,4 @@
-"""The harness of `make bench`: what it counts, compares and writes down is true."""
+"""The harness of `make bench`: its counts, comparisons and tables are correct."""
 
 import json
 import shutil
@@ -50,7 +50,7 @@ def test_the_memory_of_all_processes_is_added_up():
     assert 100 <= spend([sys.executable, "-c", both]).peak_mb < 200
 
 
-def test_a_command_that_fails_ends_the_measurement_with_what_it_said():
+def test_a_failing_command_ends_the_measurement_with_its_output():
     with pytest.raises(SystemExit, match="out of ink"):
         spend([sys.executable, "-c", "import sys; sys.exit('out of ink')"])
 
@@ -74,7 +74,7 @@ def test_a_run_counts_every_page_that_was_stored_and_every_request(name):
     assert run.cpu > 0
 
 
-def test_who_misses_pages_does_not_become_cheaper_by_it():
+def test_missing_pages_does_not_make_a_crawler_cheaper():
     crawler = CRAWLERS[0]
     whole = crawls.Run(1000, 2.0, 1.0, 50, 0.1, 1001, 1, 0)
     half = replace(whole, pages=500)
@@ -111,7 +111,7 @@ def test_a_target_is_a_ratio_of_two_lines_of_one_web():
     ("now", "calibration", "ratio"),
     [(10.0, 100.0, 1.0), (20.0, 200.0, 1.0), (20.0, 100.0, 2.0), (10.0, 200.0, 0.5)],
 )
-def test_a_slower_machine_is_no_regression_and_a_slower_block_is(now, calibration, ratio):
+def test_a_slower_block_is_a_regression_but_a_slower_machine_is_not(now, calibration, ratio):
     stored = {"calibration": 100.0, "blocks": {"url": 10.0}}
     assert blocks.compared("url", now, calibration, stored).ratio == ratio
 
@@ -127,7 +127,7 @@ def test_every_block_has_a_baseline():
 # ------------------------------------------------------------------------------------------------ what is shown
 
 
-def test_the_tables_say_what_was_met_and_what_became_slower(results):
+def test_the_tables_show_met_targets_and_slower_blocks(results):
     text = {caption: show.as_text(table) for caption, table in show.tables(results)}
     assert [line.split()[-1] for line in text["Ratios and targets"].splitlines()[1:]] == ["met", "met", "met"]
     assert next(text for caption, text in text.items() if "Blocks" in caption).endswith("1.40  slower")
@@ -197,7 +197,7 @@ def test_every_crawler_stores_every_page_of_documentation(name, shelf):
     assert run.requests == 5 + 2  # robots.txt, and the link that leads nowhere
 
 
-def test_documentation_that_is_not_installed_is_not_measured_and_that_is_said(tmp_path, monkeypatch, capsys):
+def test_missing_documentation_is_skipped_with_a_message(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(manuals, "SHELF", tmp_path)
     assert crawls.measure(DOCS[2], 1, []) == []
     assert "docs-java: not measured; it needs apt-get install openjdk-17-doc" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The command line as a contract: exit codes, one-line complaints, help with examples that work, and a fast start."""
+"""The command line as a contract: exit codes, one-line errors, help with working examples, and a fast start."""
 
 import io
 import json
@@ -74,18 +74,18 @@ def test_without_a_command_the_help_goes_to_standard_error(capsys):
         (["https://example.org"], "did you mean: skitter crawl https://example.org?"),
         (["zzzzzz"], "commands are crawl, resume, status"),
         (["url"], "the following arguments are required: URL (see skitter url --help)"),
-        (["pages", "d", "--status", "9"], "'9' is no status; write for example 404 or 4xx"),
+        (["pages", "d", "--status", "9"], "'9' is not a status; write for example 404 or 4xx"),
         (["pages", "d", "--limit", "0"], "--limit: write 1 or more"),
         (["export", "d", "--format", "xml"], "invalid choice: 'xml'"),
-        (["search", "d"], "what should be found? write skitter search DIR WORD"),
-        (["search", "d", "!"], "there is no word in '!'; write what a page should contain"),
+        (["search", "d"], "no search words; write skitter search DIR WORD"),
+        (["search", "d", "!"], "no searchable word in '!'; write what a page should contain"),
         (["search", "d", "x", "--limit", "0"], "--limit: write 1 or more"),
         (["search", "d", "x", "--offset", "-1"], "--offset: write 0 or more"),
         (["search", "x", "--config", "none.toml"], "none.toml: cannot be read"),
         (["search", "x", "--config", os.devnull], "search.addresses names no server; write for example"),
         (["crawl"], "there is nothing to crawl; name a URL, or a file of URLs with --seeds"),
-        (["crawl", "ftp://example.org"], "there is nothing to crawl: argument 1: ftp://example.org: this is no http"),
-        (["crawl", "ftp://example.org", "-o", "x"], "ftp://example.org: this is no http or https URL"),
+        (["crawl", "ftp://example.org"], "there is nothing to crawl: argument 1: ftp://example.org: not an http"),
+        (["crawl", "ftp://example.org", "-o", "x"], "ftp://example.org: not an http or https URL"),
         (["crawl", "a.example", "--delay", "soon"], "--delay: politeness.delay: 'soon' is not a duration"),
         (["crawl", "a.example", "--set", "fetch.deadlin=1"], "--set: unknown key fetch.deadlin; did you mean fetch.deadline?"),
         (["crawl", "a.example", "--set", "fetch.deadline"], "--set: 'fetch.deadline' has no value"),
@@ -93,8 +93,8 @@ def test_without_a_command_the_help_goes_to_standard_error(capsys):
         (["crawl", "a.example", "--config", "none.toml"], "none.toml: cannot be read"),
         (["crawl", "--seeds", "none.txt"], "--seeds: none.txt: No such file or directory; name an existing file"),
         (["robots", "f", "--agent", "(", "/"], "has no product token"),
-        (["robots", os.devnull, "private/x"], "'private/x' is no URL; write for example https://example.org/a, or the path /a"),
-        (["robots", os.devnull, "/", "notaurl"], "'notaurl' is no URL"),
+        (["robots", os.devnull, "private/x"], "'private/x' is not a URL; write for example https://example.org/a, or the path /a"),
+        (["robots", os.devnull, "/", "notaurl"], "'notaurl' is not a URL"),
         (["robots", "no-such-file", "/"], "skitter: no-such-file: No such file or directory; name an existing file, or -"),
         (["crawl", "--seeds", os.devnull], "there is nothing to crawl"),
         (["crawl", "--seeds", os.devnull, "-o", "d"], "there is nothing to crawl; the seeds are empty"),
@@ -142,14 +142,11 @@ def test_reading_where_no_crawl_is_is_exit_code_4(words, capsys, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_is_no_place_for_a_crawl(capsys, tmp_path):
+def test_a_file_cannot_be_a_crawl_directory(capsys, tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("mine")
     assert main(["crawl", "a.example", "-o", str(file)]) == 2
-    assert (
-        capsys.readouterr().err
-        == f"skitter: {file} is a file; name another place for the crawl directory with -o\n"
-    )
+    assert capsys.readouterr().err == f"skitter: {file} is a file; choose another crawl directory with -o\n"
     assert file.read_text() == "mine"
 
 
@@ -188,7 +185,7 @@ def test_a_bug_is_loud(monkeypatch):
         main(["url", "x"])
 
 
-def test_a_reader_that_has_enough_is_no_failure():
+def test_a_closed_pipe_is_not_a_failure():
     many = [f"https://example.org/{n}" for n in range(3000)]
     words = [sys.executable, "-m", "skitter", "url", *many]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -210,7 +207,7 @@ def parser_of(name: str) -> Parser:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_help_ends_with_examples_of_its_own(name, capsys):
+def test_every_help_ends_with_its_own_examples(name, capsys):
     assert main([name, "--help"]) == 0
     shown = capsys.readouterr().out
     assert "examples:\n" in shown
@@ -320,7 +317,7 @@ def test_pages_for_people_have_a_line_each(skitter_example_org, capsys):
     assert len(lines) == 3
 
 
-def test_near_and_exact_repetitions_are_told_apart():
+def test_near_and_exact_duplicates_are_distinguished():
     near = page(COPY, duplicate_of=ABOUT, title="Copy")
     assert _line(near) == f"200  {COPY}  Copy  (is nearly {ABOUT})"
     assert _line(replace(near, identical=True)) == f"200  {COPY}  Copy  (repeats {ABOUT})"
@@ -335,7 +332,7 @@ def test_why_says_no_with_exit_code_1(skitter_example_org, capsys):
     assert json.loads(capsys.readouterr().out)["key"] == ABOUT
 
 
-def test_an_export_goes_to_a_file_whole(skitter_example_org, capsys):
+def test_an_export_file_is_complete(skitter_example_org, capsys):
     assert main(["export", "skitter-example.org", "--format", "urls", "-o", "urls.jsonl"]) == 0
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -400,9 +397,9 @@ def test_url_obeys_the_settings(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["key"] == "https://example.org/"
 
 
-def test_url_says_no_to_what_is_none(capsys):
+def test_url_rejects_what_is_not_a_url(capsys):
     assert main(["url", "mailto:me@example.org", "example.org"]) == 1
-    assert "mailto:me@example.org: no http or https URL" in capsys.readouterr().out
+    assert "mailto:me@example.org: not an http or https URL" in capsys.readouterr().out
 
 
 def test_robots_answers_with_the_deciding_line(tmp_path, capsys):
@@ -448,7 +445,7 @@ def test_the_doctor_finds_everything_here(capsys):
         "disk",
     }
     assert main(["doctor"]) == 0
-    assert capsys.readouterr().out.endswith("everything needed is here\n")
+    assert capsys.readouterr().out.endswith("everything required is present\n")
 
 
 def test_the_doctor_asks_the_engines_of_a_cluster(capsys, tmp_path):
@@ -463,16 +460,16 @@ def test_the_doctor_asks_the_engines_of_a_cluster(capsys, tmp_path):
     assert "cluster.size is none" in capsys.readouterr().err
 
 
-def test_the_doctor_says_what_is_missing_and_how_to_get_it(capsys, monkeypatch):
+def test_doctor_names_what_is_missing_and_how_to_install_it(capsys, monkeypatch):
     monkeypatch.setattr("skitter.cli.doctor.libraries", lambda: ["no-such-library"])
     assert main(["doctor"]) == 1
     shown = capsys.readouterr().out
     assert "MISSING  no-such-library" in shown
     assert "pip install no-such-library" in shown
-    assert shown.endswith("something needed is missing\n")
+    assert shown.endswith("something required is missing\n")
 
 
-def test_what_is_only_advice_does_not_make_the_answer_no(capsys, monkeypatch):
+def test_advice_alone_does_not_fail_the_check(capsys, monkeypatch):
     monkeypatch.setattr("resource.getrlimit", lambda _: (10, 10))
     assert main(["doctor"]) == 0
     assert "note     open files         10 (at most 10); run `ulimit -n" in capsys.readouterr().out

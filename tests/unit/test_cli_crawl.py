@@ -108,7 +108,7 @@ def test_quiet_says_nothing(server, tmp_path):
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
-def test_a_limit_is_exit_code_3_and_resume_goes_on(server, tmp_path):
+def test_a_limit_is_exit_code_3_and_resume_continues(server, tmp_path):
     first = skitter(
         tmp_path,
         words(server, "crawl", server.seeds()[0], "--delay", "0", "-o", "d", "--max-pages", "3", "--json"),
@@ -126,17 +126,17 @@ def test_a_limit_is_exit_code_3_and_resume_goes_on(server, tmp_path):
     ("limit", "flag"),
     [(("--max-pages", "3"), "--max-pages 6"), (("--max-bytes", "1KiB"), "--max-bytes "), (("--max-time", "1s"), "--max-time 2s")],
 )  # fmt: skip
-def test_the_report_says_which_limit_it_was_and_the_command_that_goes_on(server, tmp_path, limit, flag):
+def test_the_report_names_the_limit_and_the_command_to_continue(server, tmp_path, limit, flag):
     name = "a crawl"  # the command has to be written as a shell reads it
     command = words(server, "crawl", server.seeds()[0], "--delay", "500ms", "-o", name, *limit)
     first = skitter(tmp_path, command)
     assert first.returncode == 3, first.stderr
     told = first.stdout.splitlines()[-1]
     assert told.startswith(
-        f"The limit is crawl.{limit[0][2:].replace('-', '_')}. Go on with: skitter resume "
+        f"The limit is crawl.{limit[0][2:].replace('-', '_')}. Continue with: skitter resume "
     )
     assert flag in told
-    advised = shlex.split(told.partition("Go on with: ")[2])
+    advised = shlex.split(told.partition("Continue with: ")[2])
     had = json.loads(skitter(tmp_path, [sys.executable, "-m", "skitter", "status", name, "--json"]).stdout)
     again = skitter(tmp_path, [sys.executable, "-m", *advised, "--json"])
     assert again.returncode in {0, 3}, again.stderr
@@ -205,11 +205,11 @@ def test_not_one_page_is_exit_code_1_and_why_knows_the_reason(server, tmp_path):
     quiet = skitter(tmp_path, [sys.executable, "-m", "skitter", "resume", "d", "-q"])
     assert (quiet.returncode, quiet.stdout) == (1, "")
     assert quiet.stderr.startswith(
-        "skitter: finished: not one page could be fetched. Find out why with: skitter why d URL"
+        "skitter: finished: no page could be fetched. Find out why with: skitter why d URL"
     )
 
 
-def test_credentials_in_a_url_are_left_out_and_that_is_said_without_the_password(server, tmp_path):
+def test_credentials_in_a_url_are_dropped_with_a_warning_without_the_password(server, tmp_path):
     url = server.seeds()[0].replace("//", "//me:s3cret@")
     flags = ("--scope", "page", "--delay", "0", "-o", "d")
     run = skitter(tmp_path, words(server, "crawl", url, "ftp://me:s3cret@x.example/", "me:s3cret@y", *flags))
@@ -222,7 +222,7 @@ def test_credentials_in_a_url_are_left_out_and_that_is_said_without_the_password
     ]
 
 
-def test_credentials_in_a_file_of_seeds_are_left_out_and_that_is_said(server, tmp_path):
+def test_credentials_in_a_seed_file_are_dropped_with_a_warning(server, tmp_path):
     url = server.seeds()[0].replace("//", "//me:s3cret@")
     (tmp_path / "seeds.txt").write_text(
         f'{url}\n{{"url": "{url}?x"}}\n{server.seeds()[0]}?email=me@x.example\n'
@@ -236,7 +236,7 @@ def test_credentials_in_a_file_of_seeds_are_left_out_and_that_is_said(server, tm
     assert not [path for path in kept if b"s3cret" in path.read_bytes()]
 
 
-def test_bad_lines_before_the_first_good_seed_are_still_told(server, tmp_path):
+def test_bad_lines_before_the_first_good_seed_are_reported(server, tmp_path):
     (tmp_path / "seeds.txt").write_text(f"ftp://bad.example/\n{server.seeds()[0]}\nftp://worse.example/\n")
     command = words(
         server, "crawl", "--seeds", "seeds.txt", "--scope", "page", "--delay", "0", "-o", "d", "--json"
@@ -267,9 +267,9 @@ def test_an_interrupt_is_exit_code_130_and_says_how_to_go_on(server, tmp_path):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
-    assert "requests in flight are finished and saved" in err
+    assert "finishing and saving requests in flight" in err
     assert "Crawl interrupted; the state is safe" in out
-    assert "Go on with: skitter resume d" in out
+    assert "Continue with: skitter resume d" in out
 
 
 def test_a_second_interrupt_stops_at_once_and_loses_nothing(tmp_path):
@@ -291,7 +291,7 @@ def test_a_second_interrupt_stops_at_once_and_loses_nothing(tmp_path):
             report = process.stdout.read()
             assert process.wait(PATIENCE) == 130
     assert report.startswith("Crawl interrupted; the state is safe")
-    assert report.endswith("Go on with: skitter resume d\n")
+    assert report.endswith("Continue with: skitter resume d\n")
     records = skitter(
         tmp_path, [sys.executable, "-m", "skitter", "export", "d", "--format", "urls"]
     ).stdout.splitlines()
@@ -397,7 +397,7 @@ BAD_SETTINGS = [
 
 
 @pytest.mark.parametrize(("assignment", "name"), BAD_SETTINGS)
-def test_settings_that_cannot_work_are_told_in_one_line_before_anything_is_made(
+def test_unusable_settings_are_reported_in_one_line_before_anything_is_created(
     tmp_path, monkeypatch, capsys, assignment, name
 ):
     monkeypatch.chdir(tmp_path)
@@ -424,7 +424,7 @@ def test_the_default_directory_is_named_by_the_first_usable_seed(tmp_path):
     with seeds.open("rb") as file:
         assert default_directory([], [("seeds.txt", file)]) == Path("skitter-c.example")
         assert file.read() == seeds.read_bytes(), "nothing of the file is used up"
-    with pytest.raises(UsageError, match="nothing to crawl: argument 1: ftp://x: this is no http"):
+    with pytest.raises(UsageError, match="nothing to crawl: argument 1: ftp://x: not an http"):
         default_directory(["ftp://x"], [])
     seeds.write_bytes(b"mailto:x\n")
     with (
@@ -464,7 +464,7 @@ def test_the_rate_is_that_of_the_last_seconds():
     assert rate.of(50, 40.0) == 0.0
 
 
-def test_a_terminal_shows_what_is_asked_for_and_why_a_host_pauses(tmp_path):
+def test_a_terminal_shows_requests_in_flight_and_why_a_host_pauses(tmp_path):
     web = SyntheticWeb(
         seed=3, hosts=1, pages_per_host=3, features=Features.plain(crawl_delay=30), robots=("crawl-delay",)
     )

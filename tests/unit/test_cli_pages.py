@@ -47,7 +47,7 @@ def test_failures_name_the_page_that_links_to_them(finished, capsys):
     assert f"(linked from {gone['linked_from']})" in capsys.readouterr().out
 
 
-def test_failures_are_what_the_server_refused(finished, server, capsys):
+def test_failures_match_what_the_server_refused(finished, server, capsys):
     asked = {
         request.path for request in server.log() if request.status >= 400 and "robots" not in request.path
     }
@@ -101,7 +101,7 @@ def test_a_type_is_named_in_full_or_in_part(content_type, wanted, is_it):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--reverse"], "--reverse: say what to sort by"),
+        (["--reverse"], "--reverse needs --sort"),
         (["--failed", "--type", "pdf"], "--failed lists URLs"),
         (["--failed", "--sort", "title"], "--failed lists URLs"),
         (["--sort", "colour"], "invalid choice: 'colour'"),

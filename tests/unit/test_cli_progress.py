@@ -1,4 +1,4 @@
-"""Progress: what is shown, and how it is written to a terminal and to a pipe."""
+"""Progress: what is shown, on a terminal and on a pipe."""
 
 import io
 from collections.abc import Callable
@@ -52,7 +52,7 @@ def paused(in_flight: int) -> Progress:
     return Progress(counts=counts, in_flight=in_flight, waiting=Waiting(asked, pauses, 12.0))
 
 
-def test_hosts_that_pause_are_shown_with_the_reason_beside_what_goes_on():
+def test_pausing_hosts_are_shown_with_the_reason_beside_running_requests():
     assert render(paused(in_flight=1), 100)[2:] == [
         "  https://example.org/b",
         "  pausing: slow.example: Crawl-delay 30 s (12s left)",
@@ -60,7 +60,7 @@ def test_hosts_that_pause_are_shown_with_the_reason_beside_what_goes_on():
     ]
 
 
-def test_when_nothing_can_be_done_it_is_said_what_is_waited_for():
+def test_an_idle_crawl_shows_what_it_waits_for():
     assert render(paused(in_flight=0), 100)[2] == "  waiting for slow.example: Crawl-delay 30 s (12s left)"
     assert line(paused(in_flight=0)).endswith("; waiting for slow.example: Crawl-delay 30 s (12s left)")
     assert "waiting for" not in line(paused(in_flight=1))
@@ -157,7 +157,7 @@ def test_a_remark_stays_above_the_block():
     assert len(drawn(stream)) == 5
 
 
-def test_at_the_end_the_block_is_gone_and_remarks_are_left():
+def test_at_the_end_the_block_is_erased_and_messages_stay():
     stream = Terminal()
     shown = TerminalScreen(stream)
     shown.show(NOW, 0.0)

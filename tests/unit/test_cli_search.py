@@ -1,4 +1,4 @@
-"""`skitter search` and `skitter index`, from the command line's end."""
+"""`skitter search` and `skitter index` on the command line."""
 
 import json
 import signal
@@ -76,7 +76,7 @@ def test_one_may_leaf_and_filter(shelf, capsys):
     assert main(["search", "c", "word", "--limit", "2", "--offset", "2"]) == 0
     assert "6 pages found, 3 to 4 shown" in capsys.readouterr().err
     assert main(["search", "c", "word", "--offset", "9"]) == 1
-    assert "6 pages found, and none behind number 9" in capsys.readouterr().err
+    assert "6 pages found, none after number 9" in capsys.readouterr().err
     assert main(["search", "c", "word", "--domain", "other.example"]) == 0
     assert capsys.readouterr().out.startswith("Page\n  https://other.example/\n")
     assert main(["search", "c", "word", "--language", "de", "--json"]) == 0
@@ -94,10 +94,10 @@ def test_the_crawl_is_read_again_only_when_something_was_fetched(shelf, capsys):
     assert capsys.readouterr().err == "skitter: 1 page indexed\nskitter: 2 pages found\n"
     shelf.put(ROOT, "Home", "word", NOW + 2, robots=Directives(index=False))
     assert main(["search", "c", "word"]) == 0
-    assert capsys.readouterr().err == "skitter: 0 pages indexed, 1 page taken out\nskitter: 1 page found\n"
+    assert capsys.readouterr().err == "skitter: 0 pages indexed, 1 page removed\nskitter: 1 page found\n"
 
 
-def test_pages_that_cannot_be_read_are_told_and_looked_at_again(shelf, capsys):
+def test_unreadable_pages_are_reported_and_retried(shelf, capsys):
     for number in range(12):
         shelf.put(f"{ROOT}{number}", "Page", "word")
     kept = dict(shelf.answers)
@@ -110,7 +110,7 @@ def test_pages_that_cannot_be_read_are_told_and_looked_at_again(shelf, capsys):
     assert main(["search", "c", "word"]) == 0
 
 
-def test_an_interruption_is_heard_between_two_batches_and_the_next_search_goes_on(shelf, capsys):
+def test_an_interrupt_stops_between_batches_and_the_next_search_continues(shelf, capsys):
     for number in range(3 * BATCH):
         shelf.put(f"{ROOT}{number}", "Page", "word")
     pages = shelf.records.pages
@@ -129,7 +129,7 @@ def test_an_interruption_is_heard_between_two_batches_and_the_next_search_goes_o
     assert f"skitter: {2 * BATCH} pages indexed\n" in capsys.readouterr().err
 
 
-def test_a_damaged_index_is_exit_code_4_and_says_what_to_do(shelf, capsys):
+def test_a_damaged_index_is_exit_code_4_with_advice(shelf, capsys):
     shelf.directory.search_file.write_bytes(b"no database" * 500)
     assert main(["search", "c", "word"]) == 4
     said = capsys.readouterr().err
@@ -142,12 +142,12 @@ def test_a_damaged_index_is_exit_code_4_and_says_what_to_do(shelf, capsys):
 def test_a_query_that_is_too_long_says_so(shelf, capsys):
     shelf.put(ROOT, "Home", "word")
     assert main(["search", "c", *["word"] * 99]) == 0
-    assert "left out" not in capsys.readouterr().err
+    assert "cut off" not in capsys.readouterr().err
     assert main(["search", "c", *map(str, range(99))]) == 1
-    assert "the query is very long; its end was left out" in capsys.readouterr().err
+    assert "the query is too long; its end was cut off" in capsys.readouterr().err
 
 
-def test_a_terminal_is_told_nothing_by_a_page_and_sees_matches_in_bold():
+def test_a_page_cannot_control_the_terminal_and_matches_are_bold():
     hit = Hit(
         url=f"{ROOT}\x1b[2J",
         title="A\x1b]0;title\x07",

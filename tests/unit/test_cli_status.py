@@ -1,4 +1,4 @@
-"""`skitter status` begins with the answer: how the crawl is, how much it has, and what to do next."""
+"""`skitter status` starts with the answer: the state of the crawl, how much it has, and what to do next."""
 
 import json
 import subprocess
@@ -24,14 +24,14 @@ LIMITED = replace(SETTINGS, crawl=replace(SETTINGS.crawl, max_pages=10))
         (Counts(pages=3, queued=2), SETTINGS, True, "running", "running", ""),
         (Counts(pages=3), SETTINGS, False, "finished", "finished: nothing is left to do", ""),
         (Counts(pages=3, statuses={404: 1}), SETTINGS, False, "finished", "finished", "skitter pages 'my crawl' --failed"),
-        (Counts(), SETTINGS, False, "finished", "not one page could be fetched", "skitter why 'my crawl' URL"),
+        (Counts(), SETTINGS, False, "finished", "no page could be fetched", "skitter why 'my crawl' URL"),
         (Counts(pages=3, queued=2), SETTINGS, False, "stopped", "with work left", "skitter resume 'my crawl'"),
         (Counts(pages=3, leased=2), SETTINGS, False, "stopped", "nothing is lost", "skitter resume 'my crawl'"),
         (Counts(pages=10, queued=2), LIMITED, False, "limit", "crawl.max_pages", "resume 'my crawl' --max-pages 20"),
         (Counts(pages=9, queued=2), LIMITED, False, "stopped", "with work left", "skitter resume 'my crawl'"),
     ],
 )  # fmt: skip
-def test_what_the_counts_and_the_limits_say(counts, settings, running, state, said, advice):
+def test_the_state_follows_from_the_counts_and_the_limits(counts, settings, running, state, said, advice):
     now = standing("my crawl", settings, counts, running=running)
     assert now.state == state
     assert said in now.said
@@ -40,7 +40,7 @@ def test_what_the_counts_and_the_limits_say(counts, settings, running, state, sa
 
 def test_a_full_disk_is_named():
     now = standing("d", SETTINGS, Counts(pages=1, queued=1), running=False, short="only 3 MiB are free")
-    assert now.advice == "make room first: only 3 MiB are free; then go on with: skitter resume d"
+    assert now.advice == "free some space first: only 3 MiB are free; then continue with: skitter resume d"
 
 
 def test_the_life_of_a_crawl(tmp_path, capsys):
@@ -62,7 +62,7 @@ def test_the_life_of_a_crawl(tmp_path, capsys):
         lines = capsys.readouterr().out.splitlines()
         assert lines[0] == f"{path}: stopped at a limit (crawl.max_pages), with work left"
         assert lines[1].startswith("  5 pages, ")
-        assert lines[2] == f"  go on with: skitter resume {path} --max-pages 10"
+        assert lines[2] == f"  continue with: skitter resume {path} --max-pages 10"
         crawl(path, [], settings_for(server))
     assert main(["status", str(path)]) == 0
     shown = capsys.readouterr().out

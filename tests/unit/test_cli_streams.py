@@ -1,4 +1,4 @@
-"""Terminals that go away and streams that nobody reads: a crawl stops when it is told to, and for nothing else."""
+"""Terminals that close and streams that nobody reads: a crawl only stops when it is told to."""
 
 import os
 import pty
@@ -64,7 +64,7 @@ def test_closing_the_terminal_stops_the_crawl_as_a_signal_does(server, tmp_path)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_the_first_signal_stops_a_crawl_that_nobody_listens_to(server, tmp_path, number):
+def test_the_first_signal_stops_a_crawl_without_readers(server, tmp_path, number):
     with subprocess.Popen(
         waiting(server), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -109,7 +109,7 @@ def test_a_crawl_needs_no_standard_streams(server, tmp_path, closed):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-def test_a_report_that_cannot_be_written_is_said_and_progress_that_cannot_be_is_not(server, tmp_path):
+def test_a_failed_report_is_an_error_but_failed_progress_is_not(server, tmp_path):
     command = words(server, "--delay", "0", "--max-pages", "2", "-v")
     with Path("/dev/full").open("wb") as full:
         unseen = subprocess.run(
@@ -124,7 +124,7 @@ def test_a_report_that_cannot_be_written_is_said_and_progress_that_cannot_be_is_
     assert b"No space left on device" in lost.stderr
 
 
-def test_a_complaint_that_nobody_reads_keeps_its_exit_code(tmp_path):
+def test_an_unread_error_message_keeps_its_exit_code(tmp_path):
     with subprocess.Popen(
         [sys.executable, "-m", "skitter", "resume", "nowhere"], cwd=tmp_path, stderr=subprocess.PIPE
     ) as process:

@@ -1,4 +1,4 @@
-"""`skitter why`: the story of a URL."""
+"""`skitter why`: everything the crawl knows about a URL."""
 
 import asyncio
 import json
@@ -29,10 +29,10 @@ def test_a_seed_that_was_fetched(source):
     assert "is a seed" in text
     assert "with status 200" in text
     assert "title 'Home'" in text
-    assert "lies in 00-1.warc.gz at 0, 50 bytes" in text
+    assert "is in 00-1.warc.gz at 0, 50 bytes" in text
 
 
-def test_a_page_tells_where_it_was_found(source):
+def test_a_page_shows_where_it_was_found(source):
     text = told(source, ABOUT)
     assert "was found at depth 1" in text
     assert f"    {ROOT} (a seed)" in text
@@ -50,52 +50,52 @@ def test_without_a_scheme_https_is_looked_up_and_then_http(source):
     assert told(source, "example.org:8765/a").startswith(f"{plain}\n  is waiting")
     assert told(source, "//example.org:8765/a").startswith(f"{plain}\n  is waiting")
     assert told(source, "example.org/about").startswith(f"{ABOUT}\n  was fetched")
-    assert told(source, "example.org/unheard").startswith("https://example.org/unheard\n  was never offered")
+    assert told(source, "example.org/unheard").startswith("https://example.org/unheard\n  was never found")
     assert told(source, "https://example.org:8765/a").startswith("https://example.org:8765/a\n  was never")
 
 
-def test_a_robots_file_that_was_read_is_no_stranger(source):
+def test_a_robots_txt_that_was_read_is_known(source):
     text = told(source, "example.org/robots.txt")
     assert "was fetched as the robots.txt of its origin" in text
     assert "robots.txt of https://example.org: status 200, read 2023-11-14T22:13:20.000Z, used until" in text
     assert "never offered" not in text
     assert as_fields(asyncio.run(find("https://example.org/robots.txt", source)))["known"] is True
-    assert "was never offered" in told(source, "https://foreign.example/robots.txt")
+    assert "was never found" in told(source, "https://foreign.example/robots.txt")
 
 
 def test_an_exact_copy_names_its_twin(source):
-    assert f"is byte for byte {ABOUT}" in told(source, COPY)
+    assert f"is identical to {ABOUT}" in told(source, COPY)
 
 
-def test_what_robots_forbids_is_told_with_the_line(source):
+def test_a_robots_refusal_is_shown_with_the_line(source):
     text = told(source, "https://example.org/private/x")
     assert "was refused (robots): robots.txt line 2: Disallow: /private/" in text
     assert "forbids it, line 2: Disallow: /private/" in text
 
 
-def test_what_the_scope_refused_is_told_with_the_rule(source):
+def test_a_scope_refusal_is_shown_with_the_rule(source):
     assert "was refused (scope.host): other.example is not the host of a seed" in told(
         source, "https://other.example/"
     )
 
 
-def test_the_host_clock_is_told(source):
+def test_the_host_clock_is_shown(source):
     text = told(source, ABOUT)
     assert "its host example.org: free now, 1.0s between requests, 0 waiting" in text
 
 
-def test_a_url_never_offered_is_told_with_what_would_happen_now(source):
+def test_an_unknown_url_is_shown_with_what_would_happen_now(source):
     text = told(source, "https://example.org/unheard")
-    assert "was never offered to this crawl" in text
+    assert "was never found by this crawl" in text
     assert "the scope would accept it now" in text
-    assert "allows it: no line speaks against it" in text
+    assert "allows it: no line forbids it" in text
     text = told(source, "https://foreign.example/")
     assert "the scope would refuse it now (scope.host)" in text
     assert "robots.txt of its origin: not read yet" in text
 
 
-def test_what_is_no_url_is_a_usage_error(source):
-    with pytest.raises(UsageError, match="no http or https URL"):
+def test_text_that_is_not_a_url_is_a_usage_error(source):
+    with pytest.raises(UsageError, match="not an http or https URL"):
         told(source, "mailto:me@example.org")
 
 
@@ -111,7 +111,7 @@ def waiting(**fields: object) -> Findings:
     )  # fmt: skip
 
 
-def test_a_retry_is_told_with_its_reason_and_time():
+def test_a_retry_is_shown_with_its_reason_and_time():
     found = waiting(
         reason=Reason("http.503", "the server answered 503"),
         attempts=2,
@@ -174,9 +174,9 @@ def test_programs_get_what_a_reason_means_and_what_to_do():
     assert fields["host_record"]["set_aside"]["remedy"] == host.remedy
 
 
-def test_crashes_are_told():
-    assert "was open in 2 crashes of" in "\n".join(story(waiting(crashes=2), NOW))
-    assert "was open in 1 crash of" in "\n".join(story(waiting(crashes=1), NOW))
+def test_crashes_are_shown():
+    assert "was in flight in 2 crashes of" in "\n".join(story(waiting(crashes=2), NOW))
+    assert "was in flight in 1 crash of" in "\n".join(story(waiting(crashes=1), NOW))
 
 
 def test_programs_get_everything_as_one_object(source):

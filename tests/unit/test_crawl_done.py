@@ -137,7 +137,7 @@ A, B = "http://a.example", "http://b.example"
         (0, 0, {A}, (), False),
     ],
 )
-def test_a_run_is_hopeless_when_all_has_failed_and_nobody_has_ever_answered(
+def test_a_run_is_hopeless_when_everything_failed_and_no_host_ever_answered(
     received, in_flight, waiting, failed, expected
 ):
     assert hopeless(received=received, in_flight=in_flight, waiting=waiting, failed=failed) is expected

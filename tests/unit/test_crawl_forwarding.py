@@ -6,10 +6,10 @@ from collections import Counter
 import pytest
 
 from skitter import urls
-from skitter.backends.memory import MemoryFrontier
 from skitter.crawl import forwarding
 from skitter.crawl.forwarding import Forwarding, owner_of
 from skitter.model import Link
+from skitter.testing.reference import memory_frontier
 
 SHARDS = 4
 
@@ -47,7 +47,7 @@ class Owners:
 
 
 async def posted(links, arrived=None):
-    frontier = MemoryFrontier(shard=0, shards=SHARDS)
+    frontier = memory_frontier(shard=0, shards=SHARDS)
     await frontier.open(0.0)
     await frontier.add(links, (), 0.0)
     owners = Owners()

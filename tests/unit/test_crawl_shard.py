@@ -9,27 +9,27 @@ from itertools import count
 import pytest
 
 from skitter import seeds
-from skitter.backends.memory import MemoryFrontier, MemoryStore
 from skitter.backends.warc import Reader
 from skitter.crawl.batching import Batching
 from skitter.crawl.directory import CrawlDirectory
 from skitter.events import Lost, Opened, Requested, SetAside, Settled, Stopped, Warned
-from skitter.frontier import rules
+from skitter.frontier import robots_first
 from skitter.model import RobotsCopy, State, Stop
 from skitter.testing.clock import VirtualClock, run_virtual
+from skitter.testing.reference import MemoryRows, memory_frontier
 from tests.crawl.virtual import Answer, VirtualCrawl, html, settings_with, site, web
 
 A, B = "http://a.test", "http://b.test"
 
 
 class Ground:
-    """A crawl directory and a frontier's store that outlive the crawls that use them."""
+    """A crawl directory and a frontier's rows that outlive the crawls that use them."""
 
     def __init__(self, path, pages=None, **overrides):
         self.path = path
         self.pages = site(A, 5) if pages is None else pages
         self.overrides = overrides
-        self.store = MemoryStore()
+        self.rows = MemoryRows()
         state = CrawlDirectory(path).state(0)  # where it would be, were it not in memory
         state.mkdir(parents=True)
         (state / "CURRENT").touch()
@@ -38,7 +38,8 @@ class Ground:
     def crawl(self, **overrides):
         """Another process, so to speak."""
         settings = settings_with(**self.overrides | overrides)
-        frontier = MemoryFrontier(self.store, per_host=settings.politeness.per_host)
+        self.rows.epoch += 1
+        frontier = memory_frontier(self.rows, settings, epoch=self.rows.epoch)
         return VirtualCrawl(self.path, web(self.pages), settings, frontier, self.clock)
 
     def run(self, work):
@@ -393,7 +394,7 @@ def test_rules_that_another_shard_sends_are_read_anew(ground):
         sent = RobotsCopy(origin=A, status=200, access="all", fetched_at=0.0, expires=1e12)
         await crawl.stations.permissions.renew(banned)
         assert (await in_force(A)).refusal(f"{A}/") is not None
-        await crawl.shard.add([rules.carry(sent, "a.test")])
+        await crawl.shard.add([robots_first.carry(sent, "a.test")])
         assert (await in_force(A)).refusal(f"{A}/") is None
         await crawl.local_shards.close()
 

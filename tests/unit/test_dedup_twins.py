@@ -1,4 +1,4 @@
-"""When are two pages one?"""
+"""Which pages count as duplicates."""
 
 import asyncio
 import random
@@ -6,12 +6,12 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skitter.backends.memory import MemoryFrontier
 from skitter.dedup.digest import payload_digest
 from skitter.dedup.simhash import simhash
 from skitter.dedup.twins import Duplicates, distance
 from skitter.model import Page
 from skitter.settings import DedupSettings
+from skitter.testing.reference import memory_frontier
 
 WORDS = [f"word{n}" for n in range(2000)]
 
@@ -27,11 +27,17 @@ def page(url, body, simhash_=None, domain="a.test"):
     )  # fmt: skip
 
 
+async def nothing_stored():
+    frontier = memory_frontier()
+    await frontier.open(0.0)
+    return Duplicates(frontier, DedupSettings())
+
+
 def test_the_digest_is_that_of_the_archive():
     assert payload_digest(b"") == "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
 
 
-def test_texts_that_differ_in_a_word_are_near_and_others_far():
+def test_texts_differing_in_a_word_are_near_and_others_far():
     changed = near = 0
     for seed in range(200):
         one = text(seed, words=1500)
@@ -59,7 +65,7 @@ def test_simhash_is_the_same_on_every_machine():
     assert simhash("the quick brown fox jumps over the lazy dog " * 4, 3) == 0xF0EC672FE6599DC1
 
 
-def test_a_text_of_many_blocks_is_near_one_that_differs_in_a_word_at_any_place(monkeypatch):
+def test_a_long_text_is_near_one_that_differs_in_any_word(monkeypatch):
     one = text(3, words=20_000)
     whole = simhash(one, 32)
     for place in range(0, 20_000, 2_500):
@@ -76,7 +82,7 @@ def test_a_word_longer_than_a_block_is_hashed_too():
     assert simhash(f"a b {long} c d", 3) != simhash(f"a b {long[:-1]} c d", 3)
 
 
-def test_short_words_and_all_bits_are_counted_beyond_what_fits_into_a_byte():
+def test_bit_counts_do_not_overflow_a_byte():
     assert distance(simhash("a b c " * 5_000, 3), simhash("a b c " * 10, 3)) <= 3
 
 
@@ -97,7 +103,7 @@ def by_hand(words):
     st.lists(st.sampled_from(["a", "ab", "b", "\u4e2d\u6587", "\xa0"]), min_size=3, max_size=40),
     st.integers(1, 9),
 )
-def test_simhash_is_what_its_definition_says(words, times):
+def test_simhash_matches_its_definition(words, times):
     assert simhash(" ".join(words * times), 3) == by_hand(words * times)
 
 
@@ -109,7 +115,7 @@ def test_simhash_never_raises(anything):
 
 def test_pages_on_their_way_to_the_store_are_compared_too():
     async def scenario():
-        duplicates = Duplicates(MemoryFrontier(), DedupSettings())
+        duplicates = await nothing_stored()
         first = page("http://a.test/1", b"same", 0b0000)
         assert await duplicates.claim([first]) == [None]
         [identical] = await duplicates.claim([page("http://a.test/2", b"same", 0b0000)])
@@ -130,7 +136,7 @@ def test_pages_on_their_way_to_the_store_are_compared_too():
 
 def test_an_empty_page_repeats_nothing():
     async def scenario():
-        duplicates = Duplicates(MemoryFrontier(), DedupSettings())
+        duplicates = await nothing_stored()
         empty = [page("http://a.test/1", b""), page("http://a.test/2", b"")]
         assert await duplicates.claim(empty) == [None, None]
 
@@ -138,9 +144,13 @@ def test_an_empty_page_repeats_nothing():
 
 
 def test_pages_of_one_group_are_compared_with_each_other_in_order():
-    duplicates = Duplicates(MemoryFrontier(), DedupSettings())
-    group = [
-        page(f"http://a.test/{number}", body, None) for number, body in enumerate((b"x", b"y", b"x", b"x"))
-    ]
-    twins = asyncio.run(duplicates.claim(group))
-    assert [twin and twin.url for twin in twins] == [None, None, "http://a.test/0", "http://a.test/0"]
+    async def scenario():
+        duplicates = await nothing_stored()
+        group = [
+            page(f"http://a.test/{number}", body, None)
+            for number, body in enumerate((b"x", b"y", b"x", b"x"))
+        ]
+        twins = await duplicates.claim(group)
+        assert [twin and twin.url for twin in twins] == [None, None, "http://a.test/0", "http://a.test/0"]
+
+    asyncio.run(scenario())

@@ -1,4 +1,4 @@
-"""The files for operators: they fit their schemas, and every setting, command and image in them is real.
+"""The deployment files: they fit their schemas, and every setting, command and image in them exists.
 
 Kubernetes' own schemas come with the package kubernetes-validate. For the compose file, and for what KEDA adds to Kubernetes,
 the structure is checked by hand. None of this runs a container.
@@ -196,7 +196,7 @@ def test_a_manifest_that_does_not_fit_would_be_noticed():
         kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
 
 
-def test_the_pods_use_what_is_there(tmp_path):
+def test_the_pods_only_use_existing_objects(tmp_path):
     settings = configured(tmp_path)
     secrets = one("Secret", "skitter")["stringData"]
     assert set(secrets.values()) == {""}, "an example has no secrets in it"
@@ -215,7 +215,7 @@ def test_the_pods_use_what_is_there(tmp_path):
         assert variables <= {key.variable for key in KEYS.values()} | set(SECRETS.values())
 
 
-def test_a_worker_has_a_disk_of_its_own_and_time_to_hand_over(tmp_path):
+def test_a_worker_has_its_own_disk_and_time_to_hand_over(tmp_path):
     settings, workers = configured(tmp_path), one("StatefulSet", "skitter-worker")
     pod = workers["spec"]["template"]["spec"]
     [container] = pod["containers"]

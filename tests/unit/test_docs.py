@@ -1,4 +1,4 @@
-"""The reference is generated: it names every setting, every flag and every reason, and it is current."""
+"""The reference is generated: it names every setting, every flag and every reason, and it is up to date."""
 
 import runpy
 from collections.abc import Callable
@@ -58,7 +58,7 @@ def test_the_reference_lists_every_reason_and_no_other(pages):
 @pytest.mark.parametrize(
     ("dotted", "words"), [("scope.kind", scope.KINDS), ("schedule.strategy", schedule.STRATEGIES)]
 )
-def test_the_settings_accept_what_the_engine_knows_and_nothing_else(dotted, words):
+def test_the_settings_accept_exactly_the_known_values(dotted, words):
     for word in words:
         assert convert(KEYS[dotted], word) == word
         assert word in KEYS[dotted].doc

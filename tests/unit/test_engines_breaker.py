@@ -1,4 +1,4 @@
-"""A breaker opens only when it must, tests with care, and always comes back."""
+"""A breaker opens only when it must, tests carefully, and always closes again."""
 
 import asyncio
 from collections.abc import Callable
@@ -52,7 +52,7 @@ def test_it_opens_at_half_of_enough_calls(answers, phase):
     assert breaker.phase(0.0) is phase
 
 
-def test_ten_calls_must_go_well_unless_it_is_told_another_number():
+def test_ten_calls_must_succeed_unless_configured_otherwise():
     now, engine = 0.0, []
 
     async def check() -> None:
@@ -90,7 +90,7 @@ def test_a_success_never_opens_it():
     assert breaker.phase(0.0) is Phase.CLOSED
 
 
-def test_what_is_older_than_the_window_does_not_count():
+def test_results_older_than_the_window_do_not_count():
     breaker = Breaker(RULES)
     tell(breaker, 0.0, False, False, False)
     tell(breaker, 10.5, False, False, False)
@@ -114,7 +114,7 @@ def test_open_refuses_until_its_pause_is_over():
     assert breaker.wait(1.0) == 0.0
 
 
-def test_half_open_makes_only_so_many_calls_and_closes_when_all_went_well():
+def test_half_open_allows_a_few_calls_and_closes_when_all_succeed():
     breaker = opened()
     tickets = [breaker.enter(1.0), breaker.enter(1.0)]
     assert None not in tickets
@@ -158,7 +158,7 @@ def test_an_answer_from_an_earlier_period_says_nothing():
     assert breaker.phase(1.1) is Phase.CLOSED
 
 
-def test_a_test_that_was_called_off_makes_room_for_another():
+def test_a_cancelled_test_makes_room_for_another():
     breaker = opened()
     tickets = [ticket_of(breaker, 1.0), ticket_of(breaker, 1.0)]
     breaker.abandoned(tickets[0])
@@ -294,7 +294,7 @@ def test_a_guard_makes_no_call_while_it_is_open_and_says_why():
         calls = []
         with pytest.raises(
             BreakerOpenError,
-            match=r"engine keeps failing and is left alone \(away\); it is tried again in 0\.5 s",
+            match=r"engine keeps failing and gets no calls \(away\); it is tried again in 0\.5 s",
         ):
             await guard.call(lambda: calls.append(1))
         assert calls == []
@@ -317,7 +317,7 @@ def test_ready_waits_for_the_pause_and_calls_close_it_again():
     assert phase is Phase.CLOSED
 
 
-def test_who_waits_for_tests_goes_on_when_they_are_back():
+def test_a_caller_waiting_for_tests_continues_after_them():
     async def slow():
         await asyncio.sleep(3)
 
@@ -326,7 +326,7 @@ def test_who_waits_for_tests_goes_on_when_they_are_back():
         await guard.ready()
         tests = [asyncio.ensure_future(guard.call(slow)) for _ in range(RULES.tests)]
         await asyncio.sleep(0)
-        with pytest.raises(BreakerOpenError, match="once its tests are back"):
+        with pytest.raises(BreakerOpenError, match="after the running tests"):
             await guard.call(answer)
         await guard.ready()
         await asyncio.gather(*tests)
@@ -335,7 +335,7 @@ def test_who_waits_for_tests_goes_on_when_they_are_back():
     assert guarded(use) == (pytest.approx(3.5, abs=1e-3), Phase.CLOSED)
 
 
-def test_a_cancelled_call_is_no_failure_and_gives_its_place_back():
+def test_a_cancelled_call_is_not_a_failure_and_frees_its_slot():
     async def use(guard, _clock):
         await break_it(guard)
         await guard.ready()
@@ -406,7 +406,7 @@ async def lose(guard: Guard, engine: Engine) -> None:
             await guard.call(engine.call)
 
 
-def test_a_test_asks_first_how_the_engine_is_and_makes_no_call_if_it_is_not_well():
+def test_a_test_starts_with_a_health_check_and_makes_no_call_if_that_fails():
     async def use(guard, _clock, engine):
         await lose(guard, engine)
         await guard.ready()
@@ -437,13 +437,13 @@ def test_a_call_that_fails_although_the_engine_says_it_is_well_opens_it_again():
     assert guarded(use) == (Phase.OPEN, pytest.approx(0.5 + 1 + 2, abs=1e-2))
 
 
-def test_a_frozen_engine_is_asked_no_longer_than_the_deadline():
+def test_a_health_check_of_a_frozen_engine_ends_at_its_deadline():
     async def use(guard, clock, engine):
         await lose(guard, engine)
         engine.trouble = "frozen"
         await guard.ready()
         began = clock.monotonic()
-        with pytest.raises(EngineAway, match="engine does not say within 2 s how it is"):
+        with pytest.raises(EngineAway, match="engine did not answer a health check within 2 s"):
             await guard.call(engine.call)
         return clock.monotonic() - began
 
@@ -488,7 +488,7 @@ def test_calls_that_hang_are_found_out_by_looks():
     assert with_engine(use) <= RULES.window + RULES.silence + RULES.deadline
 
 
-def test_an_engine_that_nobody_needs_is_back_all_the_same():
+def test_an_unused_engine_recovers_too():
     async def use(guard, clock, engine):
         await lose(guard, engine)
         engine.trouble = ""
@@ -500,7 +500,7 @@ def test_an_engine_that_nobody_needs_is_back_all_the_same():
     assert with_engine(use) == (Phase.CLOSED, 0)
 
 
-def test_where_somebody_waits_to_call_that_call_is_the_test():
+def test_a_waiting_callers_call_is_the_test():
     """Who looks just when the pause is over, and before the others have noticed, leaves it to them."""
 
     async def use():
@@ -522,7 +522,7 @@ def test_where_somebody_waits_to_call_that_call_is_the_test():
     asyncio.run(use())
 
 
-def test_that_an_engine_is_away_is_told_once_with_its_beginning_and_once_that_it_is_back():
+def test_an_outage_is_reported_once_with_its_start_and_once_at_its_end():
     async def use(guard, clock, engine):
         told = []
         guard.listen = lambda heard: told.append(heard.away)

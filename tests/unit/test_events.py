@@ -1,4 +1,4 @@
-"""The one stream of events, and who reads what of it."""
+"""The event stream, and its readers."""
 
 from skitter.events import Event, Events, Settled, Stopped, Warned
 from skitter.model import Counts
@@ -21,7 +21,7 @@ class Gathering:
         self.waiting = []
 
 
-def test_a_reader_hears_what_it_subscribed_to_and_others_hear_all():
+def test_a_reader_gets_what_it_subscribed_to_and_others_get_all():
     everything: list[Event] = []
     warnings: list[Event] = []
     events = Events(everything.append)

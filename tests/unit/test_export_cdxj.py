@@ -108,7 +108,7 @@ def test_lines_are_sorted_also_when_they_do_not_fit_into_memory(monkeypatch, run
     assert out.getvalue().splitlines() == sorted(lines)
 
 
-def test_of_nothing_an_empty_index_is_made():
+def test_no_records_give_an_empty_index():
     out = io.StringIO()
     assert cdxj.write_sorted([], out) == 0
     assert out.getvalue() == ""

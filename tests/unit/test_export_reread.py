@@ -1,4 +1,4 @@
-"""Reading a page out of the archive again."""
+"""Parsing a page from the archive again."""
 
 import gzip
 
@@ -19,7 +19,7 @@ def test_a_plain_body_is_parsed():
     assert text(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>Hello\r\n\r\nyou</p>") == "Hello you"
 
 
-def test_chunks_and_content_codings_are_taken_off():
+def test_chunks_and_content_codings_are_removed():
     packed = gzip.compress(b"<p>Hello</p>")
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
     half = len(packed) // 2
@@ -31,7 +31,7 @@ def test_bare_line_ends_are_head_ends_too():
     assert text(b"HTTP/1.0 200 OK\nContent-Type: text/html\n\n<p>Old") == "Old"
 
 
-def test_what_is_no_answer_has_no_document():
+def test_a_record_without_an_answer_has_no_document():
     assert text(b"HTTP/1.1 200 OK\r\nContent-Type: text/html") is None
 
 
@@ -55,5 +55,5 @@ def test_html_is_given_decoded_with_its_type():
         b"HTTP/1.1 200 OK\r\nContent-Type: text/html",
     ],
 )
-def test_what_is_no_page_of_html_is_none(message):
+def test_an_answer_that_is_not_html_is_none(message):
     assert html_of(URL, message, Settings()) is None

@@ -117,7 +117,7 @@ def test_a_public_address_is_not_refused(address: str):
 
 
 @pytest.mark.parametrize("text", ["", "example.org", "127.1", "0x7f.0.0.1", "1.2.3.4 ", "::1]", "1.2.3.4.5"])
-def test_what_is_no_address_is_refused(text: str):
+def test_invalid_addresses_are_refused(text: str):
     assert Guard().refusal(text) is not None
 
 
@@ -240,7 +240,7 @@ def zone(records: dict[tuple[str, int], Records]):
     return lambda name, kind: records.get((name, kind), [])
 
 
-def test_both_families_are_asked_for_and_answered():
+def test_both_address_families_are_resolved():
     async def main() -> Answer:
         records = {("h.example", A): [("93.184.216.34", 60)], ("h.example", AAAA): [("2606:4700::1", 60)]}
         async with naming(zone(records)) as (server, where):
@@ -251,7 +251,7 @@ def test_both_families_are_asked_for_and_answered():
     assert set(run(main()).addresses) == {"93.184.216.34", "2606:4700::1"}
 
 
-def test_an_answer_is_kept_as_long_as_its_record_says_but_no_longer_than_allowed():
+def test_an_answer_is_cached_for_its_ttl_up_to_the_limit():
     async def asked_again_after(ttl: int, seconds: float) -> bool:
         clock = VirtualClock()
         async with naming(zone({("h.example", A): [("93.184.216.34", ttl)]})) as (server, where):
@@ -367,7 +367,7 @@ def test_many_askers_for_one_name_cause_one_lookup():
     ("address", "network"),
     [("127.0.0.1", "127.0.0.0/8"), ("::1", "NETWORK"), ("10.1.2.3", "NETWORK"), ("fd00::1", "NETWORK")],
 )
-def test_a_refusal_names_the_network_to_allow_unless_that_tells_what_a_name_resolves_to(address, network):
+def test_a_refusal_names_the_network_unless_that_reveals_an_internal_address(address, network):
     reason = Guard().refusal(address)
     assert reason is not None
     assert reason.detail.endswith(f"; allow it with --allow-private {network}")

@@ -1,4 +1,4 @@
-"""Codings off, within limits, against the reference implementations."""
+"""Decoding within limits, against the reference implementations."""
 
 import gzip
 import zlib
@@ -41,7 +41,7 @@ ALL = pytest.mark.parametrize("coding", PACKERS)
 
 @ALL
 @pytest.mark.parametrize("content", [b"", b"x", TEXT, bytes(LIMIT)])
-def test_what_was_packed_comes_back(coding: str, content: bytes):
+def test_compressed_content_is_restored(coding: str, content: bytes):
     assert decode(PACKERS[coding](content), [coding.strip()], LIMIT) == Decoded(content)
 
 
@@ -60,7 +60,7 @@ def test_one_byte_too_many_is_oversize_and_the_content_is_cut_at_the_limit(codin
 
 
 @ALL
-def test_a_body_cut_short_gives_what_could_be_decoded(coding: str):
+def test_a_truncated_body_gives_what_could_be_decoded(coding: str):
     content = (
         TEXT + TEXT[::-1] + TEXT[7:] + TEXT[::-2]
     )  # several blocks of zstd, which gives them whole or not at all
@@ -73,7 +73,7 @@ def test_a_body_cut_short_gives_what_could_be_decoded(coding: str):
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "deflate "])
-def test_a_damaged_body_gives_what_stands_before_the_damage(coding: str):
+def test_a_damaged_body_gives_the_content_before_the_damage(coding: str):
     packed = bytearray(PACKED[coding])
     middle = len(packed) // 2
     packed[middle : middle + 40] = b"\xff" * 40
@@ -102,7 +102,7 @@ def test_damage_anywhere_never_raises_and_never_exceeds_the_limit(noise: bytes, 
     assert len(decode(bytes(packed), [coding.strip()], LIMIT).content) <= LIMIT
 
 
-def test_what_was_never_packed_is_left_as_it_is():
+def test_uncompressed_content_is_unchanged():
     for coding in ("gzip", "br", "zstd"):
         assert decode(b"<html>not packed at all", [coding], LIMIT) == Decoded(
             b"<html>not packed at all", Flaw.CORRUPT
@@ -147,7 +147,7 @@ def test_the_number_of_members_is_bounded():
     assert decode(gzip.compress(b"x") * (MAX_MEMBERS + 5), ["gzip"], LIMIT) == Decoded(b"x" * MAX_MEMBERS)
 
 
-def test_a_zstd_window_beyond_what_http_allows_is_not_given_memory():
+def test_a_zstd_window_beyond_the_http_limit_gets_no_memory():
     parameters = zstandard.ZstdCompressionParameters(window_log=25, write_content_size=0)
     packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     packed = packer.compress(TEXT) + packer.flush()
@@ -178,5 +178,5 @@ def test_chunk_sizes_may_be_upper_case_padded_and_end_in_a_bare_line_feed():
         (b"2\r\nab\r\n-1\r\ncd", b"ab"),
     ],
 )
-def test_broken_framing_gives_what_stands_before_the_break(body: bytes, payload: bytes):
+def test_broken_framing_gives_the_content_before_the_break(body: bytes, payload: bytes):
     assert unchunk(body) == payload

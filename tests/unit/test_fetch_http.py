@@ -48,7 +48,7 @@ def exchanged(outcome: Outcome) -> Exchange:
 
 
 @BOTH_LOOPS
-def test_an_exchange_is_byte_for_byte_what_was_sent_and_received(loop: str):
+def test_an_exchange_is_exactly_what_was_sent_and_received(loop: str):
     answer = ok(b"<p>hello", b"X-One:  a ", b"x-two: \xe9", b"X-One: b", status=b"200 Fine")
 
     async def main() -> None:
@@ -164,7 +164,7 @@ def test_interim_answers_are_left_out_and_the_final_head_is_kept(loop: str):
     assert outcome.status == 200
 
 
-def test_chunked_framing_is_kept_raw_and_taken_off_the_payload():
+def test_chunked_framing_is_kept_raw_and_removed_from_the_payload():
     packed = gzip.compress(b"content " * 100)
     frame = b"%x;ext=1\r\n%b\r\n" % (10, packed[:10]) + b"%X\r\n%b\r\n" % (len(packed) - 10, packed[10:])
     body = frame + b"0\r\nTrailer: x\r\n\r\n"
@@ -217,7 +217,7 @@ def test_redirects_are_not_followed():
     run(main())
 
 
-def test_not_modified_is_an_outcome_of_its_own():
+def test_not_modified_is_a_separate_outcome():
     answer = b'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\nContent-Length: 99999999999\r\n\r\n'
     outcome = run(answered(answer))
     assert isinstance(outcome, NotModified)
@@ -248,7 +248,7 @@ def test_not_modified_is_an_outcome_of_its_own():
         (b"\0" * 100, Fault.PROTOCOL),
     ],
 )
-def test_a_broken_answer_is_a_failure_that_keeps_what_there_was(answer: bytes, fault: Fault):
+def test_a_broken_answer_is_a_failure_that_keeps_what_arrived(answer: bytes, fault: Fault):
     async def main() -> None:
         async with serving(once(answer)) as server, fetching() as fetcher:
             outcome = failed(await fetcher.fetch(visit(server.url())))
@@ -353,7 +353,7 @@ def test_a_body_over_the_limit_is_cut_there():
     assert exchanged(outcome).body == b"a" * 1000
 
 
-def test_a_body_of_exactly_the_limit_is_whole():
+def test_a_body_of_exactly_the_limit_is_complete():
     settings = loopback(max_body=Bytes(1000))
     assert fetched(run(answered(ok(b"a" * 1000), settings))).content == b"a" * 1000
     assert (
@@ -427,7 +427,7 @@ def stall(first: bytes = b""):
 @pytest.mark.parametrize(
     "first", [b"", b"HTTP/1.1 200 OK\r\nA: ", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"]
 )
-def test_the_deadline_ends_a_request_wherever_it_stands(first: bytes, loop: str):
+def test_the_deadline_ends_a_request_at_any_stage(first: bytes, loop: str):
     outcome = failed(
         run(answered(stall(first), loopback(deadline=Seconds(0.3), idle_timeout=Seconds(1000.0))), loop)
     )
@@ -569,7 +569,7 @@ def test_a_kept_connection_that_dies_on_our_request_is_a_failure_and_nothing_is_
     run(main(), loop)
 
 
-def test_a_host_that_closed_a_kept_connection_gets_a_fresh_one_each_time_and_no_other_host_does():
+def test_only_a_host_that_closed_a_reused_connection_gets_new_ones():
     async def main() -> None:
         settings = loopback(resolve=("a.test:127.0.0.1", "b.test:127.0.0.1"))
         async with serving(closing_on_the_second) as server, fetching(settings) as fetcher:
@@ -668,11 +668,11 @@ def test_many_transfers_at_once_do_not_mix(loop: str):
 
 
 @BOTH_LOOPS
-def test_where_there_is_no_epoll_the_loop_watches_the_sockets(loop: str, monkeypatch: pytest.MonkeyPatch):
+def test_without_epoll_the_loop_watches_the_sockets(loop: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delattr(select, "epoll")
     test_many_transfers_at_once_do_not_mix(loop)
     test_parallel_visits_of_a_host_share_their_connections(loop)
-    test_the_deadline_ends_a_request_wherever_it_stands(b"", loop)
+    test_the_deadline_ends_a_request_at_any_stage(b"", loop)
     test_nothing_is_left_open_after_close(loop)
 
 
@@ -733,7 +733,7 @@ def test_a_cancelled_fetch_hangs_up_and_leaves_the_fetcher_usable(loop: str):
 
 
 @BOTH_LOOPS
-def test_closing_ends_what_is_in_flight_as_failed(loop: str):
+def test_closing_fails_requests_in_flight(loop: str):
     async def main() -> None:
         async with serving(stall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")) as server:
             async with fetching() as fetcher:
@@ -796,7 +796,7 @@ def test_of_a_robots_txt_that_is_too_large_the_beginning_is_read(answer: bytes, 
     assert len(outcome.exchange.body) < len(LARGE_ROBOTS)
 
 
-def test_a_robots_txt_below_its_limit_is_whole_whatever_the_limit_of_pages():
+def test_a_robots_txt_below_its_limit_is_complete_whatever_the_page_limit():
     async def main() -> Outcome:
         settings = loopback(max_body=Bytes(5000))
         async with serving(ok(LARGE_ROBOTS[:400_000])) as server, fetching(settings) as fetcher:

@@ -55,7 +55,7 @@ def test_a_url_is_cut_as_it_will_be_sent(url: str, expected: Target):
         ("http://a.example:6667/", "port"),
     ],
 )
-def test_what_cannot_be_sent_is_refused_with_the_reason(url: str, code: str):
+def test_an_unsendable_url_is_refused_with_the_reason(url: str, code: str):
     refused = target(url)
     assert isinstance(refused, Reason)
     assert refused.code == code
@@ -79,7 +79,7 @@ def test_no_url_can_smuggle_anything_into_the_request_head(text: str):
             assert all(32 <= octet < 127 or octet in b"\r\n" for octet in sent)
 
 
-def test_the_user_agent_names_the_program_and_whom_to_reach():
+def test_the_user_agent_names_the_program_and_the_contact():
     version = skitter.__version__
     assert (
         user_agent(FetchSettings(contact="https://a.example/bot"))
@@ -115,7 +115,7 @@ def test_settings_that_would_break_the_head_are_settings_errors(settings: FetchS
         identity(settings)
 
 
-def test_every_request_says_who_asks_and_what_is_understood():
+def test_every_request_names_the_client_and_accepted_codings():
     lines = identity(FetchSettings(contact="me@a.example", accept_language="en, de;q=0.5"))
     assert [line.partition(":")[0] for line in lines] == [
         "User-Agent",
@@ -128,7 +128,7 @@ def test_every_request_says_who_asks_and_what_is_understood():
     assert lines[4] == "Accept-Encoding: gzip, deflate, br, zstd"
 
 
-def test_validators_become_fields_and_what_is_none_is_left_out():
+def test_validators_become_fields_and_invalid_ones_are_dropped():
     assert fields(
         [
             ("If-None-Match", '"abc"'),

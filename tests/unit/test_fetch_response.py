@@ -81,7 +81,7 @@ def test_a_location_that_is_not_ascii_is_understood_as_utf8_or_latin1():
 @pytest.mark.parametrize(
     "head", [block("301 Moved"), block("302 Found", "Location:"), block("300 Choices", "Location: /x")]
 )
-def test_without_a_place_to_go_there_is_no_redirect(head: bytes):
+def test_without_a_location_there_is_no_redirect(head: bytes):
     assert isinstance(judged(head, b"body"), Fetched)
 
 
@@ -105,7 +105,7 @@ def test_payload_has_the_framing_off_and_content_the_coding_too():
     assert (made.exchange.body, made.payload, made.content) == (body, packed, b"content")
 
 
-def test_a_transfer_coding_below_the_chunks_is_taken_off_the_payload():
+def test_a_transfer_coding_below_the_chunks_is_removed_from_the_payload():
     packed = gzip.compress(b"content")
     made = judged(
         block("200 OK", "Transfer-Encoding: gzip, chunked"), b"%x\r\n%b\r\n0\r\n\r\n" % (len(packed), packed)
@@ -138,7 +138,7 @@ def test_too_much_once_decoded_is_a_bomb_but_a_robots_txt_is_read_up_to_the_limi
         (block("101 Switching Protocols"), Fault.PROTOCOL),
     ],
 )
-def test_what_libcurl_lets_pass_and_is_no_answer_fails(head: bytes, fault: Fault):
+def test_invalid_answers_that_libcurl_accepts_fail(head: bytes, fault: Fault):
     made = judged(head)
     assert isinstance(made, Failed)
     assert made.fault is fault

@@ -1,4 +1,4 @@
-"""TLS: the name is verified although the connection is pinned to an address. Certificates are made by the openssl command."""
+"""TLS: the name is verified although the connection is pinned to an address. The openssl command creates the certificates."""
 
 import asyncio
 import shutil
@@ -112,7 +112,7 @@ def refused(outcome: Outcome, requests: list[bytes]) -> None:
     assert outcome.exchange.request == b""
 
 
-def test_a_certificate_nobody_vouches_for_is_refused(good: Path):
+def test_an_untrusted_certificate_is_refused(good: Path):
     refused(*run(fetched_over(server_side(good), "")))
 
 

@@ -157,12 +157,12 @@ def test_a_settlement_in_a_busy_crawl_takes_out_what_is_wanted_next_in_the_same_
                 )
                 for visit in visits
             ]
-            before = store.statistics()["writes"]
+            before = store.statistics()["store"]["writes"]
             await frontier.settle(done, Mark(), now + 0.5)
             assert await frontier.lease(100, now + 0.99) == []  # they are out, and not yet to be had
             now += 1
             visits = await frontier.lease(100, now)
-            assert store.statistics()["writes"] == before + 1
+            assert store.statistics()["store"]["writes"] == before + 1
 
     asyncio.run(ask())
 
@@ -214,7 +214,7 @@ def test_one_fast_host_is_leased_in_large_batches():
             leased += not robots
         assert leased == 200
         settled = 201
-        assert store.statistics()["writes"] <= 2 + settled + 10
+        assert store.statistics()["store"]["writes"] <= 2 + settled + 10
 
     asyncio.run(ask())
 

@@ -7,23 +7,24 @@ from msgspec.structs import replace
 
 from skitter.frontier import ShardFrontier
 from skitter.frontier.rows import PageRow
+from skitter.frontier.store import LOOK
 from skitter.model import Level, Place, Reason, Settlement, State, Verdict
 from skitter.ports import EngineAway
 from skitter.testing.contracts.owner import START, Owner, asynchronous, link, page
 from skitter.testing.reference import MemoryStore
-from tests.contract.grounds import RemoteGround, small_settings, with_ahead
+from tests.contract.grounds import FarGround, small_settings, with_ahead
 
 A, B = "https://a.example/", "https://b.example/"
 
 
 @pytest.fixture
-def ground(tmp_path) -> RemoteGround:
-    return RemoteGround(tmp_path / "hand")
+def ground(tmp_path) -> FarGround:
+    return FarGround(tmp_path / "hand")
 
 
 @asynchronous
 async def test_a_link_that_was_known_is_looked_up_when_its_rank_is_forgotten(tmp_path):
-    ground = RemoteGround(tmp_path / "hand", with_ahead(small_settings(window=500), 0.0))
+    ground = FarGround(tmp_path / "hand", with_ahead(small_settings(window=500), 0.0))
     owner = await Owner.of(ground, delay=0.0)
     home = link(A)  # the very same value on every page, as from the memo of links
     await owner.add(home, B + "1", "https://c.example/1")
@@ -31,7 +32,7 @@ async def test_a_link_that_was_known_is_looked_up_when_its_rank_is_forgotten(tmp
     await owner.store(visits.pop(A))
     shard = owner.frontier._shard
     for number in range(10_000):
-        if shard.names.id_of(home) not in shard.seen:
+        if shard.seen.offer(shard.names.id_of(home), home.level, home.score) == LOOK:
             break
         await owner.add(*(link(f"https://z{number}.example/{page}") for page in range(5)), home)
     again = Verdict(state=State.QUEUED, due=owner.now + 10, reason=Reason("timeout"))

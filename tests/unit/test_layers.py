@@ -1,4 +1,4 @@
-"""Imports go one way: the layout is the path of a URL, and nobody looks back up."""
+"""Imports go one way: the layout is the path of a URL, and no layer imports a later one."""
 
 import ast
 from collections.abc import Iterator

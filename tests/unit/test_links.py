@@ -56,14 +56,14 @@ def test_hrefs_resolve_against_the_base_of_the_document():
     assert found_urls(judged) == ["http://c.test/deep/er/x", "http://c.test/y", "http://b.test/z"]
 
 
-def test_what_is_no_url_is_no_link():
+def test_text_that_is_not_a_url_is_not_a_link():
     assert judge().found(page(), document("mailto:a@b.test", "javascript:x()", "http://", "tel:1")) == (
         [],
         [],
     )
 
 
-def test_what_the_scope_does_not_want_is_refused_with_its_reason():
+def test_out_of_scope_links_are_refused_with_the_reason():
     judged = judge("http://a.test/", scope__kind="host").found(page(), document("/in", "http://b.test/out"))
     assert found_urls(judged) == ["http://a.test/in"]
     assert reasons(judged) == {"http://b.test/out": "scope.host"}
@@ -90,7 +90,7 @@ def test_a_reason_of_the_scope_comes_before_nofollow():
     assert set(reasons(judged).values()) == {"scope.host"}
 
 
-def test_what_one_page_asks_for_is_not_remembered_for_the_next():
+def test_one_pages_nofollow_does_not_affect_the_next():
     judging = judge()
     assert judging.found(page(), document("/a", nofollow=["/b"], follow=False))[0] == []
     assert found_urls(judging.found(page(), document("/a", "/b"))) == ["http://a.test/a", "http://a.test/b"]
@@ -138,7 +138,7 @@ def test_remembered_or_not_every_href_means_the_same():
     hrefs=st.lists(st.text(alphabet="ab/.?#:\\;% \t@", max_size=6), min_size=1, max_size=8),
     paths=st.lists(st.text(alphabet="ab/.?#;%", max_size=6), min_size=2, max_size=4),
 )
-def test_memory_never_changes_what_a_link_means(hrefs, paths):
+def test_the_memo_never_changes_a_judgement(hrefs, paths):
     judging = judge()
     for path in paths:
         base = urls.resolve("/" + path, "http://a.test/")
@@ -181,7 +181,7 @@ def test_links_into_one_page_are_judged_once():
     assert (judging.hits, judging.misses) == (3, 5)
 
 
-def test_a_wider_scope_is_asked_again_about_what_it_refused():
+def test_a_wider_scope_judges_refused_links_again():
     judging = judge("http://a.test/", scope__kind="host")
     wanted = document("http://b.test/x")
     assert reasons(judging.found(page(), wanted)) == {"http://b.test/x": "scope.host"}
@@ -219,7 +219,7 @@ def test_the_number_of_counted_urls_is_bounded(monkeypatch):
 # ------------------------------------------------------------------------------------------------ redirects, seeds
 
 
-def test_a_redirect_carries_what_was_asked_for_and_its_hops_and_where_it_was_redirected():
+def test_a_redirect_keeps_the_requested_url_and_counts_hops():
     asked = page(depth=3, parent="http://a.test/", level=Level.HIGH, score=7.0, meta={"n": 1})
     hop, reason = judge().redirected(asked, "http://b.test/new?utm_source=x")
     assert reason is None
@@ -243,7 +243,7 @@ def test_a_redirect_out_of_the_scope_is_refused_but_a_seed_takes_it_along():
     assert hop.seed
 
 
-def test_what_is_excluded_in_writing_is_excluded_for_seeds_and_their_redirects_too():
+def test_excludes_apply_to_seeds_and_their_redirects_too():
     judging = judge(scope__exclude=("/private/",))
     assert judging.redirected(page(seed=True), "http://b.test/private/x")[1].code == "scope.exclude"
     assert judging.seed(page("http://a.test/private/", seed=True))[1].code == "scope.exclude"
@@ -254,7 +254,7 @@ def test_a_redirect_to_no_url_of_the_web_leads_nowhere(target):
     assert judge().redirected(page(), target) is None
 
 
-def test_a_seed_keeps_the_score_its_file_gave_it_and_else_gets_one():
+def test_a_seed_keeps_the_score_of_its_file_or_gets_one():
     judging = judge(schedule__strategy="depth")
     assert judging.seed(page(seed=True, score=5.0))[0].score == 5.0
     scored, _ = judging.seed(page(seed=True, depth=0))

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from skitter.ports import Fenced, Mark
 from skitter.testing.contracts.owner import Owner, asynchronous, page
-from tests.contract.grounds import RemoteGround
+from tests.contract.grounds import FarGround
 
 A = "https://a.example/"
 FILES = ("00-20260102030405-100000000.warc.gz", "00-20260102030405-200000000.warc.gz")
@@ -13,7 +13,7 @@ FILES = ("00-20260102030405-100000000.warc.gz", "00-20260102030405-200000000.war
 
 @pytest.fixture
 def ground(tmp_path):
-    return RemoteGround(tmp_path / "hand")
+    return FarGround(tmp_path / "hand")
 
 
 async def crawled(ground) -> Owner:

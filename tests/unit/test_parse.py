@@ -1,4 +1,4 @@
-"""Bodies become Documents: who reads what, and what every Document has."""
+"""Bodies become Documents: which parser reads what, and what every Document has."""
 
 import pytest
 from hypothesis import given
@@ -25,7 +25,7 @@ def test_plain_text_is_its_own_text(content_type: str) -> None:
     assert (document.charset, document.base) == ("utf-8", URL)
 
 
-def test_what_nobody_reads_is_a_document_without_text() -> None:
+def test_a_body_without_a_parser_is_a_document_without_text() -> None:
     headers = [("content-type", "application/pdf"), ("x-robots-tag", "noindex"), ("content-language", "fr")]
     document = parse(URL, headers, b"%PDF-1.7 <a href=/x>", ParseSettings())
     assert (document.media_type, document.text, document.links) == ("application/pdf", "", ())
@@ -163,7 +163,7 @@ CHOICES = st.sampled_from(
     TYPES,
     CHOICES,
 )
-def test_nothing_raises_and_what_is_found_is_clean(
+def test_nothing_raises_and_results_are_clean(
     body: bytes, content_type: str, settings: ParseSettings
 ) -> None:
     document = read(body, content_type, settings)

@@ -25,7 +25,7 @@ from skitter.parse import charset
         ("", ""),
     ],
 )
-def test_a_label_means_what_the_standard_says(label: str, name: str) -> None:
+def test_a_label_means_what_the_encoding_standard_says(label: str, name: str) -> None:
     assert charset.named(label) == name
 
 

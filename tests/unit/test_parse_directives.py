@@ -1,4 +1,4 @@
-"""What pages ask of robots."""
+"""Robots directives of pages."""
 
 import pytest
 from hypothesis import given

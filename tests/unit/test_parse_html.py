@@ -61,7 +61,7 @@ Reader = Callable[[str], Findings]
         ("3 < 4 and 5 > 4", "3 < 4 and 5 > 4"),
     ],
 )
-def test_text_is_what_a_reader_sees(reader: Reader, source: str, text: str) -> None:
+def test_text_is_the_visible_text(reader: Reader, source: str, text: str) -> None:
     assert reader(source).text() == text
 
 
@@ -273,7 +273,7 @@ def test_a_link_is_followed_if_one_of_its_spellings_may_be() -> None:
 
 
 @given(st.text(st.sampled_from("ab \t\n\r\x0b\x0c\x1c\x1f\x85\xa0\u3000\u200b")))
-def test_white_space_is_folded_as_by_splitting_into_words(text: str) -> None:
+def test_white_space_is_folded_like_str_split(text: str) -> None:
     assert folded(text) == " ".join(text.split())
 
 

@@ -63,7 +63,7 @@ def test_attributes_are_those_the_tokenizer_sees() -> None:
 
 
 @given(st.text(alphabet="&#xX0123456789abcdltgmpnoi;= ", max_size=60))
-def test_references_in_text_are_what_python_makes_of_them(text: str) -> None:
+def test_references_in_text_match_pythons_html_unescape(text: str) -> None:
     ours, theirs = markup.unescape(text), html.unescape(text)
     # Python drops what the standard keeps: control characters and noncharacters by number.
     assert ours == theirs or any(not char.isprintable() or char == "\ufffd" for char in ours)

@@ -29,7 +29,7 @@ def test_seconds_and_target(content: str, expected: tuple[int, str | None] | Non
     assert refresh(content) == expected
 
 
-def test_a_long_number_is_no_reason_to_fail() -> None:
+def test_a_long_number_does_not_fail() -> None:
     assert refresh("9" * 10_000 + ";url=x") == (999_999_999, "x")
 
 

@@ -80,7 +80,7 @@ def test_zero_bytes_are_text_in_utf_16() -> None:
     assert sniff.media_type(HTML, "", content) == OCTETS
 
 
-def test_the_last_content_type_counts_and_the_rest_of_the_headers_is_left_alone() -> None:
+def test_the_last_content_type_counts_and_other_headers_are_unchanged() -> None:
     headers = [("content-type", "text/plain"), ("server", "x"), ("content-type", "text/html; charset=koi8-r")]
     body = sniff.body("http://site.example/", headers, b"<p>")
     assert (body.media_type, body.http_charset, set(body.headers)) == (HTML, "koi8-r", {"content-type"})

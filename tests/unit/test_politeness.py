@@ -23,7 +23,7 @@ def test_with_a_burst_of_one_the_clock_is_a_delay_after_the_last_response():
     assert bucket.rate == 0.5
 
 
-def test_a_host_left_alone_for_long_gets_its_burst_and_then_the_rate():
+def test_a_long_idle_host_gets_its_burst_and_then_the_rate():
     bucket, free, starts = TokenBucket(delay=1.0, burst=3), 0.0, []
     now = NOW
     for _ in range(6):
@@ -61,7 +61,7 @@ def test_never_more_than_burst_plus_rate_in_any_window(delay, burst, pauses):
         (b"User-agent: *\nCrawl-delay: 5\nRequest-rate: 1/20", 20.0),
     ],
 )
-def test_a_host_is_owed_what_it_asks_for_and_never_less_than_our_delay(robots, expected):
+def test_a_host_gets_the_delay_it_asks_for_and_never_less_than_ours(robots, expected):
     assert politeness.owed(robots_rules(robots, "skitter"), PolitenessSettings()) == expected
 
 

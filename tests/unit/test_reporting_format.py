@@ -1,4 +1,4 @@
-"""Numbers, times and foreign text for people."""
+"""Numbers, times and untrusted text, formatted for people."""
 
 import pytest
 from hypothesis import given
@@ -53,7 +53,7 @@ def test_nothing_a_terminal_obeys_is_left(text, expected):
 
 
 @given(st.text())
-def test_what_is_printable_is_printable(text):
+def test_printable_output_is_printable(text):
     assert printable(text).isprintable()
 
 

@@ -1,4 +1,4 @@
-"""The request log, and what happened in words."""
+"""The request log, and events in words."""
 
 import errno
 import json
@@ -55,7 +55,7 @@ def test_requests_are_with_the_operating_system_when_flush_returns_and_lost_visi
     written.close()
 
 
-def test_a_log_goes_on_where_it_ended(path):
+def test_a_log_continues_where_it_ended(path):
     for _ in range(2):
         written = RequestLog(path)
         assert written.repaired == ""
@@ -66,7 +66,7 @@ def test_a_log_goes_on_where_it_ended(path):
 
 @pytest.mark.parametrize("torn", [b"{", b'{"type":"Requested","url":"http://a', b"\x00" * 300])
 @pytest.mark.parametrize("whole", [0, 3])
-def test_a_torn_line_is_cut_and_that_is_said(path, whole, torn):
+def test_a_torn_line_is_cut_with_a_message(path, whole, torn):
     path.write_bytes(b'{"n":1}\n' * whole + torn)
     written = RequestLog(path)
     assert written.repaired == f"cut {len(torn)} bytes of a torn line from requests-00.jsonl"
@@ -119,15 +119,15 @@ def test_a_disk_that_fills_up_inside_a_line_is_loud_and_the_next_start_mends_it(
 @pytest.mark.parametrize(
     ("event", "text"),
     [
-        (Opened(0, 3), "3 visits were open when the crawl stopped; they are tried again"),
+        (Opened(0, 3), "3 visits were in flight when the crawl stopped; they are repeated"),
         (Opened(0, 0, "the archive ends early"), "repaired: the archive ends early"),
         (SetAside("a.test", Reason("robots.unreachable", "no answer")), "set aside a.test: no answer"),
         (SetAside("a.test", Reason("crash")), "set aside a.test: crash"),
-        (ScopeWidened("http://a.test/", "http://b.test/"), "http://a.test/ redirects to http://b.test/; the scope goes along"),
+        (ScopeWidened("http://a.test/", "http://b.test/"), "http://a.test/ redirects to http://b.test/; the scope is extended"),
         (Warned("a word"), "a word"),
     ],
 )  # fmt: skip
-def test_what_a_person_should_know_is_a_warning(caplog, event, text):
+def test_important_events_are_warnings(caplog, event, text):
     with caplog.at_level(logging.INFO, "skitter"):
         say(event)
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [("WARNING", text)]
@@ -144,7 +144,7 @@ def test_what_a_person_should_know_is_a_warning(caplog, event, text):
         (LOST, "lost http://a.test/x"),
     ],
 )
-def test_every_request_is_told_to_who_wants_to_know(caplog, event, text):
+def test_every_request_is_logged_at_info(caplog, event, text):
     with caplog.at_level(logging.INFO, "skitter"):
         say(event)
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [("INFO", text)]
@@ -158,7 +158,7 @@ def test_requests_are_not_even_told_where_nobody_would_read_them(caplog, level, 
 
 
 @pytest.mark.parametrize("event", [Opened(0, 0), Stopped("done", Counts())])
-def test_what_goes_without_saying_is_not_said(caplog, event):
+def test_routine_events_are_not_logged(caplog, event):
     with caplog.at_level(logging.DEBUG, "skitter"):
         say(event)
     assert caplog.records == []

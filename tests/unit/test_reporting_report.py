@@ -70,7 +70,7 @@ def test_people_get_every_number():
         "Received 5.0 MiB",
         "scope.host 250 The host is not the host of a seed.",
         "robots 50 The robots.txt of the site forbids it.",
-        "timeout 23 The server took longer than we wait.",
+        "timeout 23 The server took too long to answer.",
         "200 1,001",
         "404 44",
         "Visits lost and redone 3",
@@ -79,7 +79,7 @@ def test_people_get_every_number():
     assert "example.org 1,000 1,100 0 77 1.0 MiB 1.0s" in lines
     assert "slow.example 1 0 0 0 0 B 0.0s crawl-delay" in lines
     assert (
-        "The limit is crawl.max_pages. Go on with: skitter resume skitter-example.org --max-pages 2002"
+        "The limit is crawl.max_pages. Continue with: skitter resume skitter-example.org --max-pages 2002"
         in lines
     )
     assert "skitter export skitter-example.org --format jsonl -o pages.jsonl" in lines
@@ -100,7 +100,7 @@ def test_nothing_in_a_report_drives_the_terminal():
     assert "\x1b" not in render(REPORT)
 
 
-def test_a_finished_crawl_is_not_told_to_be_resumed():
+def test_a_finished_crawl_gets_no_advice_to_resume():
     done = Report(outcome="done", exit_code=0, started=0, ended=1, elapsed=1, pages_per_second=0, counts=Counts(), directory="d")  # fmt: skip
     assert "resume" not in render(done)
 
@@ -108,7 +108,7 @@ def test_a_finished_crawl_is_not_told_to_be_resumed():
 def test_a_crawl_without_a_page_does_not_pass_for_a_success():
     nothing = Report(outcome="done", exit_code=1, started=0, ended=1, elapsed=1, pages_per_second=0, counts=Counts(), directory="d")  # fmt: skip
     text = render(nothing)
-    assert text.startswith("Crawl finished: not one page could be fetched (")
+    assert text.startswith("Crawl finished: no page could be fetched (")
     assert text.endswith("\nFind out why with: skitter why d URL (or: skitter status d)\n")
 
 

@@ -1,4 +1,4 @@
-"""Hosts that nobody could reach: what is wrong, and what to type instead."""
+"""Unreachable hosts: what is wrong, and what to type instead."""
 
 import pytest
 
@@ -23,7 +23,7 @@ from skitter.reporting.trouble import explained
         ("http://a.example:22", "port 22 does not serve the web", ["Check the address"]),
     ],
 )
-def test_every_trouble_comes_with_what_to_type_or_to_look_at(origin, problem, parts):
+def test_every_problem_comes_with_advice(origin, problem, parts):
     trouble = explained(origin, problem)
     assert trouble.problem == problem
     assert [part for part in parts if part not in trouble.remedy] == []

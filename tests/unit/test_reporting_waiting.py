@@ -1,4 +1,4 @@
-"""Which hosts are left alone, and why, as the last settlements say."""
+"""Which hosts pause, and why, from recent settlements."""
 
 import pytest
 from msgspec.structs import replace
@@ -41,7 +41,7 @@ def settled(host="a.example", *, status=200, free=NOW + 1, owed=1.0, head=b"", r
         (settled(robots=RobotsCopy(origin="http://a.example")), []),
     ],
 )
-def test_a_host_that_is_left_alone_for_long_comes_with_the_reason(settlement, expected):
+def test_a_long_pause_is_shown_with_its_reason(settlement, expected):
     pauses = Pauses(USUAL)
     pauses.note(settlement, NOW)
     assert pauses.current(NOW) == expected
@@ -68,7 +68,7 @@ def test_the_reasons_of_very_many_hosts_are_not_kept():
     assert [pause.host for pause in pauses.current(NOW + 5500)] == ["new.example"]
 
 
-def test_what_shards_wait_for_is_told_as_one_the_most_interesting_first():
+def test_waits_of_several_shards_are_combined_most_interesting_first():
     visit = settled().visit
     one = Waiting(asked([visit], NOW), [Pause("b.example", 9.0, "x")], 5.0)
     other = Waiting([Asked("http://c.example/", 30.0)], [Pause("d.example", 2.0, "y")], None)

@@ -108,7 +108,7 @@ def test_a_rule_meets_every_spelling_of_its_path(rule: str, path: str) -> None:
         ("/b", "/a?x=/../b"),
     ],
 )
-def test_reserved_characters_mean_what_they_mean_only_as_written(rule: str, path: str) -> None:
+def test_reserved_characters_are_only_special_unescaped(rule: str, path: str) -> None:
     assert allowed(path, f"Disallow: {rule}")
 
 
@@ -160,7 +160,7 @@ def test_groups_that_name_us_are_merged_and_hide_the_one_for_everybody() -> None
     assert ours.allows("/anything-else")
 
 
-def test_everybody_else_gets_the_group_for_everybody() -> None:
+def test_other_agents_get_the_star_group() -> None:
     assert not robots_rules(GROUPS, "other").allows("/x")
     assert not robots_rules(GROUPS, "skitt").allows("/x"), "a token is no prefix"
     assert not robots_rules(GROUPS, "skitter-news").allows("/x")
@@ -195,7 +195,7 @@ def test_product_token_is_the_name_before_the_version(user_agent: str, token: st
     assert product_token(user_agent) == token
 
 
-def test_our_own_token_has_letters_hyphens_and_underscores_only() -> None:
+def test_our_own_token_has_only_letters_hyphens_and_underscores() -> None:
     assert valid_product_token("Skitter_news-bot")
     assert not any(
         map(valid_product_token, ["", "skitter2", "skitter/1", "skit ter", "skitter*", "ski\u0142a", "a\n"])

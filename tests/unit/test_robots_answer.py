@@ -123,7 +123,7 @@ def test_a_copy_that_did_not_change_is_good_for_another_day() -> None:
     assert copy == replace(GOOD, fetched_at=NOW + DAY, expires=NOW + 2 * DAY)
 
 
-def test_a_body_is_kept_up_to_the_limit_in_whole_lines() -> None:
+def test_a_body_is_kept_up_to_the_limit_in_complete_lines() -> None:
     body = RULES + b"Disallow: /x\n" * 60_000
     kept = copied(ask(fetched(200, body))).body
     assert len(kept) <= MAX_SIZE
@@ -153,7 +153,7 @@ def test_redirects_are_followed_as_often_as_allowed() -> None:
     assert "redirects" in copy.problem
 
 
-def test_a_redirect_to_nowhere_is_no_file() -> None:
+def test_a_redirect_without_target_means_no_file() -> None:
     for outcome in (redirected("", "ftp://example.org/robots.txt"), fetched(301), fetched(399)):
         assert opinion(copied(ask(outcome))) == "all"
     assert "ftp://example.org" in copied(ask(redirected("", "ftp://example.org/robots.txt"))).problem
@@ -163,7 +163,7 @@ def test_a_redirect_to_nowhere_is_no_file() -> None:
 
 
 @pytest.mark.parametrize("outcome", UNREACHABLE, ids=str)
-def test_without_an_answer_nothing_is_allowed_and_the_host_is_left_alone(outcome: Outcome) -> None:
+def test_without_an_answer_nothing_is_allowed_and_the_host_waits(outcome: Outcome) -> None:
     verdict = ask(outcome)
     copy = copied(verdict)
     assert opinion(copy) == "none"
@@ -184,7 +184,7 @@ def test_a_host_that_does_not_exist_or_may_not_be_connected_to_is_given_up_at_on
     assert ask(outcome, GOOD).aside is None  # it was there before: that may pass
 
 
-def test_a_failing_host_is_asked_after_1_10_and_60_minutes_and_given_up() -> None:
+def test_a_failing_host_is_retried_after_1_10_and_60_minutes_then_given_up() -> None:
     now, previous, waits = NOW, None, []
     for _ in range(3):
         verdict = ask(failed(Fault.DNS, "no such host"), previous, now=now)
@@ -208,7 +208,7 @@ def test_a_host_that_comes_back_is_as_good_as_new() -> None:
     assert (copy.tries, copy.problem, opinion(copy)) == (0, "", "rules")
 
 
-def test_retry_after_makes_the_wait_longer_never_shorter() -> None:
+def test_retry_after_only_lengthens_the_wait() -> None:
     assert copied(ask(fetched(503), retry_after=7200.0)).held == NOW + 7200
     assert copied(ask(fetched(503), retry_after=5.0)).held == NOW + 60
     held = copied(ask(fetched(503), retry_after=float("inf"))).held
@@ -239,7 +239,7 @@ def test_old_rules_end_after_thirty_days() -> None:
     assert verdict.aside is not None
 
 
-def test_that_there_was_no_file_is_no_rule_to_go_on_with() -> None:
+def test_an_earlier_missing_file_is_not_a_rule_to_fall_back_on() -> None:
     without = copied(ask(fetched(404)))
     assert opinion(copied(ask(fetched(500), without, now=NOW + DAY))) == "none"
 
@@ -280,7 +280,7 @@ def test_too_many_requests_defers_the_host_for_as_long_as_it_asks() -> None:
     assert copied(ask(fetched(429), retry_after=9000.0)).held == NOW + 9000
 
 
-def test_too_many_requests_holds_also_a_host_whose_rules_we_know() -> None:
+def test_too_many_requests_also_stops_a_host_with_known_rules() -> None:
     verdict = ask(fetched(429), GOOD, now=NOW + DAY, retry_after=30.0)
     assert opinion(copied(verdict)) == "rules"
     assert copied(verdict).held == copied(verdict).expires == NOW + DAY + 30

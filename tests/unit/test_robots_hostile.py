@@ -1,4 +1,4 @@
-"""A robots.txt is a stranger's input: nothing raises, and the effort stays in proportion."""
+"""A robots.txt is untrusted input: nothing raises, and the work stays in proportion."""
 
 import time
 from collections.abc import Callable

@@ -3,22 +3,25 @@
 import asyncio
 
 import pytest
+from msgspec.msgpack import encode
 
 from skitter import urls
-from skitter.backends.memory import MemoryCache, MemoryFrontier, MemoryStore
+from skitter.backends.memory import MemoryCache
+from skitter.frontier import ShardFrontier
 from skitter.model import RobotsCopy
 from skitter.robots.in_force import _AT_HAND, Permissions
 from skitter.testing.clock import EPOCH, VirtualClock
+from skitter.testing.reference import MemoryAtHand
 
 ORIGIN = "http://a.test"
 RULES = b"User-agent: *\nDisallow: /private\nAllow: /private/but\nCrawl-delay: 7\n"
 
 
-class CountingFrontier(MemoryFrontier):
+class CountingFrontier(ShardFrontier):
     """A frontier that counts how often it is asked for a robots.txt."""
 
     def __init__(self, store):
-        super().__init__(store)
+        super().__init__(store, at_hand=store)
         self.asked = 0
 
     async def robots(self, origin):
@@ -30,11 +33,17 @@ class Ground:
     """Permissions over a frontier that has some copies."""
 
     def __init__(self, *copies):
-        store = MemoryStore()
-        store.robots.update({copy.origin: copy for copy in copies})
+        self.store = MemoryAtHand()
+        for copy in copies:
+            self.settled(copy)
         self.clock = VirtualClock()
-        self.frontier = CountingFrontier(store)
+        self.frontier = CountingFrontier(self.store)
+        asyncio.run(self.frontier.open(EPOCH))
         self.permissions = Permissions(self.frontier, MemoryCache(10, self.clock), self.clock, "skitter")
+
+    def settled(self, copy):
+        """The frontier has it."""
+        self.store.rows.robots[copy.origin] = encode(copy)
 
     def refusal(self, url):
         return asyncio.run(self.permissions.in_force(urls.origin(url))).refusal(url)
@@ -53,7 +62,7 @@ def test_without_an_answer_nothing_is_allowed():
     assert Ground().rules() is None
 
 
-def test_what_the_rules_allow_is_allowed_and_what_they_forbid_is_refused_with_the_line():
+def test_forbidden_urls_are_refused_with_the_line():
     ground = Ground(copy())
     assert ground.refusal(f"{ORIGIN}/public") is None
     assert ground.refusal(f"{ORIGIN}/private/but/this") is None
@@ -99,12 +108,12 @@ def test_a_new_copy_is_in_force_at_once_and_not_the_one_that_was_kept():
     assert ground.refusal(f"{ORIGIN}/private") is not None
     new = copy(b"User-agent: skitter\nDisallow: /other\n")
     assert asyncio.run(ground.permissions.renew(new)).allows(f"{ORIGIN}/private")
-    ground.frontier.store.robots[ORIGIN] = new  # the settlement of its visit
+    ground.settled(new)
     assert ground.refusal(f"{ORIGIN}/private") is None
     assert ground.refusal(f"{ORIGIN}/other").detail == "robots.txt line 2: Disallow: /other"
 
 
-def test_what_was_read_before_a_copy_was_renewed_is_not_what_is_in_force_after_it():
+def test_rules_read_before_a_renewal_are_not_in_force_after_it():
     ground = Ground(copy())
 
     async def overtaken():
@@ -130,7 +139,7 @@ def test_rules_that_are_at_hand_count_as_hits_and_are_bounded():
     assert ground.permissions.statistics()["hits"] == 1
 
 
-def test_what_would_cost_too_much_to_match_is_refused_and_says_so():
+def test_urls_too_expensive_to_match_are_refused_with_the_reason():
     costly = b"User-agent: *\n" + b"".join(b"Disallow: /%d*x*y\n" % number for number in range(4000))
     reason = Ground(copy(costly)).refusal(f"{ORIGIN}/{'z' * 5000}")
     assert reason.code == "robots"

@@ -138,7 +138,7 @@ def test_visit_time_is_minutes_of_the_day(line: str, window: tuple[int, int] | N
     assert rules(line).visit_time == window
 
 
-def test_delays_are_for_the_agents_right_before_them_and_rules_for_the_whole_list() -> None:
+def test_a_delay_applies_to_the_agent_before_it_and_rules_to_the_whole_list() -> None:
     body = b"User-agent: skitter\nCrawl-delay: 10\nUser-agent: cousin\nDisallow: /x\n\nUser-agent: *\nCrawl-delay: 3"
     skitter, cousin, other = (robots_rules(body, agent) for agent in ("skitter", "cousin", "other"))
     assert (skitter.crawl_delay, cousin.crawl_delay, other.crawl_delay) == (10, None, 3)

@@ -1,4 +1,4 @@
-"""The real time, which a person who sets the clock cannot bend under a running crawl."""
+"""The real clock, which setting the system clock cannot disturb."""
 
 import time
 
@@ -7,7 +7,7 @@ import pytest
 from skitter.runtime.clock import SystemClock
 
 
-def test_it_tells_the_time_of_day():
+def test_it_returns_the_time_of_day():
     assert SystemClock().now() == pytest.approx(time.time(), abs=5)
 
 

@@ -1,4 +1,4 @@
-"""What is said to be on the disk was synced: the file before its new name, then the folder that has the name."""
+"""Durable files are synced: the file before its rename, then its folder."""
 
 import os
 from pathlib import Path
@@ -24,7 +24,7 @@ def synced(monkeypatch):
     return done
 
 
-def test_a_file_is_synced_before_it_gets_its_name_and_its_folder_after(tmp_path, synced):
+def test_a_file_is_synced_before_its_rename_and_its_folder_after(tmp_path, synced):
     durable.write(tmp_path / "file", b"octets")
     assert synced == [(tmp_path / "file.new", 6), (tmp_path, None)]
     assert (tmp_path / "file").read_bytes() == b"octets"

@@ -1,4 +1,4 @@
-"""A password that was written into an address is shown nowhere."""
+"""A password written into an address is never shown."""
 
 import pytest
 
@@ -29,7 +29,7 @@ from skitter.settings.file import load
         ("no host", "no host"),
     ],
 )
-def test_what_is_in_front_of_a_host_is_hidden(text, shown):
+def test_credentials_before_a_host_are_hidden(text, shown):
     assert hidden(text) == shown
 
 

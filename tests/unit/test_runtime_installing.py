@@ -1,4 +1,4 @@
-"""Advice to install something is a line that works."""
+"""The suggested install commands work."""
 
 from importlib import metadata
 from pathlib import Path
@@ -10,7 +10,7 @@ from skitter.runtime.installing import install_line, line_for
 CLONE = Path(__file__).parents[2]
 
 
-def test_a_clone_is_installed_from_where_it_lies(tmp_path, monkeypatch):
+def test_a_clone_is_installed_from_its_directory(tmp_path, monkeypatch):
     origin = {"url": CLONE.as_uri(), "dir_info": {"editable": True}}
     monkeypatch.chdir(tmp_path)
     assert line_for("cluster", origin) == f"pip install -e '{CLONE}[cluster]'"

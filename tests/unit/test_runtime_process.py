@@ -1,4 +1,4 @@
-"""What is set once for the whole process. Limits are changed in a process of their own."""
+"""Process-wide settings. Limits are changed in separate processes."""
 
 import asyncio
 import gc
@@ -60,7 +60,7 @@ def test_the_program_runs_on_the_fast_loop_and_gives_its_result_back():
     assert loop.is_closed()
 
 
-def test_what_is_raised_comes_out():
+def test_exceptions_are_raised_unchanged():
     async def main():
         raise ZeroDivisionError("out")
 

@@ -1,4 +1,4 @@
-"""In which order, when again, and when to give up."""
+"""Order of visits, retries, and when to give up."""
 
 import math
 
@@ -97,7 +97,7 @@ def test_not_modified_and_redirects_are_answers(outcome):
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 599])
-def test_unwilling_servers_are_asked_again_with_growing_waits_and_then_given_up(status):
+def test_unwilling_servers_are_retried_with_growing_waits_then_given_up(status):
     waits = []
     for attempt in (1, 2, 3):
         result = verdict(fetched(status), attempt)
@@ -110,7 +110,7 @@ def test_unwilling_servers_are_asked_again_with_growing_waits_and_then_given_up(
 
 
 @pytest.mark.parametrize("fault", list(Fault))
-def test_only_what_may_go_better_is_tried_again(fault):
+def test_only_temporary_failures_are_retried(fault):
     result = verdict(Failed(fault, "x", EXCHANGE))
     assert result.state is (State.QUEUED if fault in schedule.TRANSIENT else State.FAILED)
     assert result.reason.code == fault.value
@@ -145,13 +145,13 @@ def test_a_refusal_is_final():
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_retry_after_holds_for_the_whole_host(status):
+def test_retry_after_applies_to_the_whole_host(status):
     result = verdict(fetched(status, [("retry-after", "100")]))
     assert result.host_free == EXCHANGE.ended + 100
     assert result.host_aside is None
 
 
-def test_retry_after_never_makes_us_faster_than_the_delay():
+def test_retry_after_never_shortens_the_delay():
     assert verdict(fetched(429, [("retry-after", "0")])).host_free == EXCHANGE.ended + 2.0
 
 

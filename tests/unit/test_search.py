@@ -1,4 +1,4 @@
-"""How pages get into an index: what is wanted, what is tried again, what is told, and what is sent a second time."""
+"""How pages get into an index: which are wanted, retried, reported, and sent again."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ ROOT = "https://example.org/"
         ({"ignored": "the marker is missing"}, "the marker is missing"),
     ],
 )
-def test_a_page_is_wanted_unless_it_is_no_answer_a_copy_or_says_no(fields, why):
+def test_errors_copies_and_noindex_pages_are_not_indexed(fields, why):
     assert unwanted(page("https://example.org/a", **fields)) == why
 
 
@@ -103,7 +103,7 @@ def test_a_batch_is_acknowledged_when_it_is_in():
     assert len(index.pages) == 3
 
 
-def test_a_page_that_is_refused_is_told_and_stops_nothing():
+def test_a_refused_page_is_reported_and_stops_nothing():
     index = Recorder(refuses=["https://a.example/1"])
     fed, story = run([[entry("https://a.example/1"), entry("https://a.example/2")]], index)
     assert story == ["offer 0", "poison https://a.example/1", "acknowledged 0"]
@@ -133,7 +133,7 @@ def test_an_engine_that_cannot_be_used_is_not_waited_for():
     assert index.asked == 1
 
 
-def test_what_is_not_wanted_is_taken_out_and_of_two_versions_the_later_one_counts():
+def test_unwanted_pages_are_removed_and_the_later_version_wins():
     gone = Entry(page("https://a.example/1", status=410, fetched_at=NOW + 1))
     back = entry("https://a.example/2", fetched_at=NOW + 1)
     was = Entry(page("https://a.example/2", status=410))
@@ -177,7 +177,7 @@ def test_the_text_comes_out_of_the_archive(shelf):
     assert update(shelf, "spiders", "home") == (Fed(indexed=1), [[ROOT], [ROOT]])
 
 
-def test_only_what_is_new_or_was_fetched_again_is_sent(shelf):
+def test_only_new_or_refetched_pages_are_sent(shelf):
     shelf.put(ROOT, "Home", "old words")
     shelf.put(f"{ROOT}a", "A", "more")
     assert update(shelf)[0] == Fed(indexed=2)
@@ -187,7 +187,7 @@ def test_only_what_is_new_or_was_fetched_again_is_sent(shelf):
     assert update(shelf, "old", "new") == (Fed(indexed=2), [[], [ROOT]])
 
 
-def test_a_page_that_went_away_or_says_no_now_is_taken_out(shelf):
+def test_a_page_that_is_gone_or_now_says_noindex_is_removed(shelf):
     shelf.put(ROOT, "Home", "words")
     shelf.put(f"{ROOT}a", "A", "words")
     update(shelf)
@@ -197,13 +197,13 @@ def test_a_page_that_went_away_or_says_no_now_is_taken_out(shelf):
     assert update(shelf)[0] == Fed()
 
 
-def test_an_exact_copy_is_found_as_what_it_repeats(shelf):
+def test_an_exact_copy_is_found_as_its_original(shelf):
     shelf.put(ROOT, "Home", "words")
     shelf.put(f"{ROOT}copy", "Home", "words", duplicate_of=ROOT, identical=True)
     assert update(shelf, "words") == (Fed(indexed=1), [[ROOT]])
 
 
-def test_what_the_archive_cannot_give_is_told_and_tried_again_next_time(shelf):
+def test_an_unreadable_page_is_reported_and_retried_next_time(shelf):
     lost = shelf.put(f"{ROOT}lost", "Lost", "words")
     shelf.put(ROOT, "Home", "words")
     assert lost.archive is not None
@@ -215,7 +215,7 @@ def test_what_the_archive_cannot_give_is_told_and_tried_again_next_time(shelf):
     assert update(shelf)[0] == Fed(indexed=1)
 
 
-def test_an_update_that_was_interrupted_goes_on(shelf):
+def test_an_interrupted_update_continues(shelf):
     for number in range(BATCH * 2 + 1):
         shelf.put(f"{ROOT}{number}", "Page", "words")
 

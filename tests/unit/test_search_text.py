@@ -1,4 +1,4 @@
-"""Text as an index of words sees it."""
+"""Text for search: normalisation, queries and snippets."""
 
 import pytest
 
@@ -31,7 +31,7 @@ from skitter.search.text import (
         ("title:x AND (y*", ["title:x", "AND", "(y*"]),
     ],
 )
-def test_a_query_is_words_and_phrases_and_nothing_else(text, terms):
+def test_a_query_is_only_words_and_phrases(text, terms):
     assert list(query(text).terms) == terms
     assert not query(text).cut
 
@@ -51,11 +51,11 @@ def test_filters_are_in_lower_case():
     assert query("x", " Example.ORG", "EN-gb").language == "en-gb"
 
 
-def test_clean_text_keeps_its_length_and_loses_what_is_no_text():
+def test_clean_text_keeps_its_length_and_loses_non_text():
     assert clean("a\x00b\x1b[1m\x02\x03\ud800\ufffe\n\té日") == "a b [1m    \n\té日"
 
 
-def test_characters_that_are_words_by_themselves_are_set_apart():
+def test_characters_that_are_words_are_separated():
     assert spaced("plain text") == "plain text"
     assert spaced("in東京x").split(BREAK) == ["in", "東", "京", "x"]
     assert spaced("カタカナ 한국어 ไทย") == "カタカナ 한국어 ไทย"

@@ -1,4 +1,4 @@
-"""Seeds from arguments and files: what becomes a Link, and what is said about the rest."""
+"""Seeds from arguments and files: what becomes a Link, and the errors for the rest."""
 
 import io
 
@@ -55,7 +55,7 @@ def test_a_file_has_one_url_a_line_with_comments_and_empty_lines():
     ]
 
 
-def test_a_json_line_says_how_urgent_how_deep_and_what_to_remember():
+def test_a_json_line_sets_priority_depth_and_meta():
     (seed,) = seeds(
         '{"url": "a.example", "priority": "low", "score": 2.5, "depth": 3, "meta": {"shelf": [1]}}'
     )
@@ -66,7 +66,7 @@ def test_a_priority_may_be_a_number():
     assert [seed.level for seed in seeds('{"url": "a.example", "priority": 4}')] == [Level.BACKGROUND]
 
 
-def test_other_keys_of_an_object_are_left_alone_so_that_an_export_can_be_read():
+def test_unknown_keys_are_ignored_so_that_an_export_can_be_read():
     assert [
         seed.url for seed in seeds('{"url": "https://a.example/", "state": "crawled", "parent": "x"}')
     ] == ["https://a.example/"]
@@ -75,15 +75,15 @@ def test_other_keys_of_an_object_are_left_alone_so_that_an_export_can_be_read():
 @pytest.mark.parametrize(
     ("line", "part"),
     [
-        ("ftp://example.org/", "no http or https URL; write for example https://example.org/"),
-        ("mailto:me@example.org", "no http or https URL"),
-        ("https://", "no http or https URL"),
+        ("ftp://example.org/", "not an http or https URL; write for example https://example.org/"),
+        ("mailto:me@example.org", "not an http or https URL"),
+        ("https://", "not an http or https URL"),
         ("{not json", "write for example"),
         ('{"priority": 1}', "missing required field `url`"),
         ('{"url": 7}', "Expected `str`"),
         ('{"url": "a.example", "depth": -1}', "`int` >= 0"),
-        ('{"url": "a.example", "priority": "urgent"}', "none of critical, high, normal, low, background (or 0 to 4)"),
-        ('{"url": "a.example", "priority": 9}', "the priority 9 is none of"),
+        ('{"url": "a.example", "priority": "urgent"}', "not one of critical, high, normal, low, background (or 0 to 4)"),
+        ('{"url": "a.example", "priority": 9}', "the priority 9 is not one of"),
         (b"https://a.example/\xff", "not UTF-8"),
         (b'{"url": "\xff"}', "write for example"),
     ],
@@ -119,7 +119,7 @@ def test_a_line_without_end_is_refused_and_not_held_in_memory():
     assert largest <= MAX_LINE + 1
 
 
-def test_a_file_is_read_as_it_is_asked_for():
+def test_a_file_is_read_lazily():
     class OneLine(io.BytesIO):
         def readline(self, limit: int | None = -1, /) -> bytes:
             line = super().readline(limit)
@@ -137,7 +137,7 @@ def test_no_bytes_make_it_raise(data):
 
 
 @given(st.text(max_size=100))
-def test_no_argument_makes_it_raise(text):
+def test_no_argument_raises(text):
     (seed,) = named([text])
     assert isinstance(seed, Link | BadSeed)
 

@@ -1,4 +1,4 @@
-"""Seeds are kept until they are stored, whatever comes between."""
+"""Seeds are kept until they are stored, whatever happens in between."""
 
 import asyncio
 import io
@@ -39,7 +39,7 @@ async def taken(kept, *, batches=None):
     return found
 
 
-def test_a_file_is_taken_in_with_the_places_of_its_bad_lines_and_nothing_is_left_of_it(tmp_path):
+def test_a_file_is_read_with_the_places_of_bad_lines_and_then_removed(tmp_path):
     kept = Intake(tmp_path)
     kept.keep("urls.txt", io.BytesIO(b"nt\n\nftp://x.test/\n" + lines(1)), begun=b"# a comme")
     found = run(taken(kept))
@@ -49,7 +49,7 @@ def test_a_file_is_taken_in_with_the_places_of_its_bad_lines_and_nothing_is_left
     assert Intake(tmp_path).is_empty
 
 
-def test_the_next_process_goes_on_behind_what_was_stored_with_the_same_line_numbers(tmp_path, monkeypatch):
+def test_the_next_process_continues_with_the_same_line_numbers(tmp_path, monkeypatch):
     monkeypatch.setattr(intake, "_MOVE_EVERY", 0.0)
     first = Intake(tmp_path)
     first.keep_links(seeds.named(["http://named.test/", "no url"]))
@@ -76,7 +76,7 @@ def test_a_position_lags_behind_by_some_batches_at_most_and_never_runs_ahead(tmp
     assert run(taken(Intake(tmp_path)))[0] == "http://h28.test/"
 
 
-def test_a_file_whose_copy_is_broken_off_is_as_if_it_was_never_given(tmp_path):
+def test_an_interrupted_copy_of_a_file_counts_as_never_given(tmp_path):
     class Interrupted(io.BytesIO):
         def read(self, size=-1):
             if self.tell():
@@ -90,7 +90,7 @@ def test_a_file_whose_copy_is_broken_off_is_as_if_it_was_never_given(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_pipe_is_taken_in_while_it_comes_and_half_a_line_of_it_never(tmp_path):
+def test_a_pipe_is_read_as_it_arrives_and_never_half_a_line(tmp_path):
     reading, writing = os.pipe()
     kept = Intake(tmp_path)
     kept.keep_as_it_comes("-", reading, begun=lines(1))
@@ -103,7 +103,7 @@ def test_a_pipe_is_taken_in_while_it_comes_and_half_a_line_of_it_never(tmp_path)
         assert not taking.done()
         (said,) = kept.broken_off(now=True)
         assert said.startswith(
-            "standard input was not read to its end: 2 lines were taken and are kept, the rest was not"
+            "standard input was not read to its end: 2 lines were read and kept, the rest was not"
         )
         left = Intake(tmp_path)  # a crash at this moment
         assert left.broken_off(now=True) == []
@@ -139,7 +139,7 @@ def test_lines_that_are_too_long_or_empty_hold_up_no_others(tmp_path):
 # ------------------------------------------------------------------------------------------------ whole crawls
 
 
-def test_seeds_that_a_run_could_not_store_are_taken_in_by_the_next_one(tmp_path, monkeypatch):
+def test_the_next_run_stores_the_seeds_that_are_left(tmp_path, monkeypatch):
     """A bad one costs no other, and an error in the middle costs none of them."""
     wanted = [f"http://h{number}.test/" for number in range(40)]
 

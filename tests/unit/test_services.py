@@ -61,7 +61,7 @@ def test_ports_stay_clear_of_those_that_the_kernel_gives_to_clients():
     assert all(max(kind.choices) < lowest for kind in command.ENGINES.values())
 
 
-def test_a_port_on_which_somebody_listens_is_not_given_away():
+def test_a_port_in_use_is_not_assigned():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         assert not is_free(port)
@@ -119,13 +119,13 @@ def test_a_process_is_known_by_its_number_and_its_beginning(sleeper, tmp_path):
     assert sleeper.state is not None, "a process that got an old number was killed"
 
 
-def test_a_killed_process_is_gone_even_before_its_parent_has_looked(sleeper):
+def test_a_killed_process_is_gone_before_it_is_reaped(sleeper):
     processes.kill([sleeper])
     assert sleeper.state is None  # a zombie: the fixture has not waited for it
     assert not sleeper.buried
 
 
-def test_nobody_was_started_where_nothing_is_written(tmp_path):
+def test_without_a_record_no_process_was_started(tmp_path):
     assert recall(tmp_path / "pid") is None
     assert Process(2**22 + 1, 0).state is None
 
@@ -173,7 +173,7 @@ def test_a_download_that_fails_leaves_nothing_that_looks_complete(place):
     assert not (place.directory / "opt" / "thing-1").exists()
 
 
-def test_a_second_clone_takes_what_the_first_has_fetched(place, tmp_path):
+def test_a_second_clone_uses_the_downloads_of_the_first(place, tmp_path):
     def fetch(target):
         target.mkdir()
         (target / "a.jar").write_text("jar")
@@ -186,7 +186,7 @@ def test_a_second_clone_takes_what_the_first_has_fetched(place, tmp_path):
     assert (install.fetched(other, "thing-1", never) / "a.jar").read_text() == "jar"
 
 
-def test_a_missing_program_is_named_with_what_brings_it(monkeypatch):
+def test_a_missing_program_is_named_with_its_package(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(EngineError, match="install skitter-missing-package"):
         install.need("skitter-missing-program", "skitter-missing-package")
@@ -200,7 +200,7 @@ fi
 """
 
 
-def test_apt_that_is_in_use_is_waited_for_and_every_step_is_said(tmp_path, monkeypatch, capsys):
+def test_apt_in_use_is_waited_for_and_every_step_is_printed(tmp_path, monkeypatch, capsys):
     """A program in the place of apt-get that finds its lists locked twice, as beside another installation."""
     (tmp_path / "apt-get").write_text(APT)
     (tmp_path / "apt-get").chmod(0o755)
@@ -253,7 +253,7 @@ def test_an_unknown_engine_is_refused_by_name(capsys):
     assert "no engine is called oracle" in capsys.readouterr().err
 
 
-def test_the_last_words_of_a_log_fit_on_one_line():
+def test_the_end_of_a_log_fits_on_one_line():
     assert tail("a\nb\n c \nd\n", 2) == "c | d"
     assert tail("", 2) == "it said nothing"
 

@@ -1,4 +1,4 @@
-"""Settings from a file, the environment and flags; and what the messages say when they do not fit."""
+"""Settings from a file, the environment and flags, and their error messages."""
 
 from pathlib import Path
 
@@ -77,7 +77,7 @@ def test_a_variable_is_read_as_its_setting_needs_it(variable, text, dotted, expe
     assert getattr(getattr(load(None, {variable: text}, {}), section), name) == expected
 
 
-def test_variables_that_kubernetes_sets_for_a_service_are_left_alone():
+def test_variables_set_by_kubernetes_are_ignored():
     environ = {
         "SKITTER_SERVICE_HOST": "10.0.0.1",
         "SKITTER_SERVICE_PORT_HTTP": "80",
@@ -89,7 +89,7 @@ def test_variables_that_kubernetes_sets_for_a_service_are_left_alone():
     assert load(None, environ, {}) == Settings()
 
 
-def test_typed_overrides_are_taken_as_they_are():
+def test_typed_overrides_are_used_unchanged():
     settings = load(None, {}, {"scope.include": ("a", "b"), "crawl.max_pages": 5, "crawl.max_time": None})
     assert (settings.scope.include, settings.crawl.max_pages, settings.crawl.max_time) == (
         ("a", "b"),
@@ -139,7 +139,7 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_right_one(tmp_path: Path)
         ('[scope]\nkind = "site"\n', 2, "scope.kind: 'site' is not one of page, prefix, host, domain or any"),
         ('[scope]\ninclude = ["("]\n', 2, "scope.include: '(' is not a regular expression: missing )"),
         ('[scope]\nskip_extensions = [".pdf"]\n', 2, "write it without a dot, as in pdf"),
-        ('[scope]\nhosts = ["https://example.org/"]\n', 2, "write a host name alone"),
+        ('[scope]\nhosts = ["https://example.org/"]\n', 2, "write only a host name"),
         ('[schedule]\nstrategy = "best"\n', 2, "schedule.strategy: 'best' is not one of bfs, dfs, depth or number"),
         ("[schedule]\nnumber_pattern = 'page'\n", 2, "has no group 1; put the number in parentheses"),
         ('[robots]\ncache = "2d"\n', 2, "robots.cache: 2d is too large; write 24h or less (RFC 9309 2.4"),
@@ -147,7 +147,7 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_right_one(tmp_path: Path)
         ('[fetch]\nallow_private = ["10.0.0.1/8"]\n', 2, "10.0.0.1/8 has host bits set); write for example 10.0.0.0/8"),
         ('[fetch]\nresolve = ["example.org"]\n', 2, "'example.org' is not HOST:ADDRESS"),
         ('[fetch]\nnameservers = ["dns.example.org"]\n', 2, "is not a DNS server"),
-        ('[fetch]\nuser_agent = "bot\\r\\nX-Evil: 1"\n', 2, "cannot stand in a header field"),
+        ('[fetch]\nuser_agent = "bot\\r\\nX-Evil: 1"\n', 2, "are not allowed in a header field"),
         ('[fetch]\nuser_agent = "(none)"\n', 2, "does not begin with a product token"),
         ("[dedup]\ndistance = 4\n", 2, "dedup.distance: 4 is too large; write 3 or less"),
     ],
@@ -223,13 +223,13 @@ def test_sizes_carry_units(text, expected):
 
 
 @pytest.mark.parametrize("text", ["", "-1s", "1w", "1e3", "s", "1s 2s"])
-def test_what_is_no_duration_is_an_error(text):
+def test_an_invalid_duration_is_an_error(text):
     with pytest.raises(SettingsError, match="is not a duration"):
         seconds(text)
 
 
 @pytest.mark.parametrize("text", ["", "-1", "10MB/s", "1PiB", "MiB"])
-def test_what_is_no_size_is_an_error(text):
+def test_an_invalid_size_is_an_error(text):
     with pytest.raises(SettingsError, match="is not a size"):
         size(text)
 
@@ -310,5 +310,5 @@ def test_values_are_written_the_way_people_write_them(kind, value, expected):
 
 @pytest.mark.parametrize("name", ["Mozilla/5.0 (X11; Linux)", "Googlebot/2.1", "mozilla"])
 def test_nobody_poses_as_a_browser_or_another_crawler(name):
-    with pytest.raises(SettingsError, match="says who it is"):
+    with pytest.raises(SettingsError, match="must say who it is"):
         load(None, {}, {"fetch.user_agent": name})

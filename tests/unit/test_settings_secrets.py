@@ -1,4 +1,4 @@
-"""Secrets: where they come from, and where they never are."""
+"""Secrets: where they come from, and where they never appear."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_a_file_that_is_not_there_is_named_with_its_setting(tmp_path):
         secret("s3.secret_key_file", str(tmp_path / "nowhere"), {})
 
 
-def test_the_variable_of_a_secret_is_no_setting():
+def test_the_variable_of_a_secret_is_not_a_setting():
     assert load(None, {"SKITTER_POSTGRES_PASSWORD": "x"}, {}) == Settings()
     assert not {key for key in KEYS if key.endswith((".password", ".secret_key"))}
     assert set(SECRETS) <= set(KEYS)

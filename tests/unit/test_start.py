@@ -1,4 +1,4 @@
-"""The package starts with nothing but what it depends on, and `--version` without waiting for the engine."""
+"""The package starts with only its required dependencies, and `--version` without loading the engine."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Virtual time: a week passes at once, in order, and never while real work is under way."""
+"""Virtual time: a week passes at once, in order, and never while real work is running."""
 
 import asyncio
 import contextlib
@@ -53,7 +53,7 @@ def test_many_short_sleeps_do_not_drift():
     assert run_virtual(main(clock), clock) == pytest.approx(2_000.0, abs=1e-3)
 
 
-def test_ten_years_pass_though_a_nanosecond_is_no_longer_a_difference():
+def test_ten_years_pass_beyond_nanosecond_precision():
     async def main():
         for _ in range(10):
             await asyncio.sleep(365 * 86400.0 + 0.123456789)
@@ -107,7 +107,7 @@ def test_after_the_thread_time_jumps_again():
     assert run_virtual(main()) == pytest.approx(WEEK, abs=1e-6)
 
 
-def test_a_crawl_that_can_never_go_on_is_said_to_be_stalled():
+def test_a_crawl_that_can_never_continue_is_reported_as_stalled():
     async def main():
         await asyncio.Event().wait()
 
@@ -153,7 +153,7 @@ def test_time_cannot_be_advanced_backwards():
         VirtualClock().advance(-1.0)
 
 
-def test_a_loop_makes_its_own_clock_when_given_none():
+def test_a_loop_creates_its_own_clock_by_default():
     loop = VirtualLoop()
     try:
         loop.run_until_complete(asyncio.sleep(5))

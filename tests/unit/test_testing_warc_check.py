@@ -99,7 +99,7 @@ PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
     ],
 )
 @pytest.mark.parametrize("compressed", [False, True], ids=["plain", "gzip"])
-def test_what_the_standard_allows_is_accepted(tmp_path, octets, compressed):
+def test_valid_files_are_accepted(tmp_path, octets, compressed):
     if compressed:
         parts = octets.split(b"WARC/1.1\r\n")[1:] or [octets]
         octets = b"".join(gzip.compress(b"WARC/1.1\r\n" + part if octets != part else part) for part in parts)
@@ -198,11 +198,11 @@ def test_what_the_standard_allows_is_accepted(tmp_path, octets, compressed):
         (gzip.compress(record()[:-4]) + gzip.compress(b"\r\n\r\n"), "gzip-member record-end version"),
     ],
 )
-def test_what_the_standard_forbids_is_found(tmp_path, octets, rules):
+def test_violations_are_found(tmp_path, octets, rules):
     assert found(tmp_path / "x.warc", octets) == sorted(rules.split())
 
 
-def test_after_a_problem_it_goes_on_with_the_next_record(tmp_path):
+def test_after_a_problem_it_continues_with_the_next_record(tmp_path):
     path = tmp_path / "x.warc"
     broken = [
         record(Content_Length=None),
@@ -230,7 +230,7 @@ def test_record_ids_are_unique_across_files(tmp_path):
 
 @settings(deadline=None)
 @given(st.data())
-def test_no_input_makes_it_fail_or_loop(tmp_path_factory, data):
+def test_no_input_makes_it_fail_or_hang(tmp_path_factory, data):
     whole = (
         record() + http(block=CHUNKED + b"5\r\nhello\r\n0\r\n\r\n", number=2) + record("warcinfo", number=3)
     )
@@ -246,7 +246,7 @@ def test_no_input_makes_it_fail_or_loop(tmp_path_factory, data):
 
 
 @given(st.lists(st.binary(min_size=1, max_size=9)), st.lists(st.integers(1, 12)))
-def test_octets_give_back_what_went_in_however_it_is_asked_for(pieces, sizes):
+def test_a_stream_returns_its_bytes_however_it_is_read(pieces, sizes):
     octets, read = Octets(iter(pieces)), b""
     for n, size in enumerate(sizes):
         read += octets.line(size) if n % 2 else octets.take(size)

@@ -1,4 +1,4 @@
-"""The synthetic web is what it says it is: the same everywhere, and true about itself."""
+"""The synthetic web is deterministic, and its truth is correct."""
 
 import hashlib
 import ipaddress
@@ -160,7 +160,7 @@ def test_every_page_of_the_truth_is_served_as_one(server):
             pytest.fail(f"{url} answers {head!r}")
 
 
-def test_what_is_gone_or_denied_answers_so(server):
+def test_missing_and_denied_pages_answer_accordingly(server):
     truth = server.truth("any")
     assert {ask(server, url)[0] for url in truth.gone} == {404, 410}
     assert all(ask(server, url)[0] == status for url, status in truth.denied.items())
@@ -248,7 +248,7 @@ def test_each_robots_variant_is_served_as_described():
 @pytest.mark.parametrize(
     "kind", [k for k in KINDS if k not in ("missing", "forbidden", "error", "silent", "loop")]
 )
-def test_a_robots_file_means_what_is_said_of_it(kind):
+def test_a_robots_txt_means_what_its_description_says(kind):
     web = SyntheticWeb(1, 2, 3, robots=[kind, "allow"])
     site = web.site(0)
     place = site.robots.elsewhere or (
@@ -288,7 +288,7 @@ def test_every_wing_has_its_switch_and_every_switch_its_wing():
 
 
 @pytest.mark.parametrize("wing", WINGS)
-def test_each_wing_stands_alone_on_a_single_host(wing):
+def test_each_wing_works_alone_on_a_single_host(wing):
     switched: dict[str, Any] = {wing: "words" if wing == "poison" else True}
     web = SyntheticWeb(1, 1, 4, Features(bomb_bytes=2**20, **switched))
     truth = web.truth(80)

@@ -84,7 +84,7 @@ def test_near_twins_are_within_three_bits_of_each_other_and_ordinary_pages_far_a
     assert min(far) > 8
 
 
-def test_what_was_kept_is_answered_with_304(server):
+def test_a_valid_copy_is_answered_with_304(server):
     for name, header in (("strong", "ETag"), ("weak", "ETag"), ("dated", "Last-Modified"), ("both", "ETag")):
         url = at(server, "conditional", f"/kept/{name}.html")
         status, headers, body = ask(server, url)
@@ -111,7 +111,7 @@ def test_failures_that_pass_give_the_page_in_the_end():
     assert asked_at + 9 <= parsedate_to_datetime(until[1]["retry-after"]).timestamp() < asked_at + 60
 
 
-def test_numbered_pages_keep_some_for_those_who_read_sloppy_anchors():
+def test_some_numbered_pages_are_only_reached_by_sloppy_anchors():
     web = botcrawler_site(1, 30, interval=2)
     assert web.host_of("numbered") == 0 == web.host_of("request-rate")
     strict, sloppy = web.truth(80, seeds=1), web.truth(80, seeds=1, sloppy=True)
@@ -127,7 +127,7 @@ def test_numbered_pages_keep_some_for_those_who_read_sloppy_anchors():
     assert body.index(b"<!-- CONTENT -->") < body.index(b"<!-- /CONTENT -->")
 
 
-def test_the_poison_stands_on_exactly_one_page(web):
+def test_the_poison_is_on_exactly_one_page(web):
     found = [
         url for url in web.truth(80, "any").pages
         if b"poisonous words" in b"".join(s for s in web.look_up(*split(url), 80).replies[-1].steps if isinstance(s, bytes))
@@ -155,7 +155,7 @@ def test_traps_have_no_end(web, kind):
 # ------------------------------------------------------------------------------------------------ faults
 
 
-def test_slow_answers_arrive_whole_and_late():
+def test_slow_answers_arrive_late_but_complete():
     web = SyntheticWeb(1, 1, 2, Features(slow=True, slow_seconds=0.4))
     with serve(web) as server:
         for name in ("head", "body", "chunks"):

@@ -1,4 +1,4 @@
-"""The server of the synthetic web keeps a log that can be relied on, wherever it runs, and leaves nothing behind."""
+"""The server of the synthetic web keeps a reliable log, wherever it runs, and leaves nothing behind."""
 
 import asyncio
 import contextlib
@@ -81,7 +81,7 @@ def test_head_requests_get_the_head_only(server):
             assert answer.read() == b""
 
 
-def test_an_unknown_host_is_told_so(server):
+def test_an_unknown_host_gets_an_error(server):
     status, _headers, body = ask(server, server.url(), Host="nobody.test")
     assert status == 404
     assert b"nobody.test" in body
@@ -150,7 +150,7 @@ class LargeWeb(SyntheticWeb):
         )
 
 
-def test_a_response_ends_when_its_last_byte_was_taken_not_when_it_was_offered():
+def test_a_response_ends_when_its_last_byte_was_sent():
     with serve(LargeWeb()) as server, socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: h0000.site0000.test\r\n\r\n")
         wait_for(server.log)
@@ -184,7 +184,7 @@ def test_literal_addresses_need_no_names_and_addresses_never_leave_loopback():
     assert web.seeds(8080, 1) == ["http://127.0.0.1:8080/"]
 
 
-def test_hosts_share_registrable_domains_as_told():
+def test_hosts_share_registrable_domains_as_configured():
     web = SyntheticWeb(1, 12, 1, Features(), hosts_per_domain=4)
     assert len({name.partition(".")[2] for name in web.names}) == 3
     assert web.names[5] == "h0005.site0001.test"

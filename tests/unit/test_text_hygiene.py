@@ -1,4 +1,4 @@
-"""Text of strangers: nothing that a terminal obeys or a reader does not see gets out raw, by whatever way it leaves."""
+"""Untrusted text: nothing that a terminal obeys or a reader cannot see is output raw, anywhere."""
 
 import csv
 import io
@@ -6,11 +6,13 @@ import json
 import unicodedata
 
 import pytest
+from msgspec import msgpack
 from msgspec.structs import replace
 
 from skitter.cli import main
 from skitter.events import Requested
 from skitter.export.formats import row
+from skitter.frontier.rows import PageRow
 from skitter.parse import parse
 from skitter.parse.html import TITLE, TOLD
 from skitter.reporting.format import as_json, escaped, printable
@@ -38,7 +40,7 @@ def unseen(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("evil", EVIL)
-def test_a_terminal_gets_nothing_that_nobody_sees(evil):
+def test_a_terminal_gets_nothing_invisible(evil):
     assert unseen(printable(f"a{evil}b")) == set()
     assert "\n" not in printable(f"a{evil}\r\nb")
 
@@ -57,23 +59,23 @@ def test_text_that_everybody_sees_stays_as_it_is():
 
 
 @pytest.mark.parametrize("evil", EVIL)
-def test_a_spreadsheet_gets_nothing_that_nobody_sees(evil):
+def test_a_spreadsheet_gets_nothing_invisible(evil):
     line = row([evil, SEEN])
     assert unseen(line) == set()
     assert next(csv.reader(io.StringIO(line)))[1] == SEEN
 
 
 @pytest.mark.parametrize("formula", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", " =1", "\r\n=1", "＝1", "＠x"])
-def test_a_spreadsheet_does_not_calculate_what_a_page_says(formula):
+def test_a_spreadsheet_does_not_calculate_page_text(formula):
     (cell,) = next(csv.reader(io.StringIO(row([formula]))))
     assert cell.startswith("'")
 
 
-def test_a_number_is_no_formula():
+def test_a_number_is_not_a_formula():
     assert row([-1, 2.5]) == "-1,2.5\n"
 
 
-def test_a_request_log_holds_nothing_that_nobody_sees(tmp_path):
+def test_a_request_log_contains_nothing_invisible(tmp_path):
     log = RequestLog(tmp_path / "requests.jsonl")
     events = [
         Requested(
@@ -94,12 +96,13 @@ def test_a_request_log_holds_nothing_that_nobody_sees(tmp_path):
     "words",
     [["pages", "DIR"], ["pages", "DIR", "--json"], ["why", "DIR", ABOUT], ["why", "DIR", ABOUT, "--json"], ["export", "DIR", "--format", "csv"], ["export", "DIR", "--format", "jsonl", "-q"], ["export", "DIR", "--format", "urls"]],
 )  # fmt: skip
-def test_no_command_prints_what_nobody_sees(words, tmp_path, capsys, monkeypatch):
+def test_no_command_prints_anything_invisible(words, tmp_path, capsys, monkeypatch):
     source = crawled(tmp_path)
-    stored = source.frontier.store.pages
-    for key, page in list(stored.items()):
-        evil = "".join(EVIL).replace("\ud800", "")
-        stored[key] = replace(page, title=f"x{evil}", description=evil, author=evil)
+    stored = source.frontier._store.rows.pages
+    for key, packed in list(stored.items()):
+        evil, row = "".join(EVIL).replace("\ud800", ""), msgpack.decode(packed, type=PageRow)
+        row.page = replace(row.page, title=f"x{evil}", description=evil, author=evil)
+        stored[key] = msgpack.encode(row)
 
     async def opened(*_arguments, **_more):
         return source

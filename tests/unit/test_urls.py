@@ -1,4 +1,4 @@
-"""The two spellings of a URL, what they may and may not change, and that no text can upset them."""
+"""The two forms of a URL, what they may and may not change, and that no text breaks them."""
 
 import ipaddress
 import pickle
@@ -67,7 +67,7 @@ def test_a_link_resolves_as_in_a_browser_without_its_fragment(href: str, expecte
         ),
     ],
 )
-def test_what_is_no_web_url_is_none(href: str):
+def test_text_that_is_not_an_http_url_is_none(href: str):
     assert urls.resolve(href, BASE) is None
     assert urls.link(href, BASE) is None
 
@@ -142,7 +142,7 @@ def test_one_host_has_one_name_however_it_is_spelt(spelling: str, port: str):
         ("1..", "1.."),
     ],
 )
-def test_the_dot_behind_a_host_is_no_part_of_it(spelling: str, host: str):
+def test_the_trailing_dot_is_not_part_of_the_host(spelling: str, host: str):
     assert urls.host(f"https://{spelling}/") == host
 
 
@@ -211,7 +211,7 @@ def test_every_escape_is_in_upper_case_unless_it_is_of_an_unreserved_character()
         ("https://example.org/a..;sid=1/b", "https://example.org/b"),
     ],
 )
-def test_what_may_be_two_pages_has_two_keys(one: str, other: str):
+def test_urls_that_may_be_two_pages_have_two_keys(one: str, other: str):
     assert urls.key(one) != urls.key(other)
 
 
@@ -245,12 +245,12 @@ def test_what_may_be_two_pages_has_two_keys(one: str, other: str):
         ),
     ],
 )
-def test_rules_decide_what_is_folded_and_dropped(rules: UrlRules, url: str, expected: str):
+def test_settings_decide_what_is_folded_and_dropped(rules: UrlRules, url: str, expected: str):
     assert urls.key(url, rules) == expected
     assert urls.link(url, BASE, rules) == (urls.fetched_form(url, rules), expected, urls.host(url))
 
 
-def test_folds_never_touch_what_is_fetched():
+def test_folding_never_changes_the_fetched_form():
     assert urls.link("http://www.example.org/a/", BASE, BOLD) == (
         "http://www.example.org/a/",
         "https://example.org/a",
@@ -288,7 +288,7 @@ def test_rules_can_be_sent_to_another_process_after_use():
         ("bücher.example", "https://xn--bcher-kva.example/"),
     ],
 )
-def test_what_a_person_types_becomes_a_url(typed: str, expected: str):
+def test_typed_text_becomes_a_url(typed: str, expected: str):
     assert urls.seed(typed) == expected
 
 
@@ -309,7 +309,7 @@ def test_what_a_person_types_becomes_a_url(typed: str, expected: str):
         "ftp://a/",
     ],
 )
-def test_what_a_person_types_by_mistake_is_none(typed: str):
+def test_mistyped_text_is_none(typed: str):
     assert urls.seed(typed) is None
 
 
@@ -357,7 +357,7 @@ def test_parts_host_and_origin_are_those_of_the_parsed_url(
 @pytest.mark.parametrize(
     "text", ["", "example.org", "ftp://example.org/", "https://", "https://a b/", "//a.example/"]
 )
-def test_what_is_no_web_url_has_no_parts(text: str):
+def test_text_that_is_not_an_http_url_has_no_parts(text: str):
     assert urls.split(text) is None
     assert urls.host(text) == ""
     assert urls.origin(text) == ""
@@ -374,7 +374,7 @@ def test_what_is_no_web_url_has_no_parts(text: str):
         ],
     ],
 )
-def test_an_address_is_told_from_a_name(host: str, expected: object):
+def test_addresses_and_names_are_distinguished(host: str, expected: object):
     assert urls.address(host) == expected
 
 
@@ -396,7 +396,7 @@ def test_an_address_is_told_from_a_name(host: str, expected: object):
         ("", ""),
     ],
 )
-def test_the_registrable_domain_is_what_somebody_registered_or_the_host_itself(host: str, domain: str):
+def test_the_domain_is_the_registrable_one_or_the_host_itself(host: str, domain: str):
     assert urls.registrable_domain(host) == domain
 
 
@@ -556,7 +556,7 @@ def test_a_link_to_a_host_with_an_impossible_name_leads_nowhere():
 
 @given(HREFS, URLS, RULES)
 @settings(max_examples=300, deadline=None)
-def test_a_link_is_what_the_parser_says_in_both_forms(href: str, base: str, rules: UrlRules):
+def test_a_link_matches_the_parser_in_both_forms(href: str, base: str, rules: UrlRules):
     resolved = urls.resolve(href, base)
     if resolved is None:
         assert urls.link(href, base, rules) is None

@@ -1,4 +1,4 @@
-"""Keys of CDXJ lines: what is folded so that a reader's spelling finds the archived page."""
+"""SURT keys of CDXJ lines: what is folded so that any spelling finds the archived page."""
 
 import pytest
 

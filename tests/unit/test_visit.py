@@ -1,13 +1,15 @@
 """One visit, end to end: what it returns for each kind of outcome, and that it writes nothing."""
 
+import asyncio
 from itertools import count
 from types import SimpleNamespace
 
 import pytest
+from msgspec.msgpack import encode
 from msgspec.structs import replace
 
 from skitter import urls, visit
-from skitter.backends.memory import MemoryFrontier
+from skitter.frontier.names import hash16
 from skitter.model import (
     Exchange,
     Failed,
@@ -24,6 +26,7 @@ from skitter.model import (
     Visit,
 )
 from skitter.testing.clock import EPOCH, VirtualClock, run_virtual
+from skitter.testing.reference import MemoryRows, memory_frontier
 from skitter.visit import complete, exchange_of, header, make, status_of
 from tests.crawl.virtual import Answer, VirtualCrawl, html, moved, settings_with, web
 
@@ -32,19 +35,38 @@ TEXT = "<!doctype html><title>T</title><p>" + "word " * 50
 _numbers = count()
 
 
+class InMemory:
+    """What is in hand."""
+
+    held: bytes | None = None
+
+    def read(self) -> bytes:
+        return self.held or bytes(16)
+
+    def write(self, id16: bytes | None) -> None:
+        self.held = id16
+
+    def close(self) -> None:
+        pass
+
+
 class Ground:
     """Stations around a script; robots.txt of A has been read, unless told otherwise."""
 
     def __init__(self, path, pages, robots=b"User-agent: *\nDisallow: /private\n", **overrides):
         self.clock = VirtualClock()
-        self.frontier = MemoryFrontier()
-        self.made = VirtualCrawl(
-            path / str(next(_numbers)), web(pages), settings_with(**overrides), self.frontier, self.clock
-        )
+        self.rows, self.hand = MemoryRows(), InMemory()
+        settings = settings_with(**overrides)
+        self.frontier = memory_frontier(self.rows, settings, in_hand=self.hand)
+        self.made = VirtualCrawl(path / str(next(_numbers)), web(pages), settings, self.frontier, self.clock)
         self.at = self.made.stations
         if robots is not None:
             copy = RobotsCopy(origin=A, status=200, body=robots, expires=EPOCH + 86400, fetched_at=EPOCH)
-            self.frontier.store.robots[A] = copy
+            self.read_robots(copy)
+        asyncio.run(self.frontier.open(EPOCH))
+
+    def read_robots(self, copy):
+        self.rows.robots[copy.origin] = encode(copy)
 
     def make(self, url, **fields):
         """Make one visit, as if it had been leased now."""
@@ -95,11 +117,11 @@ def test_a_page_comes_back_with_its_links_and_its_archive_records_and_nothing_is
     assert settlement.verdict.state is State.CRAWLED
     assert settlement.verdict.host_free == EPOCH + 0.25 + 1.0
     assert finished.packed.records
-    assert ground.frontier.store.entries == {}
+    assert ground.rows.urls == {}
     assert ground.at.archive.mark().file == ""
 
 
-def test_what_an_error_page_links_to_is_not_followed(tmp_path):
+def test_links_on_error_pages_are_not_followed(tmp_path):
     ground = Ground(tmp_path, {f"{A}/gone": Answer(404, TEXT + '<a href="/x">x</a>')})
     finished = ground.make(f"{A}/gone")
     assert finished.settlement.page.status == 404
@@ -118,7 +140,7 @@ def test_an_unwilling_server_gives_no_page_and_no_record(tmp_path, status):
     assert finished.settlement.status == status
 
 
-def test_what_robots_txt_forbids_is_refused_without_a_request(tmp_path):
+def test_disallowed_urls_are_refused_without_a_request(tmp_path):
     ground = Ground(tmp_path, {})
     finished = ground.make(f"{A}/private/x")
     assert ground.made.fetcher.log == []
@@ -128,7 +150,7 @@ def test_what_robots_txt_forbids_is_refused_without_a_request(tmp_path):
     assert finished.settlement.exchange is None
 
 
-def test_a_host_that_has_given_enough_is_asked_for_no_more(tmp_path):
+def test_a_host_at_its_page_limit_gets_no_more_visits(tmp_path):
     ground = Ground(tmp_path, {f"{A}/": html()}, scope__max_pages_per_host=3)
     link = Link(url=f"{A}/", key=f"{A}/", host="a.test")
     assert ground.visit(link, host_pages=2).settlement.page is not None
@@ -156,7 +178,7 @@ def test_the_same_bytes_again_are_a_duplicate_and_are_not_stored_twice(tmp_path)
     assert b"WARC-Type: revisit" in revisit
 
 
-def test_a_near_duplicate_names_its_twin_and_is_stored_whole(tmp_path):
+def test_a_near_duplicate_names_its_twin_and_is_stored_in_full(tmp_path):
     pages = {f"{A}/1": Answer(body=TEXT), f"{A}/2": Answer(body=TEXT + "<!-- another -->")}
     ground = Ground(tmp_path, pages, dedup__near=True)
     ground.make(f"{A}/1")
@@ -178,7 +200,7 @@ def test_duplicates_inside_one_group_are_found_too(tmp_path):
     assert [b"WARC-Type: revisit" in packed.records[packed.main] for packed in packs] == [False, True, True]
 
 
-def test_error_pages_are_nobodys_duplicates(tmp_path):
+def test_error_pages_are_never_duplicates(tmp_path):
     ground = Ground(tmp_path, {f"{A}/1": Answer(404, TEXT), f"{A}/2": Answer(404, TEXT)})
     ground.make(f"{A}/1")
     assert ground.make(f"{A}/2").settlement.page.duplicate_of == ""
@@ -188,13 +210,13 @@ def test_while_a_body_is_parsed_its_visit_is_in_hand_and_no_longer(tmp_path, mon
     ground, in_hand = Ground(tmp_path, {f"{A}/": html()}), []
 
     def breaking(*_arguments):
-        in_hand.append(ground.frontier.store.hand)
+        in_hand.append(ground.hand.held)
         raise ValueError("odd page")
 
     monkeypatch.setattr(visit, "parse", breaking)
     finished = ground.make(f"{A}/")
-    assert in_hand == [("", f"{A}/")]
-    assert ground.frontier.store.hand is None
+    assert in_hand == [hash16(f"{A}/".encode())]
+    assert ground.hand.held is None
     assert finished.settlement.verdict.reason == Reason("parser", "ValueError: odd page")
     assert finished.settlement.verdict.state is State.FAILED
     assert finished.settlement.verdict.host_free == EPOCH + 1.25
@@ -270,10 +292,10 @@ def test_a_robots_txt_that_moved_is_followed_under_the_name_of_its_origin(tmp_pa
     assert finished.settlement.verdict.due > EPOCH
 
 
-def test_a_hop_owes_its_own_host_what_that_host_asks_for(tmp_path):
+def test_a_hop_obeys_its_own_hosts_delay(tmp_path):
     ground = Ground(tmp_path, {f"{B}/r.txt": Answer(body="User-agent: *\nCrawl-delay: 7\n")}, robots=None)
     copy = RobotsCopy(origin=B, status=200, body=b"User-agent: *\nCrawl-delay: 20\n", expires=EPOCH + 86400)
-    ground.frontier.store.robots[B] = copy
+    ground.read_robots(copy)
     finished = ground.robots(f"{B}/r.txt", origin=A, hops=1)
     assert finished.settlement.verdict.host_free == EPOCH + 0.25 + 20.0
 
@@ -295,7 +317,7 @@ EXCHANGE = Exchange("http://a.test/", "192.0.2.1", EPOCH, EPOCH, b"", b"", b"")
         (Refused(Reason("address")), 0, None),
     ],
 )
-def test_every_outcome_has_a_status_and_says_what_went_over_the_wire(outcome, status, exchange):
+def test_every_outcome_has_a_status_and_its_exchange(outcome, status, exchange):
     assert status_of(outcome) == status
     assert exchange_of(outcome) is exchange
 

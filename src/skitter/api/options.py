@@ -11,40 +11,40 @@ class Options(TypedDict, total=False):
     """stop after this many stored pages (2xx)"""
 
     max_depth: int | None
-    """links between a seed and a page; unlimited when not set"""
+    """maximum number of links between a seed and a page; unlimited when not set"""
 
     max_time: str | float | None
-    """stop after this time (on one machine, requests in flight have 5 s more and are then left to the next run); in a cluster, since its first worker joined"""
+    """stop after this time; on one machine, requests in flight get 5 s more and are then left to the next run; in a cluster, it counts from the first worker's start"""
 
     max_bytes: str | int | None
-    """stop after receiving this much; requests in flight may add to it, and in a cluster what came since the last heartbeat"""
+    """stop after receiving this much; requests in flight, and in a cluster what arrived since the last heartbeat, come on top"""
 
     scope: Literal["page", "prefix", "host", "domain", "any"]
-    """page, prefix, host, domain or any: how far from its seeds a crawl may go"""
+    """page, prefix, host, domain or any: how far from the seeds links are followed"""
 
     include: Sequence[str]
-    """only URLs that match one of these regular expressions (seeds excepted)"""
+    """only URLs matching one of these regular expressions (seeds are exempt)"""
 
     exclude: Sequence[str]
-    """no URL that matches one of these regular expressions"""
+    """no URLs matching one of these regular expressions"""
 
     delay: str | float
-    """time from the end of a response to the next request to its host"""
+    """time between the end of a response and the next request to the same host"""
 
     per_host: int
     """requests in flight per host"""
 
     concurrency: int
-    """requests in flight in all"""
+    """requests in flight, over all workers; in a cluster, per worker"""
 
     contact: str
-    """a URL or e-mail address at which site owners reach you; part of the user agent"""
+    """a URL or e-mail address where site owners can reach you; part of the user agent"""
 
     user_agent: str
-    """product token and comment; made from the program's name, version and contact if empty"""
+    """product token and comment; built from the program's name, version and contact if empty"""
 
     allow_private: Sequence[str]
-    """networks (CIDR) that are not public and may be visited all the same"""
+    """private networks (CIDR) that may be visited"""
 
     resolve: Sequence[str]
     """HOST:ADDRESS pairs that replace DNS; the address guard still applies"""
@@ -53,13 +53,13 @@ class Options(TypedDict, total=False):
     """bfs, dfs, depth or number: how links are scored"""
 
     shards: int
-    """parts of the crawl, each worked on by one process; fixed when it is made; 0 for one per worker"""
+    """parts of the crawl, each handled by one process at a time; fixed when the crawl is created; 0 for one per worker"""
 
     urls_tracking_params: Sequence[str]
-    """query parameters (globs) dropped from what is fetched and from the key"""
+    """query parameters (globs) removed from the fetched URL and from the key"""
 
     urls_session_params: Sequence[str]
-    """query and path parameters (globs) dropped from the key only"""
+    """query and path parameters (globs) removed from the key only"""
 
     urls_fold_trailing_slash: bool
     """treat /a and /a/ as one URL"""
@@ -71,43 +71,43 @@ class Options(TypedDict, total=False):
     """treat http and https as one scheme in keys"""
 
     scope_kind: Literal["page", "prefix", "host", "domain", "any"]
-    """page, prefix, host, domain or any: how far from its seeds a crawl may go"""
+    """page, prefix, host, domain or any: how far from the seeds links are followed"""
 
     scope_hosts: Sequence[str]
-    """only hosts that match one of these patterns, such as *.inf.ed.ac.uk"""
+    """only hosts matching one of these patterns, such as *.inf.ed.ac.uk"""
 
     scope_include: Sequence[str]
-    """only URLs that match one of these regular expressions (seeds excepted)"""
+    """only URLs matching one of these regular expressions (seeds are exempt)"""
 
     scope_exclude: Sequence[str]
-    """no URL that matches one of these regular expressions"""
+    """no URLs matching one of these regular expressions"""
 
     scope_max_depth: int | None
-    """links between a seed and a page; unlimited when not set"""
+    """maximum number of links between a seed and a page; unlimited when not set"""
 
     scope_max_pages_per_host: int | None
-    """stored pages per host; unlimited when not set"""
+    """maximum number of stored pages per host; unlimited when not set"""
 
     scope_skip_extensions: Sequence[str]
-    """links to paths with these endings are not followed"""
+    """links to files with these extensions are not followed"""
 
     scope_max_url_length: int
-    """trap rule: longer URLs are not followed"""
+    """trap rule: longest URL that is followed"""
 
     scope_max_path_segments: int
-    """trap rule: deeper paths are not followed"""
+    """trap rule: most path segments that are followed"""
 
     scope_max_segment_repeats: int
-    """trap rule: a path segment, or a run of segments, may stand this often"""
+    """trap rule: how often a path segment, or a run of segments, may repeat"""
 
     scope_max_query_params: int
-    """trap rule: more query parameters are not followed"""
+    """trap rule: most query parameters that are followed"""
 
     scope_max_query_length: int
-    """trap rule: longer query strings are not followed"""
+    """trap rule: longest query string that is followed"""
 
     scope_calendar_years: int
-    """trap rule: dates in a URL further away than this many years ahead, 50 back"""
+    """trap rule: URLs with dates more than this many years ahead, or 50 back, are not followed"""
 
     scope_session_in_path: bool
     """trap rule: session ids in the path are not followed"""
@@ -119,7 +119,7 @@ class Options(TypedDict, total=False):
     """strategy number: a regular expression whose group 1 is the number"""
 
     schedule_retries: int
-    """requests after the first one that failed with 5xx, 429 or a network error"""
+    """retries after a 5xx, 429 or network error"""
 
     schedule_retry_base: str | float
     """wait before the first retry; doubles each time"""
@@ -128,16 +128,16 @@ class Options(TypedDict, total=False):
     """longest wait before a retry"""
 
     schedule_retry_jitter: float
-    """each wait is this share longer or shorter, by chance"""
+    """each wait is randomly longer or shorter by up to this fraction"""
 
     politeness_delay: str | float
-    """time from the end of a response to the next request to its host"""
+    """time between the end of a response and the next request to the same host"""
 
     politeness_per_host: int
     """requests in flight per host"""
 
     politeness_burst: int
-    """requests a host that was left alone for long may get without delay between them"""
+    """requests that a long idle host may get without a delay between them"""
 
     politeness_max_crawl_delay: str | float
     """a host that asks for a longer Crawl-delay is set aside"""
@@ -146,55 +146,55 @@ class Options(TypedDict, total=False):
     """a host that asks for a longer Retry-After is set aside"""
 
     robots_cache: str | float
-    """how long a copy is used (RFC 9309 2.4: not over 24 hours)"""
+    """how long a copy is used (RFC 9309 2.4: at most 24 hours)"""
 
     robots_jitter: float
-    """each copy is kept up to this share shorter, by chance, so that they do not expire together"""
+    """each copy expires randomly up to this fraction earlier, so that not all expire together"""
 
     robots_retry_after: Sequence[str | float]
-    """waits between tries while a host fails; then it is given up"""
+    """waits between attempts while a host fails; then it is given up"""
 
     robots_stale: str | float
-    """how long an old copy stays in force while the host fails"""
+    """how long an old copy stays in use while the host fails"""
 
     robots_max_redirects: int
     """redirects followed to a robots.txt (RFC 9309 2.3.1.2: at least five)"""
 
     fetch_user_agent: str
-    """product token and comment; made from the program's name, version and contact if empty"""
+    """product token and comment; built from the program's name, version and contact if empty"""
 
     fetch_contact: str
-    """a URL or e-mail address at which site owners reach you; part of the user agent"""
+    """a URL or e-mail address where site owners can reach you; part of the user agent"""
 
     fetch_accept_language: str
-    """Accept-Language, when set"""
+    """Accept-Language header; not sent when empty"""
 
     fetch_deadline: str | float
-    """for the whole request, from DNS to the last byte"""
+    """time limit for the whole request, from DNS to the last byte"""
 
     fetch_connect_timeout: str | float
-    """for DNS, connection and TLS"""
+    """time limit for DNS, connection and TLS"""
 
     fetch_idle_timeout: str | float
-    """without a single byte"""
+    """time limit without receiving a byte"""
 
     fetch_max_body: str | int
-    """largest body, on the wire and again after decompression; a robots.txt has a limit of its own, 500 KiB"""
+    """largest body, before and after decompression; a robots.txt has its own limit, 500 KiB"""
 
     fetch_max_headers: str | int
     """largest header block"""
 
     fetch_max_in_flight: str | int
-    """all bodies in flight together"""
+    """memory for all bodies in flight together"""
 
     fetch_max_redirects: int
-    """redirects followed from one link"""
+    """maximum number of redirects followed from one link"""
 
     fetch_keep_connections: int
-    """idle connections kept open for the next polite visit"""
+    """idle connections kept open for later visits"""
 
     fetch_allow_private: Sequence[str]
-    """networks (CIDR) that are not public and may be visited all the same"""
+    """private networks (CIDR) that may be visited"""
 
     fetch_resolve: Sequence[str]
     """HOST:ADDRESS pairs that replace DNS; the address guard still applies"""
@@ -203,73 +203,73 @@ class Options(TypedDict, total=False):
     """DNS servers, ADDRESS or ADDRESS:PORT; the system's when empty"""
 
     fetch_dns_max_ttl: str | float
-    """longest time a DNS answer is kept; shorter if its TTL says so"""
+    """longest time a DNS answer is cached; less if its TTL is shorter"""
 
     fetch_dns_negative_ttl: str | float
-    """how long a DNS failure is kept"""
+    """how long a DNS failure is cached"""
 
     fetch_dns_cache: int
-    """DNS answers kept"""
+    """number of DNS answers cached"""
 
     fetch_ca_file: str
-    """certificate authorities (PEM) to trust instead of the system's"""
+    """CA certificates (PEM) to trust instead of the system's"""
 
     parse_content_start: str
-    """only what stands between this marker …"""
+    """content starts after this marker …"""
 
     parse_content_end: str
-    """… and this one is content; pages without them are ignored"""
+    """… and ends before this one; pages without both are ignored"""
 
     parse_sloppy_anchors: bool
     """also follow anchors written like < a href = x >"""
 
     parse_max_input: str | int
-    """bytes of a document that are parsed"""
+    """at most this much of a document is parsed"""
 
     parse_max_links: int
-    """links taken from one page"""
+    """maximum number of links taken from one page"""
 
     dedup_near: bool
-    """look for near-duplicates by SimHash (identical payloads are always found)"""
+    """find near-duplicates by SimHash (identical payloads are always found)"""
 
     dedup_distance: int
-    """SimHash bits that may differ, 0 to 3"""
+    """how many SimHash bits may differ, 0 to 3"""
 
     dedup_min_words: int
-    """shorter texts are compared exactly only: their SimHash says little"""
+    """texts with fewer words are only compared exactly, because their SimHash means little"""
 
     archive_max_file: str | int
-    """a file that has grown beyond this is closed and the next one begun"""
+    """a file that exceeds this size is closed and a new one started"""
 
     archive_operator: str
-    """who runs the crawl, for the warcinfo record; the contact when empty"""
+    """operator named in the warcinfo record; the contact when empty"""
 
     frontier_window: int
-    """hosts held in memory for scheduling, in a cluster by all shards together; the rest wait on disk"""
+    """hosts kept in memory for scheduling (in a cluster, for all shards of a worker together); the rest stay in the store"""
 
     frontier_block_cache: str | int
-    """memory for blocks read from the store"""
+    """memory for cached blocks of the store"""
 
     crawl_max_pages: int | None
     """stop after this many stored pages (2xx)"""
 
     crawl_max_time: str | float | None
-    """stop after this time (on one machine, requests in flight have 5 s more and are then left to the next run); in a cluster, since its first worker joined"""
+    """stop after this time; on one machine, requests in flight get 5 s more and are then left to the next run; in a cluster, it counts from the first worker's start"""
 
     crawl_max_bytes: str | int | None
-    """stop after receiving this much; requests in flight may add to it, and in a cluster what came since the last heartbeat"""
+    """stop after receiving this much; requests in flight, and in a cluster what arrived since the last heartbeat, come on top"""
 
     crawl_concurrency: int
-    """requests in flight in all"""
+    """requests in flight, over all workers; in a cluster, per worker"""
 
     crawl_shards: int
-    """parts of the crawl, each worked on by one process; fixed when it is made; 0 for one per worker"""
+    """parts of the crawl, each handled by one process at a time; fixed when the crawl is created; 0 for one per worker"""
 
     crawl_min_free_disk: str | int
-    """stop, with the state safe, when less is free"""
+    """stop safely when less disk space is free"""
 
     crawl_commit_visits: int
-    """visits that are made durable together, at most"""
+    """maximum number of visits committed together"""
 
     crawl_sync_interval: str | float
-    """between two syncs to the disk itself"""
+    """time between two fsyncs"""

@@ -1,4 +1,4 @@
-"""One run of a crawl, as a program sees it: pages, one after the other, and the report at the end."""
+"""One run of a crawl from Python: an iterator of pages, with the report at the end."""
 
 import asyncio
 import tempfile
@@ -21,10 +21,10 @@ from skitter.reporting.log import said, say
 from skitter.reporting.report import Report
 from skitter.settings import Settings
 
-# What may wait for the caller before leasing pauses: pages, and bytes of their bodies.
+# How much may wait for the caller before leasing pauses: pages, and bytes of their bodies.
 _AHEAD = 100
 _AHEAD_BYTES = 64 * 2**20
-_NO_CONTACT = 'no contact is set, so site owners cannot reach you; name one with contact="you@example.org"'
+_NO_CONTACT = 'no contact is set, so site owners cannot reach you; set one with contact="you@example.org"'
 
 
 class Run:
@@ -38,7 +38,7 @@ class Run:
     Leaving the loop early stops the crawl: what is in flight is finished and saved. A `for` loop waits for that; after an
     `async for` loop, `await run.aclose()` or the end of `async with skitter.crawl(...) as run:` does.
 
-    `run.report` has counts, hosts and warnings; warnings also go to the logger "skitter" as they come.
+    `run.report` has counts, hosts and warnings; warnings also go to the logger "skitter" as they happen.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Run:
         self._work: asyncio.Task[Report] | None = None
         self._crawl: Crawl | None = None
         self._pages: asyncio.Queue[Page | None] = asyncio.Queue()
-        self._waiting = 0  # bytes of the bodies of these
+        self._waiting = 0  # bytes of their bodies
         self._left = False
         self._paused = False
 
@@ -66,18 +66,18 @@ class Run:
         what = ", ".join(self._urls) or str(self._path)
         if self._report is not None:
             return f"<Run of {what}: {self._report.outcome}, {self._report.counts.pages} pages>"
-        state = "running" if self._begun else 'not begun; begin with "for page in run"'
+        state = "running" if self._begun else 'not started; start with "for page in run"'
         return f"<Run of {what}: {state}>"
 
     @property
     def report(self) -> Report:
-        """What the run came to; there is none before its end."""
+        """The report of the run; raises before its end."""
         if self._report is None:
             raise RuntimeError(
                 "the crawl has not ended yet: iterate to its end, or call close() (await aclose() in asynchronous code), "
                 "before reading the report"
                 if self._begun
-                else 'the crawl has not begun yet: iterate over it first, as in "for page in run"'
+                else 'the crawl has not started yet: iterate over it first, as in "for page in run"'
             )
         return self._report
 
@@ -95,8 +95,8 @@ class Run:
     def _begin(self) -> None:
         if self._begun:
             raise RuntimeError(
-                "a run can be iterated over once, and this one was; for another run call skitter.crawl() again, with the "
-                "same directory=... to go on with the same crawl"
+                "a run can only be iterated once, and this one was; for another run call skitter.crawl() again, with the "
+                "same directory=...to continue the same crawl"
             )
         self._begun = True
 
@@ -117,7 +117,7 @@ class Run:
         self._start()
 
     async def next_page(self) -> Page | None:
-        """The next page that has become durable; None at the end. What broke the crawl is raised here."""
+        """The next durable page; None at the end. An error that stopped the crawl is raised here."""
         if self._work is not None and self._work.done() and self._pages.empty():
             await self._work
             return None
@@ -147,7 +147,7 @@ class Run:
         await self.aclose()
 
     def close(self) -> None:
-        """Stop, and wait until everything in flight is saved. For plain loops; asynchronous ones have `aclose`."""
+        """Stop, and wait until everything in flight is saved. For plain loops; in asynchronous code use `aclose`."""
         self._left = True
         if self._thread is not None:
             self._thread.close()
@@ -166,7 +166,7 @@ class Run:
             self._crawl.local_shards.go_on()
 
     async def _drained(self) -> None:
-        """End in good order. What broke the crawl was raised in the loop already."""
+        """End cleanly. An error that stopped the crawl was already raised in the loop."""
         self.leave()
         if self._work is not None:
             await asyncio.wait([self._work])
@@ -198,7 +198,7 @@ class Run:
         return self._report
 
     def _hear(self, events: Events, event: Event) -> None:
-        """Keep pages for the caller, and tell what went wrong."""
+        """Queue pages for the caller, and collect warnings."""
         if not isinstance(event, Settled):
             return
         if failure := _failure(event):
@@ -207,7 +207,7 @@ class Run:
             self._take(pages.made(event.page, event.exchange, self.settings))
 
     def _take(self, page: Page) -> None:
-        """A page waits for the caller. One who is slow makes the crawl wait, not memory grow."""
+        """Queue a page. A slow caller pauses the crawl instead of filling memory."""
         self._pages.put_nowait(page)
         self._waiting += page.size
         if self._crawl is not None and self._is_too_far_ahead():
@@ -215,12 +215,14 @@ class Run:
             self._crawl.local_shards.pause()
 
     def _is_too_far_ahead(self, *, of: int = 1) -> bool:
-        """Whether more waits for the caller than may, or than half of that, so that a pause is worth its while."""
+        """Whether too much waits for the caller; once paused, until it is half of that, so that pauses are
+        worthwhile.
+        """
         return self._pages.qsize() >= _AHEAD // of or self._waiting >= _AHEAD_BYTES // of
 
 
 def _failure(event: Settled) -> str:
-    """What went wrong with a page, in a sentence: it was given up, or it is a seed and was not to be had."""
+    """A warning about a page, in a sentence: it was given up, or it is a seed that could not be fetched."""
     link, page = event.visit.link, event.page
     if link.purpose is not Purpose.PAGE:
         return ""
@@ -234,7 +236,7 @@ def _failure(event: Settled) -> str:
 
 
 class _Loop:
-    """What an `async for` holds. When the loop is left the object goes, and with it the wish for more pages."""
+    """The iterator of an `async for`. When the loop is left it is garbage collected, which stops the crawl."""
 
     def __init__(self, run: Run) -> None:
         self._run = run

@@ -1,6 +1,7 @@
-"""A crawl for a plain `for` loop: an event loop on a thread of its own.
+"""A crawl for a plain `for` loop: an event loop in its own thread.
 
-So it works where a loop is running already, as in Jupyter, and the crawl goes on while the body of the loop is busy.
+So it works where a loop is already running, as in Jupyter, and the crawl continues while the loop body is
+busy.
 """
 
 import asyncio
@@ -8,7 +9,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import (
     ThreadPoolExecutor,
-)  # registers its own ending before ours, which is so called first
+)  # imported first: it registers its exit handler before ours, and handlers run in reverse order
 from typing import Any, TypeVar
 
 import uvloop
@@ -16,7 +17,7 @@ import uvloop
 T = TypeVar("T")
 Ending = Callable[[], Coroutine[Any, Any, None]]
 
-_POOL = 4  # threads for what would hold the loop up: files, above all
+_POOL = 4  # threads for what would block the loop, mostly files
 _running: set["LoopThread"] = set()
 
 
@@ -25,28 +26,28 @@ def _close_all() -> None:
         thread.close()
 
 
-# Not `atexit`: by then Python has shut the thread pools down that a crawl needs to be saved.
+# Not `atexit`: by then Python has shut down the thread pools that saving a crawl needs.
 threading._register_atexit(_close_all)  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 class LoopThread:
-    """Runs coroutines on its own thread for callers on others. To be closed; the end of the program closes it too."""
+    """Runs coroutines in its own thread for callers in others. Must be closed; the end of the program closes it too."""
 
     def __init__(self, drain: Ending, stop_at_once: Ending) -> None:
-        """`drain` ends the work in good order, `stop_at_once` if the caller will not wait for that."""
+        """`drain` ends the work cleanly, `stop_at_once` if the caller will not wait for that."""
         self._drain = drain
         self._stop_at_once = stop_at_once
         self._loop = uvloop.new_event_loop()
         self._pool = _full_pool()
         self._loop.set_default_executor(self._pool)
-        # A daemon, because Python waits for other threads before it tells anybody that the program ends.
+        # A daemon, because Python waits for other threads before it runs exit handlers.
         self._thread = threading.Thread(target=self._serve, name="skitter", daemon=True)
         self._thread.start()
         self.closed = False
         _running.add(self)
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for a coroutine, and have its result or what it raised."""
+        """Wait for a coroutine; returns its result or raises what it raised."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def close(self) -> None:
@@ -74,7 +75,9 @@ class LoopThread:
 
 
 def _full_pool() -> ThreadPoolExecutor:
-    """A pool with all its threads: when the program ends, Python starts no new ones, and a crawl may still be saved."""
+    """A pool that starts all its threads now: at exit Python starts no new ones, and a crawl may still have to
+    be saved.
+    """
     pool = ThreadPoolExecutor(_POOL, "skitter-pool")
     all_there = threading.Barrier(_POOL)
     for _ in range(_POOL):

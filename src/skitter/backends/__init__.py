@@ -1,1 +1,1 @@
-"""What the ports are made of: each module here keeps the promises of one of them. Only `compose` imports these."""
+"""Implementations of the ports, one folder per engine. Only `compose` imports these."""

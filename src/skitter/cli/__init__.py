@@ -1,7 +1,7 @@
-"""The command line. Finds the command, runs it, and turns what went wrong into a line and an exit code.
+"""The command line: finds the command, runs it, and turns errors into one line and an exit code.
 
-Commands live in modules of their own name and are imported when they are asked for: `skitter --version` loads no engine.
-Each has `parser()` and `run(arguments) -> exit code`. Results go to standard output, everything else to standard error.
+Each command is a module of the same name, imported only when used, so `skitter --version` loads no engine. It has
+`parser()` and `run(arguments) -> exit code`. Results go to standard output, everything else to standard error.
 """
 
 import difflib
@@ -21,18 +21,18 @@ from skitter.settings import SettingsError
 COMMANDS: Mapping[str, str] = {
     "crawl": "crawl from these URLs into a directory",
     "resume": "continue a crawl where it stopped, however it stopped",
-    "status": "how a crawl is, what to do next, and its numbers",
-    "why": "every decision taken about a URL",
+    "status": "state of a crawl, what to do next, and its numbers",
+    "why": "every decision about a URL, and its reason",
     "pages": "list and filter the pages of a crawl",
     "export": "write a crawl as JSON lines, CSV, URL list, link list or CDXJ",
-    "check": "is everything that a crawl has written still there?",
-    "search": "find pages of a crawl by their words",
-    "index": "put the pages of a crawl into OpenSearch or Elasticsearch",
-    "url": "what a URL is fetched as and known by",
+    "check": "verify the stored state and archive of a crawl",
+    "search": "full-text search over the pages of a crawl",
+    "index": "send the pages of a crawl to OpenSearch or Elasticsearch",
+    "url": "fetched form, key, host and domain of a URL",
     "robots": "what a robots.txt says about URLs",
-    "cluster": "make, feed and watch a crawl on many machines",
-    "work": "join a cluster, and work until told to leave",
-    "doctor": "is everything here that is needed?",
+    "cluster": "set up, feed and watch a crawl on many machines",
+    "work": "join a cluster as a worker",
+    "doctor": "check the installation and the engines",
 }
 
 _EXTRAS: Mapping[str, str] = {
@@ -41,7 +41,7 @@ _EXTRAS: Mapping[str, str] = {
     "redis": "Redis",
     "obstore": "S3",
 }
-"""Libraries that come with the extra `cluster`, and the engines that are spoken to with them."""
+"""Libraries of the extra `cluster`, and the engine each one is for."""
 
 _HELP = """\
 Skitter, a polite web crawler that never loses work.
@@ -61,14 +61,12 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the result is its exit code."""
+    """Run one command and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     streams.provide()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(
-                errors="backslashreplace"
-            )  # a title must not break a terminal that cannot show it
+            stream.reconfigure(errors="backslashreplace")  # a title the terminal cannot encode must not raise
     try:
         code = _run(words)
         sys.stdout.flush()
@@ -76,14 +74,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(str(problem), Exit.USAGE)
     except StateError as problem:
         return _complain(str(problem), Exit.STATE)
-    except BrokenPipeError:  # `skitter pages DIR | head` is no failure
+    except BrokenPipeError:  # `skitter pages DIR | head` is not a failure
         streams.give_up(sys.stdout)
         return Exit.DONE
     except OSError as problem:
-        streams.write(sys.stdout, "")  # if it is standard output that cannot be written, nothing more is
+        streams.write(sys.stdout, "")  # if standard output itself cannot be written, give it up
         where = f"{problem.filename}: " if problem.filename else ""
         return _complain(f"{where}{problem.strerror or problem}", Exit.STATE)
-    except KeyboardInterrupt as stopped:  # a crawl says how to go on
+    except KeyboardInterrupt as stopped:  # a crawl says how to continue
         return _complain(str(stopped) or "interrupted", Exit.INTERRUPTED)
     return code
 
@@ -121,19 +119,19 @@ def _no_such_command(name: str) -> str:
 
 
 def _complain(message: str, code: Exit) -> int:
-    shown = "\n".join(map(printable, hidden(message).split("\n")))  # it may quote a server, a page or a file
+    shown = "\n".join(map(printable, hidden(message).split("\n")))  # may quote a server, a page or a file
     streams.write(sys.stderr, f"skitter: {shown}\n")
     return code
 
 
 def _lacking(missing: ModuleNotFoundError) -> Exception:
-    """A crawl on one machine does without the libraries of the engines; any other gap is a broken installation."""
+    """Name the missing extra; any other missing library is a broken installation and is raised as it is."""
     library = (missing.name or "").partition(".")[0]
     if library not in _EXTRAS:
         return missing
     from skitter.runtime.installing import install_line  # noqa: PLC0415  rarely needed
 
     return EngineError(
-        f"{_EXTRAS[library]}: the settings use it (cluster.size), and its library {library} is not installed; "
+        f"{_EXTRAS[library]}: the settings use it (cluster.size), but its library {library} is not installed; "
         f"install it with: {install_line('cluster')}"
     )

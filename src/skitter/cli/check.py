@@ -1,4 +1,4 @@
-"""`skitter check`: is everything that a crawl has written still there?"""
+"""`skitter check`: verify the stored state and archive of a crawl."""
 
 import argparse
 import shlex
@@ -27,11 +27,11 @@ def parser() -> Parser:
     """The flags of `skitter check`."""
     made = Parser(
         "check",
-        "Read everything that a crawl has written, and say what is damaged or gone, file by file: the state against its own "
-        "counts, every page against its record in the archive, every record against its checksums and digests. Changes "
-        "nothing, and works while the crawl runs. With --repair, pages whose records are damaged are fetched again by the "
-        "next `skitter resume`, and a damaged state is rebuilt if what is left of it agrees with itself. Exit codes: 0 "
-        "sound, 1 damage found, 4 no crawl, or not to be read.",
+        "Read everything that a crawl has stored and report what is damaged or missing, file by file: the state "
+        "against its own counts, every page against its record in the archive, every record against its checksums and "
+        "digests. Changes nothing, and works while the crawl runs. With --repair, the next `skitter resume` fetches "
+        "pages with damaged records again, and a damaged state is rebuilt if what is left of it is consistent. Exit "
+        "codes: 0 no damage, 1 damage found, 4 no crawl, or it cannot be read.",
         [
             "skitter check skitter-example.org",
             "skitter check skitter-example.org --json",
@@ -40,7 +40,9 @@ def parser() -> Parser:
     )
     add_directory(made)
     made.add_argument(
-        "--repair", action="store_true", help="mend what can be mended; no crawl may run in the directory"
+        "--repair",
+        action="store_true",
+        help="repair what can be repaired; no crawl may be running in the directory",
     )
     made.add_argument("--json", action="store_true", help="one JSON object")
     made.add_argument("-q", "--quiet", action="store_true", help="show no progress")
@@ -48,8 +50,8 @@ def parser() -> Parser:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Check, mend if asked to, and check again."""
-    import asyncio  # noqa: PLC0415  the engine is large; --help need not wait for it
+    """Check, repair if asked to, and check again."""
+    import asyncio  # noqa: PLC0415  slow to import; --help does not need it
 
     return asyncio.run(_run(arguments))
 
@@ -75,7 +77,7 @@ async def _run(arguments: argparse.Namespace) -> Exit:
 
 
 class _Shown:
-    """Progress on standard error: one line that is drawn again on a terminal, lines now and then elsewhere."""
+    """Progress on standard error: one redrawn line on a terminal, a line every few seconds elsewhere."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet, self._terminal = quiet, sys.stderr.isatty()
@@ -83,7 +85,7 @@ class _Shown:
         self._next = time.monotonic() + self._every
 
     def progress(self, what: str, read: int, of: int) -> None:
-        """Told very often, said now and then."""
+        """Called very often; prints every few seconds."""
         if self._quiet or time.monotonic() < self._next:
             return
         self._next = time.monotonic() + self._every
@@ -96,12 +98,12 @@ class _Shown:
         )
 
     def end(self) -> None:
-        """Take the line away."""
+        """Erase the line."""
         if self._terminal and not self._quiet:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-# ------------------------------------------------------------------------------------------------ telling
+# ------------------------------------------------------------------------------------------------ formatting
 
 
 def as_fields(directory: Path, done: "Checked", repaired: list[str]) -> dict[str, object]:
@@ -131,7 +133,7 @@ def as_lines(directory: Path, done: "Checked", repaired: list[str]) -> list[str]
     read = f"{counted(done.urls, 'URL')}, {counted(done.pages, 'page')}"
     lines.append(f"  read: {read}, {counted(done.records, 'record')} ({amount(done.bytes)}) of the archive")
     if done.in_use:
-        lines.append("  a crawl runs in it: what came after the check began is not in it")
+        lines.append("  a crawl is running in it: what it stored after the check started was not checked")
     for file in dict.fromkeys(finding.file for finding in done.findings):
         lines += ["", f"  {printable(file)}"]
         lines += _told([finding for finding in done.findings if finding.file == file])
@@ -152,24 +154,24 @@ def _told(findings: "list[Finding]") -> Iterator[str]:
 
 
 def advice(directory: Path, done: "Checked", repaired: list[str]) -> Iterator[str]:
-    """What to do about what was found."""
+    """Advice for each kind of damage."""
     where = shlex.quote(printable(str(directory)))
     stop_first = " (stop the crawl first)" if done.in_use else ""
     damage = [finding for finding in done.findings if finding.damage]
     if repaired and not damage:
-        yield f"go on with: skitter resume {where}"
+        yield f"continue with: skitter resume {where}"
     if done.lost:
         again = f"skitter check {where} --repair && skitter resume {where}"
         yield f"fetch {counted(done.lost, 'page')} again with: {again}{stop_first}"
-        yield "or, if there is a copy of these files, put it back and check again"
+        yield "or restore a copy of these files and check again"
     if any(finding.file.startswith("state/") and finding.mendable for finding in damage):
-        yield f"bring the state back from a backup, or rebuild it with: skitter check {where} --repair{stop_first}"
+        yield f"restore the state from a backup, or rebuild it with: skitter check {where} --repair{stop_first}"
     elif any(finding.file.startswith("state/") for finding in damage):
-        yield "the state does not agree with itself: bring it back from a backup, or begin another crawl with -o"
+        yield "the state is inconsistent: restore it from a backup, or start another crawl with -o"
     if any(finding.file == "crawl.toml" for finding in damage):
-        yield "crawl.toml: mend it in an editor, or copy it from a crawl with the same settings"
+        yield "crawl.toml: fix it in an editor, or copy it from a crawl with the same settings"
     if any(finding.file == "roots.txt" for finding in damage):
-        yield "roots.txt: write the seeds into it again, one a line"
+        yield "roots.txt: write the seeds into it again, one per line"
     rest = [finding for finding in damage if finding.file.startswith("archive/") and not finding.mendable]
     if rest:
-        yield "archive: bring the damaged files back from a copy; other pages in them can be read as they are"
+        yield "archive: restore the damaged files from a copy; their other pages can still be read"

@@ -1,4 +1,4 @@
-"""`skitter cluster`: make, feed and watch a crawl on many machines."""
+"""`skitter cluster`: set up, feed and watch a crawl on many machines."""
 
 import argparse
 import asyncio
@@ -24,19 +24,22 @@ if TYPE_CHECKING:
     from skitter.cluster.ports import Disk
     from skitter.compose.engines import Engines
 
-_NAMING = ("add", "set", "abandon")  # actions with something to name
+_NAMING = ("add", "set", "abandon")  # actions with positional arguments
 
 
 def parser() -> Parser:
     """The flags of `skitter cluster`."""
     made = Parser(
         "cluster",
-        "A crawl on many machines. `init` makes what the engines need (schema, topics) and may be repeated; `add` brings "
-        "seeds, and goes on where it was if it was interrupted and the same file is named again; `set` changes settings that all workers share, limits too, and reaches those at work; `status` shows shards, owners, mail, workers and segments of the archive that are in no bucket yet; `wait` "
-        "returns when nothing is left to do, or when all workers have stopped at a limit; `abandon` gives up the segments of a worker that was lost with its disk, so that "
-        "their pages are fetched again; `remove` takes the crawl out of the engines for good, and leaves its archive and its "
-        "search index alone. Workers join with `skitter work`. Exit codes: 0 done, 1 not finished in time (wait) or "
-        "still in use (abandon, remove), 2 wrong settings or an engine that cannot be used, 3 stopped at a limit (wait).",
+        "Set up, feed and watch a crawl on many machines. `init` creates what the engines need (schema, topics) and "
+        "may be repeated. `add` adds seeds; if it was interrupted, the same command continues. `set` changes the "
+        "settings that all workers share, including limits, also while they run. `status` shows shards, owners, "
+        "forwarded messages, workers and segments that are not uploaded yet. `wait` returns when nothing is left to "
+        "do, or when all workers have stopped at a limit. `abandon` gives up the segments of a worker that was lost "
+        "with its disk, so that their pages are fetched again. `remove` deletes the crawl from the engines for good, "
+        "but not its archive and its search index. Workers join with `skitter work`. Exit codes: 0 done, 1 not "
+        "finished in time (wait) or still in use (abandon, remove), 2 wrong settings or an engine that cannot be "
+        "used, 3 stopped at a limit (wait).",
         [
             "skitter cluster init --config cluster.toml",
             "skitter cluster add --config cluster.toml https://example.org",
@@ -53,7 +56,7 @@ def parser() -> Parser:
         nargs="*",
         default=[],
         metavar="URL",
-        help="add: where to begin; set: settings, as SECTION.KEY=VALUE; abandon: the worker or the disk, as `status` names them",
+        help="add: where to start; set: settings, as SECTION.KEY=VALUE; abandon: the worker or disk, as shown by `status`",
     )
     made.add_argument(
         "--config", type=Path, required=True, metavar="FILE", help="settings file (TOML) with [cluster]"
@@ -63,26 +66,22 @@ def parser() -> Parser:
         action="append",
         default=[],
         metavar="FILE",
-        help="add: more URLs, one a line or JSON lines; - for standard input",
+        help="add: a file with more URLs, one per line, or JSON lines; - for standard input",
     )
     made.add_argument("--timeout", default="none", metavar="TIME", help="wait: give up after this time")
     made.add_argument("--json", action="store_true", help="status: one JSON object")
-    made.add_argument("--yes", action="store_true", help="remove: do it")
+    made.add_argument("--yes", action="store_true", help="remove: confirm")
     add_settings(made)
     return made
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the action."""
     arguments.given = given_by(arguments, arguments.config)
     settings = build(arguments.given)
     if (arguments.seeds and arguments.action != "add") or (arguments.url and arguments.action not in _NAMING):
-        raise UsageError(
-            f"cluster {arguments.action} takes no URLs; seeds are brought with: skitter cluster add"
-        )
-    if (
-        arguments.action == "add"
-    ):  # before there is an event loop: a pipe may be slow, and an interrupt must be heard
+        raise UsageError(f"cluster {arguments.action} takes no URLs; add seeds with: skitter cluster add")
+    if arguments.action == "add":  # before the event loop starts: a pipe may be slow, and Ctrl-C must work
         arguments.seeds = seed_files(arguments, settings)
     return asyncio.run(_actions()[arguments.action](arguments, settings))
 
@@ -100,15 +99,15 @@ def _actions() -> Mapping[str, Callable[[argparse.Namespace, Settings], Coroutin
 
 
 async def _init(arguments: argparse.Namespace, settings: Settings) -> int:
-    from skitter.compose.engines import make  # noqa: PLC0415  engines' libraries are large
+    from skitter.compose.engines import make  # noqa: PLC0415  slow to import
 
     made = await make(settings, arguments.given)
-    print("\n".join(made) if made else "everything is there already")
+    print("\n".join(made) if made else "everything already exists")
     return Exit.DONE
 
 
 async def _add(arguments: argparse.Namespace, settings: Settings) -> int:
-    from skitter.compose.engines import settings_in_force  # noqa: PLC0415  engines' libraries are large
+    from skitter.compose.engines import settings_in_force  # noqa: PLC0415  slow to import
 
     with interruptible() as interrupted:
         settings, _ = await settings_in_force(settings, arguments.given)
@@ -116,8 +115,8 @@ async def _add(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _followed(arguments: argparse.Namespace, settings: Settings) -> Settings:
-    """The settings in force, whatever else was given: whoever only looks changes nothing."""
-    from skitter.compose.engines import settings_in_force  # noqa: PLC0415  engines' libraries are large
+    """The shared settings; differing local ones are ignored, because these actions only read."""
+    from skitter.compose.engines import settings_in_force  # noqa: PLC0415  slow to import
 
     return (await settings_in_force(settings, arguments.given, strict=False))[0]
 
@@ -126,22 +125,18 @@ async def _followed(arguments: argparse.Namespace, settings: Settings) -> Settin
 
 
 async def _set(arguments: argparse.Namespace, settings: Settings) -> int:
-    from skitter.cluster.shared_settings import change, followed_by_all  # noqa: PLC0415  engines' libraries are large
+    from skitter.cluster.shared_settings import change, followed_by_all  # noqa: PLC0415  slow to import
     from skitter.compose.engines import truth  # noqa: PLC0415  the same
 
     pairs = [assignment.partition("=") for assignment in arguments.url]
     if not pairs or not all(equals for _, equals, _ in pairs):
-        raise UsageError("name settings and their values, as in: skitter cluster set crawl.max_pages=1000")
+        raise UsageError("name settings with their values, as in: skitter cluster set crawl.max_pages=1000")
     async with truth(settings) as claims:
         version, said = await change(claims, {key.strip(): value for key, _, value in pairs})
-        print("\n".join(said) or "everything is so already")
+        print("\n".join(said) or "nothing to change")
         if said:
             lacking = await followed_by_all(claims, version, settings.cluster.lease)
-            print(
-                f"not heard of by {', '.join(lacking)} yet"
-                if lacking
-                else "all workers that are here work by it"
-            )
+            print(f"not applied yet by {', '.join(lacking)}" if lacking else "all running workers use it")
     return Exit.DONE
 
 
@@ -149,8 +144,8 @@ async def _set(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _status(arguments: argparse.Namespace, settings: Settings) -> int:
-    from skitter.cluster.agreement import unusual  # noqa: PLC0415  engines' libraries are large
-    from skitter.cluster.status import Status, as_fields, as_lines, engine_lines, seen  # noqa: PLC0415  engines' libraries are large
+    from skitter.cluster.agreement import unusual  # noqa: PLC0415  slow to import
+    from skitter.cluster.status import Status, as_fields, as_lines, engine_lines, seen  # noqa: PLC0415  slow to import
     from skitter.compose.engines import opened  # noqa: PLC0415  the same
     from skitter.compose.health import TRUTH, health  # noqa: PLC0415  the same
 
@@ -172,7 +167,7 @@ async def _status(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _wait(arguments: argparse.Namespace, settings: Settings) -> int:
-    from skitter.cluster.status import until_finished  # noqa: PLC0415  engines' libraries are large
+    from skitter.cluster.status import until_finished  # noqa: PLC0415  slow to import
     from skitter.compose.engines import opened  # noqa: PLC0415  the same
 
     patience = None if arguments.timeout == "none" else seconds(arguments.timeout)
@@ -184,12 +179,12 @@ async def _wait(arguments: argparse.Namespace, settings: Settings) -> int:
                 while end.limit and settings != (settings := await _followed(arguments, settings)):
                     end = await until_finished(engines, settings)  # the limit was raised meanwhile
         except TimeoutError:
-            print("skitter: the crawl is not finished", file=sys.stderr)
+            print("skitter: the crawl is not finished yet", file=sys.stderr)
             return Exit.NO
     counts = end.counts
     numbers = f"{counts.pages} pages, {counts.requests} requests, {counts.failed} failed"
     if end.limit:
-        print(f"stopped at a limit: {end.limit}; {numbers}, {counts.queued} URLs are left")
+        print(f"stopped at a limit: {end.limit}; {numbers}, {counts.queued} URLs left")
         return Exit.LIMIT
     print(f"finished: {numbers}")
     return Exit.DONE
@@ -199,16 +194,16 @@ async def _wait(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _abandon(arguments: argparse.Namespace, settings: Settings) -> int:
-    from skitter.compose.engines import opened  # noqa: PLC0415  engines' libraries are large
+    from skitter.compose.engines import opened  # noqa: PLC0415  slow to import
 
     if len(arguments.url) != 1:
-        raise UsageError("name one worker, or its disk, as `skitter cluster status` shows them")
+        raise UsageError("name one worker or disk, as shown by `skitter cluster status`")
     (name,) = arguments.url
     settings = await _followed(arguments, settings)
     async with opened(settings, "") as engines:
         register = engines.segments
         if register is None:
-            raise UsageError("there is no register of segments in a cluster of this size; nothing to abandon")
+            raise UsageError("a cluster of this size has no register of segments; nothing to abandon")
         disk = _disk_of(name, await register.disks())
         if settings.s3.bucket:
             from skitter.compose.storing import arrived  # noqa: PLC0415  the same
@@ -217,11 +212,11 @@ async def _abandon(arguments: argparse.Namespace, settings: Settings) -> int:
         lost = await register.give_up(disk)
     if lost is None:
         print(
-            f"skitter: {name} gives signs of life, or owns shards; stop it, and wait until its lease has ended",
+            f"skitter: {name} is alive, or owns shards; stop it, and wait until its lease has ended",
             file=sys.stderr,
         )
         return Exit.NO
-    print(f"{counted(len(lost), 'segment')} given up; the pages in them are fetched again")
+    print(f"{counted(len(lost), 'segment')} given up; their pages will be fetched again")
     return Exit.DONE
 
 
@@ -230,7 +225,7 @@ def _disk_of(name: str, disks: "Sequence[Disk]") -> str:
         if name in (disk.name, disk.worker):
             return disk.name
     raise UsageError(
-        f"no worker {printable(name)} has segments that are not uploaded; `skitter cluster status` shows who has"
+        f"no worker {printable(name)} has segments waiting for upload; `skitter cluster status` shows who has"
     )
 
 
@@ -238,15 +233,15 @@ def _disk_of(name: str, disks: "Sequence[Disk]") -> str:
 
 
 async def _remove(arguments: argparse.Namespace, settings: Settings) -> int:
-    from skitter.compose.engines import opened, unmake  # noqa: PLC0415  engines' libraries are large
+    from skitter.compose.engines import opened, unmake  # noqa: PLC0415  slow to import
 
     name = settings.cluster.name
     if not arguments.yes:
         raise UsageError(
-            f"the crawl {printable(name)} would be gone for good, with every URL that it knows; say --yes to do it"
+            f"this would delete the crawl {printable(name)} for good, with every URL in it; confirm with --yes"
         )
     try:
-        with suppress(UnknownSettings):  # of a crawl that was made before they were kept
+        with suppress(UnknownSettings):  # a crawl created before settings were stored
             settings = await _followed(arguments, settings)
         async with opened(settings, "", looking=True) as engines:
             reason = await _in_use(engines, settings)
@@ -261,14 +256,14 @@ async def _remove(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _in_use(engines: "Engines", settings: Settings) -> str:
-    """Why a crawl must not be removed yet, if there is a reason."""
+    """Why a crawl must not be removed yet; empty if it may."""
     standing = await engines.claims.standing()
     owners = {shard.owner for shard in standing if shard.owner and shard.lease_until > shard.now}
     if owners:
-        return f"{counted(len(owners), 'worker')} at work; stop them first: {', '.join(sorted(owners))}"
+        return f"{counted(len(owners), 'worker')} running; stop them first: {', '.join(sorted(owners))}"
     disks = await engines.segments.disks() if engines.segments and settings.s3.bucket else []
     if disks:
         where = ", ".join(disk.worker or disk.name for disk in disks)
-        fix = "let them upload (`skitter work` in their directories), or give them up with `skitter cluster abandon`"
+        fix = "upload them (run `skitter work` in their directories), or give them up with `skitter cluster abandon`"
         return f"{counted(sum(disk.segments for disk in disks), 'segment')} not in the bucket yet, of {where}; {fix}"
     return ""

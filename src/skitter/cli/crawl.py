@@ -30,8 +30,8 @@ def parser() -> Parser:
     """The flags of `skitter crawl`."""
     made = Parser(
         "crawl",
-        "Crawl from these URLs, politely, into a directory. If the directory holds a crawl, it continues, and the URLs are "
-        "added to it. You can interrupt at any time (Ctrl-C, SIGTERM, or by closing the terminal): nothing is lost, and "
+        "Crawl from these URLs into a directory. If the directory holds a crawl, it continues, and the URLs are added "
+        "to it. You can interrupt at any time (Ctrl-C, SIGTERM, or by closing the terminal): nothing is lost, and "
         "`skitter resume DIR` continues. Exit codes: 0 done, 1 no page could be fetched, 2 wrong usage or settings, 3 "
         "stopped at a limit, 4 disk full or directory unusable, 130 interrupted.",
         [
@@ -62,17 +62,17 @@ def parser() -> Parser:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Open the seed files for as long as it takes."""
+    """Open the seed files and crawl; they are closed at the end."""
     with ExitStack() as closing:
         return _run(arguments, [closing.enter_context(opened_seeds(name)) for name in arguments.seeds])
 
 
 def _run(arguments: argparse.Namespace, files: Sequence[BufferedReader]) -> int:
-    """Find out what is wanted, and crawl."""
+    """Check seeds, directory and settings, then crawl."""
     from_files = list(zip(arguments.seeds, files, strict=True))
     path = arguments.output or default_directory(arguments.url, from_files)
     if path.exists() and not path.is_dir():
-        raise UsageError(f"{path} is a file; name another place for the crawl directory with -o")
+        raise UsageError(f"{path} is a file; choose another crawl directory with -o")
     directory = CrawlDirectory(path)
     if not arguments.url and not files and not directory.exists:
         raise UsageError("there is nothing to crawl; name a URL, or a file of URLs with --seeds")
@@ -87,13 +87,13 @@ def _run(arguments: argparse.Namespace, files: Sequence[BufferedReader]) -> int:
         read = (seeds.read(file, file.name, settings.urls) for file in given)
         _look_for_a_link(chain(named, chain.from_iterable(read)))
 
-    from skitter.cli.running import crawl  # noqa: PLC0415  the engine is large; complaints come without it
+    from skitter.cli.running import crawl  # noqa: PLC0415  the engine is slow to import; usage errors do not need it
 
     return crawl(arguments, settings, path, named, given)
 
 
 class SeedFile:
-    """A file of seeds, or standard input, of which the beginning may have been looked at."""
+    """A seed file or standard input, whose first lines may already have been read."""
 
     def __init__(self, name: str, file: BufferedReader) -> None:
         self.name = name
@@ -101,25 +101,25 @@ class SeedFile:
         self._begun = bytearray()
 
     def readline(self, size: int, /) -> bytes:
-        """Look at the next line."""
+        """Read the next line, and remember it for `keep`."""
         line = self._file.readline(size)
         self._begun += line
         return line
 
     def keep(self, intake: "Intake") -> None:
-        """Copy it, from its beginning. A pipe is copied while the crawl runs."""
+        """Copy it from its beginning into the crawl directory. A pipe is copied while the crawl runs."""
         handle = self._file.fileno()
         if stat.S_ISREG(os.fstat(handle).st_mode):
             intake.keep(self.name, self._file, bytes(self._begun))
             return
         os.set_blocking(handle, False)
-        begun = bytes(self._begun) + self._file.peek()  # what is in its buffer, and nobody has looked at
+        begun = bytes(self._begun) + self._file.peek()  # buffered, but not read yet
         os.set_blocking(handle, True)
         intake.keep_as_it_comes(self.name, handle, begun)
 
 
 def _look_for_a_link(every: Iterable[Link | BadSeed]) -> None:
-    """Look at seeds up to the first that can be used: a new directory is made only if there is one."""
+    """Read seeds up to the first usable one: without one, no directory is created."""
     first: BadSeed | None = None
     for seed in every:
         if isinstance(seed, Link):
@@ -130,7 +130,7 @@ def _look_for_a_link(every: Iterable[Link | BadSeed]) -> None:
 
 
 def opened_seeds(name: str) -> BufferedReader:
-    """A file of seeds, or standard input."""
+    """Open a seed file, or standard input."""
     if name == "-":
         return open(sys.stdin.fileno(), "rb", closefd=False)
     try:
@@ -142,7 +142,7 @@ def opened_seeds(name: str) -> BufferedReader:
 
 
 def default_directory(texts: Sequence[str], files: Sequence[tuple[str, BufferedReader]]) -> Path:
-    """./skitter-HOST, by the first URL that has a host. Of a file only what is in its buffer is looked at."""
+    """./skitter-HOST, from the first URL with a host. Of a file, only the buffered beginning is read."""
     beginnings = (seeds.read(BytesIO(file.peek()), name) for name, file in files)
     first: BadSeed | None = None
     for seed in chain(seeds.named(texts), *beginnings):
@@ -158,6 +158,6 @@ def default_directory(texts: Sequence[str], files: Sequence[tuple[str, BufferedR
 
 
 def directory_name(origin: str) -> str:
-    """A file name for a host and its port: letters, digits, dots and hyphens, and never a hidden or an endless one."""
+    """A file name for a host and port: letters, digits, dots and hyphens, not hidden, and not too long."""
     authority = origin.partition("://")[2]
     return "skitter-" + re.sub(r"[^A-Za-z0-9.-]+", "-", authority).strip("-.")[:_LONGEST_NAME]

@@ -1,7 +1,7 @@
-"""`skitter doctor`: is everything here that a crawl needs?
+"""`skitter doctor`: check the installation and the engines.
 
-Each check looks at one thing and says what it found and, if that is not enough, what to do. Only what a crawl cannot do
-without makes the answer no; the rest is advice. With the settings of a cluster its engines are asked how they are.
+Each check reports what it found and, if that is not enough, what to do. Only what a crawl requires can make the answer
+no; the rest is advice. With the settings of a cluster, its engines are checked too.
 """
 
 import argparse
@@ -31,7 +31,7 @@ OLDEST_PYTHON = (3, 11)
 
 
 class Check(Struct, frozen=True):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     ok: bool
@@ -44,9 +44,9 @@ def parser() -> Parser:
     """The flags of `skitter doctor`."""
     made = Parser(
         "doctor",
-        "Look at everything a crawl needs on this machine: Python, libraries (also those of a cluster's engines), TLS, "
-        "certificates, name resolution, open files, disk space; with --config also whether the engines of a cluster answer. "
-        "Exit code 1 if something needed is missing.",
+        "Check what a crawl needs on this machine: Python, libraries (also those of a cluster's engines), TLS, "
+        "certificates, name resolution, open files, disk space; with --config also whether the engines of a cluster "
+        "answer. Exit code 1 if something required is missing.",
         ["skitter doctor", "skitter doctor --json", "skitter doctor --config cluster.toml"],
     )
     made.add_argument(
@@ -55,7 +55,7 @@ def parser() -> Parser:
         type=Path,
         default=Path(),
         metavar="DIR",
-        help="where a crawl would go (default: here)",
+        help="directory for the crawl (default: the current one)",
     )
     made.add_argument("--config", type=Path, metavar="FILE", help="settings file (TOML) with [cluster]")
     made.add_argument("--json", action="store_true", help="one JSON object")
@@ -63,7 +63,7 @@ def parser() -> Parser:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Look at everything, tell, and decide."""
+    """Run all checks and print them."""
     checks = list(look(arguments.directory))
     if arguments.config is not None:
         checks += engines(load(arguments.config, os.environ, {}))
@@ -75,12 +75,12 @@ def run(arguments: argparse.Namespace) -> Exit:
             mark = "ok" if check.ok else "MISSING" if check.needed else "note"
             said = f"{check.found}; {check.advice}" if not check.ok else check.found
             print(f"{mark:<8} {check.name:<18} {printable(said)}")
-        print("everything needed is here" if good else "something needed is missing")
+        print("everything required is present" if good else "something required is missing")
     return Exit.DONE if good else Exit.NO
 
 
 def look(directory: Path) -> Iterator[Check]:
-    """Every check, in order."""
+    """Run the local checks, in order."""
     version = ".".join(map(str, sys.version_info[:3]))
     yield Check("Python", sys.version_info >= OLDEST_PYTHON, version, "install Python 3.11 or later")
     for name in libraries():
@@ -107,22 +107,22 @@ def extras() -> dict[str, str]:
 
 
 def engine(name: str, extra: str) -> Check:
-    """Is there a library for an engine of a cluster?"""
+    """Check the library of a cluster engine; only a note if it is missing."""
     check = library(name)
     advice = f"only a crawl on many machines needs it: {install_line(extra)}"
     return Check(check.name, check.ok, check.found, advice, needed=False)
 
 
 def engines(settings: Settings) -> list[Check]:
-    """Do the engines that the settings name answer?"""
-    from skitter.compose.health import health  # noqa: PLC0415  engines' libraries are large
+    """Check whether the engines in the settings answer."""
+    from skitter.compose.health import health  # noqa: PLC0415  slow to import
 
     found = asyncio.run(health(settings))
     return [Check(each.engine, each.up, "up" if each.up else "away", each.said) for each in found]
 
 
 def library(name: str) -> Check:
-    """Is a library installed, and does it load?"""
+    """Check that a library is installed and can be imported."""
     advice = f"pip install {name}"
     try:
         importlib.import_module(name.replace("-", "_"))
@@ -133,9 +133,9 @@ def library(name: str) -> Check:
 
 
 def libcurl() -> Check:
-    """What the library that speaks HTTP was built with."""
+    """Check that libcurl was built with TLS."""
     try:
-        import pycurl  # noqa: PLC0415  the doctor looks at what may be missing
+        import pycurl  # noqa: PLC0415  it may be missing
     except ImportError as problem:
         return Check("libcurl", ok=False, found=f"cannot be loaded ({problem})", advice="pip install pycurl")
     built = pycurl.version_info()
@@ -146,7 +146,7 @@ def libcurl() -> Check:
 
 
 def certificates() -> Check:
-    """Are there certificate authorities to verify servers with?"""
+    """Check for CA certificates."""
     paths = ssl.get_default_verify_paths()
     file, folder = paths.cafile, paths.capath
     ok = bool(file or (folder and any(Path(folder).iterdir())))
@@ -155,7 +155,7 @@ def certificates() -> Check:
 
 
 def names() -> Check:
-    """Does name resolution answer at all? Only localhost is asked for: a doctor does not touch the network."""
+    """Check name resolution, with localhost only: doctor does not use the network."""
     try:
         found = sorted({str(entry[4][0]) for entry in socket.getaddrinfo("localhost", 80)})
     except OSError as problem:
@@ -166,7 +166,7 @@ def names() -> Check:
 
 
 def open_files() -> Check:
-    """Enough for every connection in flight and kept, and the store's own files."""
+    """Check the limit on open files: connections in flight and idle, and the store's files."""
     settings = Settings()
     wanted = (
         settings.crawl.concurrency + settings.fetch.keep_connections + 256
@@ -178,12 +178,12 @@ def open_files() -> Check:
 
 
 def disk(directory: Path) -> Check:
-    """Room for a crawl."""
+    """Check the free disk space."""
     there = directory.absolute()
     while not there.exists():
         there = there.parent
     free, least = shutil.disk_usage(there).free, Settings().crawl.min_free_disk
     found = f"{amount(free)} free at {there}"
     return Check(
-        "disk", ok=free > least, found=found, advice=f"a crawl stops below {amount(least)}; make room"
+        "disk", ok=free > least, found=found, advice=f"a crawl stops below {amount(least)}; free some space"
     )

@@ -1,6 +1,6 @@
-"""`skitter export`: a crawl as a file for other programs.
+"""`skitter export`: write a crawl as a file for other programs.
 
-The file appears whole or not at all: it is written beside its place under another name and moved there at the end.
+The file appears complete or not at all: it is written under a temporary name and renamed at the end.
 """
 
 import argparse
@@ -27,11 +27,12 @@ def parser() -> Parser:
     """The flags of `skitter export`."""
     made = Parser(
         "export",
-        "Write a crawl as a file. jsonl: page records with their text. csv: page records without text; cells that begin "
-        "like a formula get an apostrophe in front. urls: every URL with its state and reason, as JSON lines. links: "
-        "source,target as CSV. cdxj: the index of the archive. Works while the crawl runs. Of a cluster without a bucket, name "
-        "the directories of all workers (or copies of them) for jsonl and cdxj. Exit code 1 if the text of a page could not "
-        "be read from the archive (it is null then), or if some directories are missing; says which.",
+        "Write a crawl as a file. jsonl: page records with their text. csv: page records without text; cells that "
+        "begin like a formula get an apostrophe in front. urls: every URL with its state and reason, as JSON lines. "
+        "links: source,target as CSV. cdxj: the index of the archive. Works while the crawl runs. For a cluster "
+        "without a bucket, name the directories of all workers (or copies of them) for jsonl and cdxj. Exit code 1 if "
+        "the text of a page could not be read from the archive (it is null then), or if directories are missing; a "
+        "message says which.",
         [
             "skitter export skitter-example.org --format jsonl -o pages.jsonl",
             "skitter export skitter-example.org --format urls | grep '\"refused\"'",
@@ -39,11 +40,11 @@ def parser() -> Parser:
         ],
     )
     add_crawl(made, several=True)
-    made.add_argument("--format", required=True, choices=FORMATS, help="what to write")
+    made.add_argument("--format", required=True, choices=FORMATS, help="file format")
     made.add_argument(
-        "-o", "--output", default="-", metavar="FILE", help="where to (default: -, standard output)"
+        "-o", "--output", default="-", metavar="FILE", help="output file (default: -, standard output)"
     )
-    made.add_argument("-q", "--quiet", action="store_true", help="say nothing on standard error")
+    made.add_argument("-q", "--quiet", action="store_true", help="print nothing on standard error")
     return made
 
 
@@ -70,11 +71,11 @@ async def _write(arguments: argparse.Namespace, source: Source) -> Exit:
 
 @contextmanager
 def destination(name: str) -> Iterator[TextIO]:
-    """Where the lines go. A regular file is replaced when all is written; on a failure nothing is left behind."""
+    """The output file. A regular file is replaced when everything is written; a failure leaves nothing behind."""
     path = Path(name)
     if name == "-":
         yield sys.stdout
-    elif path.exists() and not path.is_file():  # a pipe or a device has no whole to wait for
+    elif path.exists() and not path.is_file():  # a pipe or a device cannot be replaced
         with path.open("w", encoding="utf-8") as file:
             yield file
     else:
@@ -88,19 +89,21 @@ def destination(name: str) -> Iterator[TextIO]:
         except OSError as problem:
             if problem.filename != str(draft):
                 raise
-            raise OSError(problem.errno, problem.strerror, name) from None  # nobody asked for the draft
+            raise OSError(
+                problem.errno, problem.strerror, name
+            ) from None  # report the name that was asked for
         finally:
             draft.unlink(missing_ok=True)
 
 
 class _Remarks:
-    """What is said on standard error while an export runs."""
+    """Messages on standard error during an export."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._lines = 0
         self.remarks = 0
-        self._missing = False  # whether pages lie where they cannot be read from here
+        self._missing = False  # whether some pages are on disks that cannot be read here
         self._next = time.monotonic() + LINES_EVERY
 
     def remark(self, text: str) -> None:
@@ -110,7 +113,7 @@ class _Remarks:
 
     def written(self, lines: int = 1) -> None:
         self._lines += lines
-        # The clock is looked at now and then: most lines cost less than a look.
+        # Reading the clock costs more than most lines, so it is read only now and then.
         if self._lines % 256 == 0 and time.monotonic() >= self._next:
             self._next = time.monotonic() + LINES_EVERY
             self._say(counted(self._lines, "line"))

@@ -1,4 +1,4 @@
-"""`skitter cluster add`: seeds into a cluster, in a way that may be interrupted."""
+"""`skitter cluster add`: adds seeds to a cluster; can be interrupted and continued."""
 
 import argparse
 import asyncio
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class SeedFile(NamedTuple):
-    """A file of seeds that can be read again, and how to go on with it."""
+    """A seed file that can be read again, and how to continue with it."""
 
     path: Path
     name: str
@@ -33,25 +33,23 @@ class SeedFile(NamedTuple):
 
 
 def seed_files(arguments: argparse.Namespace, settings: Settings) -> list[SeedFile]:
-    """The files that --seeds names; what comes through a pipe is copied first. Waits for all of it."""
+    """The files named by --seeds. A pipe is copied to a file first, to its end."""
     found = []
     for name in arguments.seeds:
         if name != "-" and _is_file(Path(name)):
-            found.append(
-                SeedFile(Path(name), name, "run the same command again, and it goes on", copied=False)
-            )
+            found.append(SeedFile(Path(name), name, "run the same command again to continue", copied=False))
             continue
         try:
             path = _copy(name, settings)
         except KeyboardInterrupt:
             raise KeyboardInterrupt("interrupted while the seeds were read; nothing was added") from None
         words = ["skitter", "cluster", "add", "--config", str(arguments.config), "--seeds", str(path)]
-        found.append(SeedFile(path, str(path), f"go on with: {shlex.join(words)}", copied=True))
+        found.append(SeedFile(path, str(path), f"continue with: {shlex.join(words)}", copied=True))
     return found
 
 
 def _is_file(path: Path) -> bool:
-    """Whether it can be read again; a pipe or a device cannot. What is not there is complained of when it is opened."""
+    """Whether it is a regular file, which can be read again. A missing file is reported when it is opened."""
     try:
         return stat.S_ISREG(path.stat().st_mode)
     except OSError:
@@ -59,11 +57,11 @@ def _is_file(path: Path) -> bool:
 
 
 def _copy(name: str, settings: Settings) -> Path:
-    from skitter.cluster.intake import kept  # noqa: PLC0415  the engine is large; complaints come without it
+    from skitter.cluster.intake import kept  # noqa: PLC0415  the engine is slow to import; usage errors do not need it
 
     with opened_seeds(name) as pipe:
         path = kept(pipe, settings.cluster.name, Path())
-    print(f"skitter: a copy of the seeds is in {path} until all of them are in", file=sys.stderr)
+    print(f"skitter: a copy of the seeds is kept in {path} until all of them are added", file=sys.stderr)
     return path
 
 
@@ -73,7 +71,7 @@ async def add(
     settings: Settings,
     interrupted: threading.Event,
 ) -> int:
-    """Bring seeds, until all are in or somebody interrupts. Whatever ends it, what is in stays in, and the same command goes on behind it."""
+    """Add seeds until all are in or a signal comes. Added seeds stay, and the same command continues after them."""
     from skitter.cluster.intake import Intake  # noqa: PLC0415  engines' libraries are large
     from skitter.compose.engines import opened  # noqa: PLC0415  the same
 
@@ -85,16 +83,16 @@ async def add(
             await _bring_file(file, intake)
     if not intake.added and not intake.resumed:
         raise UsageError("there is nothing to add; name a URL, or a file of URLs with --seeds")
-    many = f"{count(intake.added)} seeds are on their way to their shards"
-    print("1 seed is on its way to its shard" if intake.added == 1 else many)
+    many = f"{count(intake.added)} seeds were sent to their shards"
+    print("1 seed was sent to its shard" if intake.added == 1 else many)
     return Exit.DONE
 
 
 @contextmanager
 def interruptible() -> Iterator[threading.Event]:
-    """The first signal asks to end behind what is under way, the second ends at once.
+    """The first signal stops after the current batch, the second at once.
 
-    To cancel at the first would not do: it is lost when an engine answers in the same moment.
+    Cancelling at the first would not be reliable: it is lost if an engine answers at the same moment.
     """
     loop, working = asyncio.get_running_loop(), asyncio.current_task()
     asked = threading.Event()

@@ -1,4 +1,4 @@
-"""`skitter index`: put pages into OpenSearch or Elasticsearch, of a crawl directory or as a cluster stores them."""
+"""`skitter index`: send pages to OpenSearch or Elasticsearch, from a crawl directory or from a cluster's Kafka."""
 
 import argparse
 import os
@@ -17,10 +17,10 @@ def parser() -> Parser:
     """The flags of `skitter index`."""
     made = Parser(
         "index",
-        "Put pages into the index that [search] names in the settings; template and index are made if they are missing. With "
-        "a directory: what its crawl has and the index lacks; it may be interrupted and repeated, also while the crawl runs. "
-        "Without: what the workers of a cluster store, from Kafka, until interrupted; several may run side by side, and one "
-        "that was away goes on where it was. Exit code 1 if a page could not be indexed.",
+        "Send pages to the search index named by [search] in the settings; template and index are created if missing. "
+        "With a directory: sends what the index does not have yet; may be interrupted and repeated, also while the "
+        "crawl runs. Without: reads from Kafka what the workers of a cluster store, until interrupted; several can "
+        "run in parallel, and a restarted one continues where it stopped. Exit code 1 if a page could not be indexed.",
         [
             "skitter index skitter-example.org --config cluster.toml",
             "skitter index --config cluster.toml",
@@ -28,23 +28,23 @@ def parser() -> Parser:
         ],
     )
     made.add_argument("directory", type=Path, nargs="?", metavar="DIR", help="the crawl directory")
-    made.add_argument("--once", action="store_true", help="without DIR: end when no more pages come")
+    made.add_argument("--once", action="store_true", help="without DIR: stop when no more pages arrive")
     made.add_argument(
         "--config",
         type=Path,
         metavar="FILE",
-        help="settings file with the [search] section (default: crawl.toml of the directory); the environment comes after",
+        help="settings file with the [search] section (default: crawl.toml of the directory); the environment overrides it",
     )
-    made.add_argument("-q", "--quiet", action="store_true", help="say nothing on standard error")
+    made.add_argument("-q", "--quiet", action="store_true", help="print nothing on standard error")
     return made
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Send what the index lacks."""
+    """Index a crawl directory once, or follow a cluster."""
     if arguments.directory is None:
         return _follow(arguments)
     if arguments.once:
-        raise UsageError("--once is for pages from a cluster; a directory is always read once")
+        raise UsageError("--once is only for a cluster; a directory is always read once")
     return ask_crawl([arguments.directory], None, partial(_index, arguments))
 
 
@@ -54,10 +54,10 @@ def _follow(arguments: argparse.Namespace) -> Exit:
     settings = load(arguments.config, os.environ, {})
     if settings.cluster.size != "full":
         raise UsageError(
-            f"{arguments.config}: cluster.size is {settings.cluster.size}, and only a full cluster has its pages in Kafka; "
+            f"{arguments.config}: cluster.size is {settings.cluster.size}, but only a full cluster has its pages in Kafka; "
             "name a crawl directory"
         )
-    import asyncio  # noqa: PLC0415  `index --help` need not wait for what is large
+    import asyncio  # noqa: PLC0415  slow to import; `index --help` does not need it
 
     from skitter.cli.indexing import follow  # noqa: PLC0415  the same
 
@@ -73,7 +73,7 @@ async def _index(arguments: argparse.Namespace, source: Source) -> Exit:
         await index.open()
         try:
             _, remarks = await fill(source, index, quiet=arguments.quiet)
-        except EngineError as lost:  # it was there before: what is in stays in, and the next run goes on
+        except EngineError as lost:  # it was up before: indexed pages stay, and the next run continues
             raise StateError(str(lost)) from None
         print(f"{counted(await index.count(), 'page')} in the index")
     finally:

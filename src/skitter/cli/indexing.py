@@ -1,4 +1,4 @@
-"""Filling an index from a crawl directory, and what is said meanwhile: what `search` and `index` share."""
+"""Filling a search index, with progress messages; shared by `search` and `index`."""
 
 import asyncio
 import signal
@@ -20,29 +20,29 @@ from skitter.search.stored import changed
 from skitter.settings import Settings
 
 SHOWN_REMARKS = 10
-_FILLED = "filled"  # the note that says of which moment of the crawl the index knows everything
+_FILLED = "filled"  # name of the note with the crawl's counts when the index was last complete
 
 
 class NotedIndex(SearchIndex, Protocol):
-    """An index that keeps a word about itself."""
+    """A search index that can store small notes."""
 
     def note(self, name: str) -> str:
-        """What was left under this name; empty when nothing was."""
+        """The note of this name; empty if there is none."""
         ...
 
     def leave_note(self, name: str, value: str) -> None:
-        """Keep it."""
+        """Store a note."""
         ...
 
 
 async def brought_up_to_date(source: Source, index: NotedIndex, *, quiet: bool) -> int:
-    """Put into the index what the crawl has and it has not; says how many pages there was a remark about.
+    """Add the pages that the index does not have yet; returns the number of pages with a problem.
 
-    Where nothing was asked of servers since, nothing is read.
+    If the crawl has made no requests since the last time, nothing is read.
     """
     counts = (
         await source.frontier.counts()
-    )  # before the pages: what is stored meanwhile is looked at next time
+    )  # read before the pages: what is stored meanwhile is added next time
     moment = f"{counts.requests} requests, {counts.pages} pages"
     if index.note(_FILLED) == moment:
         return 0
@@ -53,7 +53,7 @@ async def brought_up_to_date(source: Source, index: NotedIndex, *, quiet: bool) 
 
 
 async def fill(source: Source, index: SearchIndex, *, quiet: bool) -> tuple[Fed, int]:
-    """Put into an index what it lacks; says what became of it, and how many pages there was a remark about."""
+    """Add the pages that an index does not have yet; returns the result and the number of pages with a problem."""
     said = _Said(quiet=quiet)
     fed = await feed(
         changed(source, index, said.remark),
@@ -68,7 +68,7 @@ async def fill(source: Source, index: SearchIndex, *, quiet: bool) -> tuple[Fed,
 
 
 async def follow(settings: Settings, *, once: bool, quiet: bool) -> Exit:
-    """Index what a cluster stores, as it comes, until interrupted or, with `once`, until no more comes."""
+    """Index what a cluster stores until interrupted or, with `once`, until nothing is left."""
     from skitter.compose.searching import document_source, shared_index  # noqa: PLC0415  not needed for `index --help`
     from skitter.engines.watch import INDEXING, EngineWatch  # noqa: PLC0415  with the engines
 
@@ -88,12 +88,12 @@ async def follow(settings: Settings, *, once: bool, quiet: bool) -> Exit:
                     index,
                     poison=lambda rejected: said.remark(_rejection(rejected)),
                     progress=said.progress,
-                    patience=inf,  # what waits, waits in Kafka
+                    patience=inf,  # pages wait in Kafka
                 )
             await index.refresh()
             said.end(fed)
         except asyncio.CancelledError:
-            return Exit.DONE  # told to leave; what was not acknowledged comes again
+            return Exit.DONE  # asked to stop; unacknowledged pages are delivered again
         finally:
             watching.cancel()
             await source.close()
@@ -104,7 +104,7 @@ async def follow(settings: Settings, *, once: bool, quiet: bool) -> Exit:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """A signal ends the task at its next wait, and is no error."""
+    """A signal cancels the task; that is not an error."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, task.cancel if task else lambda: None)
@@ -116,11 +116,11 @@ def _interruptible() -> Iterator[None]:
 
 
 def _rejection(rejected: Rejected) -> str:
-    return f"{rejected.url}: the index refuses it: {rejected.reason}"
+    return f"{rejected.url}: refused by the index: {rejected.reason}"
 
 
 class _Said:
-    """What is said on standard error while an index is filled."""
+    """Messages on standard error while an index is filled."""
 
     def __init__(self, *, quiet: bool) -> None:
         self.remarks = 0
@@ -140,7 +140,7 @@ class _Said:
     def end(self, fed: Fed) -> None:
         if self.remarks > SHOWN_REMARKS:
             self.say(f"… and {counted(self.remarks - SHOWN_REMARKS, 'more page')} that could not be indexed")
-        gone = f", {counted(fed.removed, 'page')} taken out" if fed.removed else ""
+        gone = f", {counted(fed.removed, 'page')} removed" if fed.removed else ""
         if fed.indexed or gone:
             self.say(f"{counted(fed.indexed, 'page')} indexed{gone}")
 

@@ -1,4 +1,4 @@
-"""The flags of `crawl` and `resume`: each is a setting with a shorter name, and takes its help from there."""
+"""Flags of `crawl` and `resume`: each is a short name for a setting and uses the setting's help."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ from skitter.settings.values import KEYS, show
 
 
 class Flag(NamedTuple):
-    """A flag that stands for a setting. Those with `many` may be given several times."""
+    """A flag for one setting; with `many` it may be repeated."""
 
     key: str
     metavar: str
@@ -42,7 +42,7 @@ FLAGS: Mapping[str, Flag] = {
 
 
 def add_settings(parser: Parser) -> None:
-    """One flag per setting that is often set, and --set for all the others."""
+    """Add a flag for each common setting, and --set for all others."""
     for name, flag in FLAGS.items():
         key = KEYS[flag.key]
         shown = "" if key.default in (None, (), "") else show(key.kind, key.default).strip('"')
@@ -52,38 +52,36 @@ def add_settings(parser: Parser) -> None:
             action="append" if flag.many else "store",
             dest=flag.key,
             metavar=flag.metavar,
-            help=help_text.replace("%", "%%") + ("; may be given several times" if flag.many else ""),
+            help=help_text.replace("%", "%%") + ("; repeatable" if flag.many else ""),
         )
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="SECTION.KEY=VALUE",
-        help="any setting, for example fetch.deadline=10s; may be given several times",
+        help="any setting, for example fetch.deadline=10s; repeatable",
     )
 
 
 def add_manner(parser: Parser) -> None:
-    """How much is said, and how."""
-    parser.add_argument(
-        "--json", action="store_true", help="print the report as one JSON object, and nothing else"
-    )
+    """Add the flags for JSON output and verbosity."""
+    parser.add_argument("--json", action="store_true", help="print only the report, as one JSON object")
     add_volume(parser)
 
 
 def add_volume(parser: Parser) -> None:
-    """How much is said."""
+    """Add the verbosity flags."""
     parser.add_argument("-v", "--verbose", action="store_true", help="show every request, on standard error")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only errors")
 
 
 def resolve(arguments: argparse.Namespace, file: Path | None) -> Settings:
-    """The settings: the file, the environment, and what was given on the command line."""
+    """Combine the settings file, the environment and the command line."""
     return build(given_by(arguments, file))
 
 
 def given_by(arguments: argparse.Namespace, file: Path | None) -> dict[str, object]:
-    """What was said of the settings, by dotted key: in the file, the environment, or on the command line."""
+    """The settings that were given explicitly, by dotted key; all others have their defaults."""
     overrides: dict[str, object] = {}
     flags: dict[str, str] = {}
     for assignment in arguments.set:

@@ -1,6 +1,6 @@
 """`skitter pages`: list, filter and sort the pages of a crawl, or the URLs that failed.
 
-Lines are printed as they are read, whatever the size of the crawl; sorted ones go through files where they do not fit into
+Lines are printed as they are read, whatever the size of the crawl; sorting uses temporary files if they do not fit into
 memory.
 """
 
@@ -20,16 +20,16 @@ from skitter.reporting.format import as_json, printable
 from skitter.reporting.records import page_record, url_record
 
 _STATUS = re.compile(r"[1-5](?:xx|\d\d)")
-_END_OF_KEY = "\0"  # in no URL and in no line; sorts before everything
+_END_OF_KEY = "\0"  # occurs in no URL or line, and sorts before everything
 
 
 def parser() -> Parser:
     """The flags of `skitter pages`."""
     made = Parser(
         "pages",
-        "List the pages of a crawl, one a line: status, URL, title; of a page that is not there, also the page that links to "
-        "it. With --failed: the URLs that could not be had, with their status or the reason. All filters must agree. Works "
-        "while the crawl runs.",
+        "List the pages of a crawl, one per line: status, URL, title; for a missing page, also the page that links to "
+        "it. With --failed: the URLs that could not be fetched, with their status or the reason. A page must match "
+        "all filters. Works while the crawl runs.",
         [
             "skitter pages skitter-example.org --failed",
             "skitter pages skitter-example.org --status 2xx --type html --sort size --reverse --limit 20",
@@ -49,34 +49,36 @@ def parser() -> Parser:
         default=[],
         type=_status,
         metavar="CODE",
-        help="404, 4xx …; may be given several times",
+        help="404, 4xx …; repeatable",
     )
     made.add_argument(
         "--type",
         action="append",
         default=[],
         metavar="TYPE",
-        help="pages of this media type: text/html, image/*, or a part of it: pdf; may be given several times",
-    )
-    made.add_argument("--host", metavar="HOST", help="pages of this host; * and ? match, as in *.example.org")
-    made.add_argument("--contains", metavar="TEXT", help="pages with this in their title or URL, in any case")
-    made.add_argument(
-        "--duplicates", action="store_true", help="only pages that repeat another one, exactly or nearly"
+        help="pages of this media type: text/html, image/*, or a part of it: pdf; repeatable",
     )
     made.add_argument(
-        "--sort", choices=sorted(_KEYS), help="order them; without it they come as they are stored"
+        "--host", metavar="HOST", help="pages of this host; * and ? are wildcards, as in *.example.org"
     )
-    made.add_argument("--reverse", action="store_true", help="the last first")
+    made.add_argument(
+        "--contains", metavar="TEXT", help="pages with this text in their title or URL, ignoring case"
+    )
+    made.add_argument(
+        "--duplicates", action="store_true", help="only exact and near-duplicates of other pages"
+    )
+    made.add_argument("--sort", choices=sorted(_KEYS), help="sort order; unsorted by default")
+    made.add_argument("--reverse", action="store_true", help="reverse the sort order")
     made.add_argument("--limit", type=int, metavar="N", help="stop after N pages")
     made.add_argument(
-        "--json", action="store_true", help="one JSON object a line: the page record without its text"
+        "--json", action="store_true", help="one JSON object per line: the page record without its text"
     )
     return made
 
 
 def _status(text: str) -> str:
     if not _STATUS.fullmatch(text.lower()):
-        raise argparse.ArgumentTypeError(f"{text!r} is no status; write for example 404 or 4xx")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a status; write for example 404 or 4xx")
     return text.lower()
 
 
@@ -85,10 +87,10 @@ def run(arguments: argparse.Namespace) -> Exit:
     if arguments.limit is not None and arguments.limit < 1:
         raise UsageError("--limit: write 1 or more")
     if arguments.reverse and not arguments.sort:
-        raise UsageError("--reverse: say what to sort by, as in --sort size --reverse")
+        raise UsageError("--reverse needs --sort, as in --sort size --reverse")
     if arguments.failed and (arguments.type or arguments.duplicates or arguments.sort in _PAGE_ONLY):
         raise UsageError(
-            "--failed lists URLs, which have no type, size, title or duplicates; leave these flags out"
+            "--failed lists URLs, which have no type, size, title or duplicates; remove these flags"
         )
     return ask(arguments, partial(_list, arguments))
 
@@ -118,7 +120,7 @@ async def _lines(arguments: argparse.Namespace, source: Source) -> AsyncGenerato
 
 
 async def _rows(arguments: argparse.Namespace, source: Source) -> AsyncIterator[tuple[str, str]]:
-    """What is to be shown: the key it is sorted by, and the line."""
+    """The lines to show, each with its sort key."""
     key = _KEYS[arguments.sort] if arguments.sort else _unsorted
     if arguments.failed:
         async for record in _failures(arguments, source):
@@ -153,7 +155,7 @@ def matches(
     types: Sequence[str] = (),
     duplicates: bool,
 ) -> bool:
-    """Do all filters agree?"""
+    """Whether a page matches all filters."""
     if statuses and not _has_status(page.status, statuses):
         return False
     if host is not None and not fnmatchcase(page.host, host.lower()):
@@ -167,7 +169,7 @@ def matches(
 
 
 def is_type(content_type: str, wanted: str) -> bool:
-    """Whether a media type is the one that is wanted: text/html, text/*, or a word of it: pdf, xml."""
+    """Whether a media type matches: text/html, text/*, or a word of it such as pdf or xml."""
     kind, wanted = content_type.partition(";")[0].strip().lower(), wanted.lower()
     if "/" in wanted:
         return fnmatchcase(kind, wanted)
@@ -179,7 +181,7 @@ def _has_status(status: int, statuses: Sequence[str]) -> bool:
 
 
 async def _failures(arguments: argparse.Namespace, source: Source) -> AsyncIterator[UrlRecord]:
-    """URLs that were answered with an error, or given up."""
+    """URLs that were answered with an error status or given up."""
     text = arguments.contains and arguments.contains.casefold()
     async for record in source.frontier.urls():
         answered = record.state is State.CRAWLED and record.status >= 400
@@ -194,7 +196,7 @@ async def _failures(arguments: argparse.Namespace, source: Source) -> AsyncItera
 
 
 def _host(record: UrlRecord) -> str:
-    from skitter import urls  # noqa: PLC0415  with its parser, which --help does without
+    from skitter import urls  # noqa: PLC0415  --help does not need the URL parser
 
     return urls.host(record.url)
 
@@ -234,7 +236,7 @@ def _unsorted(_found: Page | UrlRecord) -> str:
     return ""
 
 
-# Numbers of one length sort as text.
+# Padded numbers sort correctly as text.
 _KEYS: Mapping[str, Callable[..., str]] = {
     "depth": lambda found: f"{found.depth:020d}",
     "size": lambda page: f"{page.size:020d}",

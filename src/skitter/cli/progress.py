@@ -1,4 +1,4 @@
-"""Live progress on standard error: a small block that is redrawn on a terminal, plain lines now and then on a pipe.
+"""Live progress on standard error: a redrawn block on a terminal, a line every few seconds on a pipe.
 
 `render` and `line` are pure; the two screens only write. Nothing here goes to standard output, which belongs to results.
 """
@@ -17,14 +17,14 @@ from skitter.reporting.format import amount, count, counted, duration, printable
 from skitter.reporting.report import error_answers
 from skitter.reporting.waiting import Pause, Waiting
 
-REDRAW = 0.25  # seconds: faster than anybody reads
+REDRAW = 0.25  # seconds
 LINES_EVERY = 10.0  # seconds between two lines on a pipe
-NOTED = 3.0  # seconds that somebody waits before they are shown
+NOTED = 3.0  # seconds a request must take before its duration is shown
 _CLEAR = "\x1b[J"  # from here to the end of the screen
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """A crawl at one moment."""
+    """The state of a crawl at one moment, as shown on the screen."""
 
     counts: Counts
     in_flight: int = 0
@@ -39,7 +39,7 @@ class Progress(Struct, frozen=True, kw_only=True):
 
 
 def remaining(snapshot: Progress) -> float | None:
-    """Seconds until the first limit is reached at the present rate; None without a limit or a rate."""
+    """Seconds until the first limit is reached at the current rate; None without a limit or a rate."""
     waits = []
     if snapshot.max_time is not None:
         waits.append(snapshot.max_time - snapshot.elapsed)
@@ -71,13 +71,13 @@ def render(snapshot: Progress, width: int) -> list[str]:
 
 
 def troubles(counts: Counts, between: str) -> str:
-    """Answers that are errors, and URLs that were given up: what is named so in the report."""
+    """Error answers and URLs given up, with the same names as in the report."""
     answers = counted(error_answers(counts), "error answer")
     return f"{answers}{between}{count(counts.failed)} given up"
 
 
 def waits(snapshot: Progress) -> list[str]:
-    """What is waited for, a line each: URLs that were asked for, then hosts that are left alone, and why."""
+    """One line for each request in flight, then for each pausing host with its reason."""
     waiting = snapshot.waiting
     lines = [
         each.url if each.seconds < NOTED else f"{each.url} ({duration(each.seconds)})"
@@ -93,7 +93,7 @@ def _pause(each: Pause) -> str:
 
 
 def _next(waiting: Waiting) -> list[str]:
-    """What is due before any pause is over: a retry, most often."""
+    """The next retry, if it is due before the first pause ends."""
     first = min((each.seconds for each in waiting.pauses), default=math.inf)
     if waiting.next_in is None or waiting.next_in < NOTED or waiting.next_in > first - 1:
         return []
@@ -101,7 +101,7 @@ def _next(waiting: Waiting) -> list[str]:
 
 
 def line(snapshot: Progress) -> str:
-    """The same for a log, in one line."""
+    """The progress in one line, for logs."""
     counts = snapshot.counts
     said = (
         f"{duration(snapshot.elapsed)}: {counted(counts.pages, 'page')} ({snapshot.rate:.1f}{snapshot.rate_of}/s), "
@@ -115,23 +115,23 @@ def line(snapshot: Progress) -> str:
 
 
 class Screen(Protocol):
-    """Where progress and remarks are shown."""
+    """Where progress and messages are shown."""
 
     def show(self, snapshot: Progress, now: float) -> None:
-        """Show the crawl as it is, unless it was shown a moment ago. `now` is a monotonic time."""
+        """Show the progress, unless it was shown a moment ago. `now` is a monotonic time."""
         ...
 
     def say(self, text: str) -> None:
-        """A remark that stays."""
+        """Print a message that stays."""
         ...
 
     def end(self) -> None:
-        """Leave the terminal as it was found."""
+        """Clean up the display."""
         ...
 
 
 class TerminalScreen:
-    """A block that is redrawn in place; remarks scroll by above it."""
+    """A block redrawn in place; messages scroll above it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -153,7 +153,7 @@ class TerminalScreen:
         self._write(self._up() + printable(text) + "\n" + "".join(f"{text}\n" for text in self._block))
 
     def end(self) -> None:
-        """Take the block away."""
+        """Erase the block."""
         self._write(self._up())
         self._block = []
 
@@ -166,7 +166,7 @@ class TerminalScreen:
 
 
 class PlainScreen:
-    """A line now and then, for pipes and logs."""
+    """A line every few seconds, for pipes and logs."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -185,11 +185,11 @@ class PlainScreen:
         streams.write(self._stream, printable(text) + "\n")
 
     def end(self) -> None:
-        """Nothing to undo."""
+        """Do nothing: plain lines stay."""
 
 
 class SilentScreen:
-    """For -q."""
+    """Shows nothing, for -q."""
 
     def show(self, snapshot: Progress, now: float) -> None:
         """Nothing."""
@@ -202,7 +202,7 @@ class SilentScreen:
 
 
 def screen(stream: TextIO, environ: Mapping[str, str] = os.environ, *, quiet: bool) -> Screen:
-    """The screen that fits the stream."""
+    """Choose the screen for a stream."""
     if quiet:
         return SilentScreen()
     if stream.isatty() and environ.get("TERM") != "dumb":

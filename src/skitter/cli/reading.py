@@ -1,7 +1,7 @@
-"""How the reading commands reach a crawl: they work while it runs, take no lock and change nothing.
+"""How the reading commands open a crawl: while it runs, without a lock, changing nothing.
 
-The settings file of a cluster, or the directory of one of its workers, stands for the whole cluster: it says where the
-engines are.
+The settings file of a cluster, or the directory of one of its workers, gives access to the whole cluster: it names the
+engines.
 """
 
 import argparse
@@ -18,13 +18,13 @@ from skitter.settings.file import build, given
 
 
 def add_directory(parser: Parser) -> None:
-    """The directory of a crawl on this machine."""
+    """Add the argument for the directory of a crawl on this machine."""
     parser.add_argument("directory", type=Path, metavar="DIR", help="the crawl directory")
 
 
 def add_crawl(parser: Parser, *, several: bool = False) -> None:
-    """Every reading command begins with the crawl it is about."""
-    more = "; of a cluster without a bucket, the directories of several workers" if several else ""
+    """Add the arguments that name a crawl: a directory, or the settings of a cluster."""
+    more = "; for a cluster without a bucket, the directories of all workers" if several else ""
     parser.add_argument(
         "directory",
         type=Path,
@@ -41,7 +41,7 @@ def add_crawl(parser: Parser, *, several: bool = False) -> None:
 
 
 def ask(arguments: argparse.Namespace, question: Callable[[Source], Awaitable[Exit]]) -> Exit:
-    """Open the crawl that the arguments of `add_crawl` name, ask it something, and let go of it."""
+    """Open the crawl named by the arguments of `add_crawl`, run the question, and close it."""
     named: list[Path] | Path | None = arguments.directory
     directories = named if isinstance(named, list) else [named] if named is not None else []
     return ask_crawl(directories, arguments.config, question)
@@ -50,17 +50,19 @@ def ask(arguments: argparse.Namespace, question: Callable[[Source], Awaitable[Ex
 def ask_crawl(
     directories: Sequence[Path], config: Path | None, question: Callable[[Source], Awaitable[Exit]]
 ) -> Exit:
-    """The same for a crawl that is named in another way."""
-    # The engine is large; `skitter why --help` need not wait for it.
+    """Open the crawl in these directories or on a cluster's engines, run the question, and close it."""
+    # Slow to import; `skitter why --help` does not need it.
     import asyncio  # noqa: PLC0415
 
     from skitter.compose import open_source  # noqa: PLC0415
     from skitter.crawl.directory import CrawlDirectory  # noqa: PLC0415
 
     if not directories and config is None:
-        raise UsageError("which crawl? name its directory, or the settings file of a cluster with --config")
+        raise UsageError(
+            "no crawl named; name its directory, or the settings file of a cluster with --config"
+        )
     said = None if config is None else _cluster(config)
-    if said is not None:  # before any engine is asked
+    if said is not None:  # before connecting to any engine
         for directory in directories:
             CrawlDirectory(directory).check_same_cluster(build(said))
 
@@ -76,7 +78,7 @@ def ask_crawl(
 
 
 async def missing_lines(source: Source) -> list[str]:
-    """In words, which pages of a cluster cannot be read because their workers' directories were not named."""
+    """Messages about pages that cannot be read because their worker's directory was not named."""
     elsewhere = await source.elsewhere()
     if not elsewhere:
         return []
@@ -84,11 +86,11 @@ async def missing_lines(source: Source) -> list[str]:
     lines += [
         f"  {counted(pages, 'page')} in {where or 'some directory'}" for where, pages in elsewhere.items()
     ]
-    return [*lines, "name these directories of workers, or copies of them, on the command line"]
+    return [*lines, "name these worker directories, or copies of them, on the command line"]
 
 
 def _cluster(file: Path) -> dict[str, object]:
-    """What a file and the environment say of a cluster."""
+    """The cluster settings given by a file and the environment."""
     said = given(file, os.environ, {})
     if build(said).cluster.size == "none":
         raise UsageError(
@@ -98,11 +100,11 @@ def _cluster(file: Path) -> dict[str, object]:
 
 
 async def _in_force(said: Mapping[str, object]) -> Settings:
-    """The settings that the crawl keeps for its workers, with what was said of the engines."""
+    """The shared settings stored on the engine, combined with the given connection settings."""
     from skitter.cluster.ports import UnknownSettings  # noqa: PLC0415  see `ask_crawl`
     from skitter.compose.engines import settings_in_force  # noqa: PLC0415  the same
 
     settings = build(said)
-    with suppress(UnknownSettings):  # of a crawl that was made before they were kept
+    with suppress(UnknownSettings):  # a crawl created before settings were stored
         settings, _ = await settings_in_force(settings, said, strict=False)
     return settings

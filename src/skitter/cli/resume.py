@@ -1,4 +1,4 @@
-"""`skitter resume`: go on with a crawl where it stopped, however it stopped."""
+"""`skitter resume`: continue a crawl where it stopped, however it stopped."""
 
 import argparse
 from pathlib import Path
@@ -13,10 +13,10 @@ def parser() -> Parser:
     """The flags of `skitter resume`."""
     made = Parser(
         "resume",
-        "Continue a crawl where it stopped, however it stopped. It keeps its settings; flags change them for this run and "
-        "the following ones. Raise a limit that was reached the same way; `none` removes it. "
-        "A narrower scope also applies to URLs that already wait; a wider one applies to links found from now on. "
-        "Exit codes are those of `skitter crawl`.",
+        "Continue a crawl where it stopped, however it stopped. It keeps its settings; flags change them for this run "
+        "and the following ones. To continue after a limit, raise it; `none` removes it. A narrower scope also "
+        "applies to URLs already waiting; a wider one applies to links found from now on. Exit codes are those of "
+        "`skitter crawl`.",
         [
             "skitter resume skitter-example.org",
             "skitter resume skitter-example.org --max-pages 5000 --max-time 8h",
@@ -38,6 +38,6 @@ def run(arguments: argparse.Namespace) -> int:
         )
     settings = resolve(arguments, directory.kept_settings())
 
-    from skitter.cli.running import crawl  # noqa: PLC0415  the engine is large; complaints come without it
+    from skitter.cli.running import crawl  # noqa: PLC0415  the engine is slow to import; usage errors do not need it
 
     return crawl(arguments, settings, directory.path)

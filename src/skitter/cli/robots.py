@@ -15,8 +15,8 @@ def parser() -> Parser:
     """The flags of `skitter robots`."""
     made = Parser(
         "robots",
-        "Ask a robots.txt about URLs, as RFC 9309 has it and this crawler obeys it. Nothing is fetched. Exit code 1 if one "
-        "of the URLs is disallowed.",
+        "Check URLs against a robots.txt, by the same RFC 9309 rules that the crawler obeys. Nothing is fetched. Exit "
+        "code 1 if one of the URLs is disallowed.",
         [
             "skitter robots robots.txt --agent skitter https://example.org/ https://example.org/private/",
             "curl -s https://example.org/robots.txt | skitter robots - --agent Googlebot /search",
@@ -34,7 +34,7 @@ def parser() -> Parser:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Say for each URL whether it may be fetched, and why."""
+    """Print for each URL whether it may be fetched, and the deciding line."""
     token = product_token(arguments.agent)
     if not token:
         raise UsageError(
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> Exit:
         )
     for url in arguments.url:
         if not url.startswith("/") and urls.fetched_form(url) is None:
-            raise UsageError(f"{url!r} is no URL; write for example https://example.org/a, or the path /a")
+            raise UsageError(f"{url!r} is not a URL; write for example https://example.org/a, or the path /a")
     rules = robots_rules(_body(arguments.file), token)
     answers = [answer(rules, url) for url in arguments.url]
     if arguments.json:
@@ -64,7 +64,7 @@ def _body(name: str) -> bytes:
 
 
 def answer(rules: RobotsRules, url: str) -> dict[str, Any]:
-    """What the rules say about one URL; `line` is None where no line decides and the answer is the default."""
+    """The answer for one URL; `line` is None if no line applies and the answer is the default."""
     line = rules.line(url)
     return {
         "url": url,

@@ -1,4 +1,4 @@
-"""A crawl on the command line: run it, show how it goes, stop it when asked, and say what it came to."""
+"""A crawl on the command line: run it, show its progress, stop it on a signal, print the report."""
 
 import argparse
 import asyncio
@@ -27,7 +27,7 @@ from skitter.seeds.intake import Intake
 from skitter.settings import Settings
 
 RATE_WINDOW = 10.0  # seconds over which the rate is averaged
-_NO_CONTACT = "no contact is set, so site owners cannot reach you; name one with --contact or fetch.contact"
+_NO_CONTACT = "no contact is set, so site owners cannot reach you; set one with --contact or fetch.contact"
 
 
 def crawl(
@@ -37,7 +37,7 @@ def crawl(
     named: Sequence[Link | BadSeed] = (),
     files: Sequence[SeedFile] = (),
 ) -> int:
-    """Crawl until it is done, at a limit or interrupted. Returns the exit code."""
+    """Crawl until it is done, at a limit or interrupted, and return the exit code."""
     shown = screen(sys.stderr, quiet=arguments.quiet)
     stop_logging = log_to(shown, verbose=arguments.verbose, quiet=arguments.quiet)
     events = Events()
@@ -60,7 +60,7 @@ def crawl(
         if str(interrupted):
             raise
         raise KeyboardInterrupt(
-            f"interrupted; the state is safe\nGo on with: skitter resume {printable(str(directory))}"
+            f"interrupted; the state is safe\nContinue with: skitter resume {printable(str(directory))}"
         ) from None
     finally:
         shown.end()
@@ -82,7 +82,7 @@ def _keep(intake: Intake, named: Sequence[Link | BadSeed], files: Sequence[SeedF
             file.keep(intake)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            "interrupted before all seeds were taken; give them again with the same command, which is harmless"
+            "interrupted before all seeds were read; run the same command again, which is safe"
         ) from None
 
 
@@ -101,7 +101,7 @@ def _stoppable(fleet: Fleet, shown: Screen) -> Iterator[None]:
 
     def drain() -> None:
         fleet.stop()
-        shown.say("stopping: requests in flight are finished and saved; interrupt again to stop at once")
+        shown.say("stopping: finishing and saving requests in flight; interrupt again to stop at once")
 
     with stoppable(drain, fleet.stop_at_once):
         yield
@@ -111,13 +111,13 @@ def _stoppable(fleet: Fleet, shown: Screen) -> Iterator[None]:
 
 
 class Rate:
-    """How fast it goes lately."""
+    """Pages per second over a sliding window."""
 
     def __init__(self) -> None:
         self._pages: deque[tuple[float, int]] = deque()
 
     def of(self, pages: int, now: float) -> float:
-        """Pages per second over the last seconds."""
+        """The rate over the last RATE_WINDOW seconds."""
         self._pages.append((now, pages))
         while len(self._pages) > 2 and self._pages[1][0] <= now - RATE_WINDOW:
             self._pages.popleft()
@@ -126,7 +126,7 @@ class Rate:
 
 
 def snapshot(fleet: Fleet, rate: Rate, began: float, now: float) -> Progress:
-    """The crawl as it is now. Times are monotonic."""
+    """The progress of the crawl at a monotonic time."""
     counts, accounts, limits = fleet.counts, fleet.accounts, fleet.settings.crawl
     ready = [account.statistics.get("agenda", {}).get("ready") for account in accounts]
     return Progress(
@@ -144,7 +144,7 @@ def snapshot(fleet: Fleet, rate: Rate, began: float, now: float) -> Progress:
 
 @asynccontextmanager
 async def _watched(fleet: Fleet, shown: Screen) -> AsyncIterator[None]:
-    """Keep the screen current."""
+    """Redraw the progress display while the crawl runs."""
     began, rate = time.monotonic(), Rate()
 
     async def redraw() -> None:
@@ -166,7 +166,7 @@ async def _watched(fleet: Fleet, shown: Screen) -> AsyncIterator[None]:
 
 
 class _ScreenHandler(logging.Handler):
-    """Log lines go where progress goes, so that they do not tear it."""
+    """Prints log lines through the screen, so that they do not break the progress display."""
 
     def __init__(self, shown: Screen) -> None:
         super().__init__()
@@ -177,7 +177,7 @@ class _ScreenHandler(logging.Handler):
 
 
 def log_to(shown: Screen, *, verbose: bool, quiet: bool) -> Callable[[], None]:
-    """Say log lines on the screen, until what is returned is called."""
+    """Send log lines to the screen; call the result to undo that."""
     log = logging.getLogger("skitter")
     before = log.handlers, log.propagate, log.level
 

@@ -1,6 +1,6 @@
-"""`skitter search`: find pages by their words, in a crawl directory or in the index of a cluster.
+"""`skitter search`: full-text search in a crawl directory or in a cluster's index.
 
-The index of a crawl directory is a file in it, brought up to date before each search. The crawl itself is only read.
+The index of a crawl directory is a file in it, updated before each search. The crawl itself is only read.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from skitter.export.source import Source
 from skitter.reporting.format import as_json, counted, moment, printable
 from skitter.search.text import Hit, Query, Results
 
-_TEMPORARY = "{} cannot be written, so its index is brought up to date in a temporary copy"
+_TEMPORARY = "{} is not writable, so its index is updated in a temporary copy"
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
 
@@ -22,12 +22,12 @@ def parser() -> Parser:
     """The flags of `skitter search`."""
     made = Parser(
         "search",
-        "Find pages by the words of their titles and texts: all words must be there, a phrase stands in double quotes; case "
-        "and accents do not matter. The index is a file in the crawl directory, search.sqlite, brought up to date first; works "
-        "while the crawl runs. Pages that ask not to be indexed (noindex), answers other than 2xx and exact copies are not in "
-        "it. With --config and without DIR, the index of a cluster is asked that [search] names; with --index too, an index in "
-        "this file, which is brought up to date from the bucket or from the workers' directories named with --from. Exit code 1 "
-        "if nothing is found.",
+        "Search the titles and texts of crawled pages. All words must be present; double quotes make a phrase; case "
+        "and accents do not matter. The index is a file in the crawl directory, search.sqlite, which is updated "
+        "first; works while the crawl runs. Pages that ask not to be indexed (noindex), answers other than 2xx and "
+        "exact copies are not indexed. With --config and without DIR, the search server named by [search] is used; "
+        "with --index too, an index in this file, which is updated from the bucket or from the workers' directories "
+        "named with --from. Exit code 1 if nothing is found.",
         [
             "skitter search skitter-example.org welcome",
             "skitter search skitter-example.org welcome home --domain example.org --limit 3 --json",
@@ -45,7 +45,10 @@ def parser() -> Parser:
         "--config", type=Path, metavar="FILE", help="settings file with the [search] section to use"
     )
     made.add_argument(
-        "--index", type=Path, metavar="FILE", help="with --config: an index of its own, made if it is missing"
+        "--index",
+        type=Path,
+        metavar="FILE",
+        help="with --config: use an index in this file, created if missing",
     )
     made.add_argument(
         "--from",
@@ -54,11 +57,11 @@ def parser() -> Parser:
         default=[],
         type=Path,
         metavar="DIR",
-        help="with --index: a worker's directory to read from; may be given several times",
+        help="with --index: a worker's directory to read from; repeatable",
     )
     made.add_argument("--limit", type=int, default=10, metavar="N", help="show at most N pages (default: 10)")
     made.add_argument(
-        "--offset", type=int, default=0, metavar="N", help="leave out the first N pages (default: 0)"
+        "--offset", type=int, default=0, metavar="N", help="skip the first N pages (default: 0)"
     )
     made.add_argument(
         "--domain", default="", metavar="D", help="only pages of this registrable domain or host"
@@ -67,35 +70,35 @@ def parser() -> Parser:
         "--language", default="", metavar="L", help="only pages in this language, as in en or pt-br"
     )
     made.add_argument("--json", action="store_true", help="print one JSON object: total and results")
-    made.add_argument("-q", "--quiet", action="store_true", help="say nothing on standard error")
+    made.add_argument("-q", "--quiet", action="store_true", help="print nothing on standard error")
     return made
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Bring the index up to date where it is ours, and ask it."""
+    """Update the index if it is a local file, then search."""
     if arguments.limit < 1:
         raise UsageError("--limit: write 1 or more")
     if arguments.offset < 0:
         raise UsageError("--offset: write 0 or more")
     words = arguments.words if arguments.config else arguments.words[1:]
     if not words:
-        raise UsageError("what should be found? write skitter search DIR WORD … (see skitter search --help)")
+        raise UsageError("no search words; write skitter search DIR WORD … (see skitter search --help)")
     if (arguments.index or arguments.folders) and not (arguments.config and arguments.index):
         raise UsageError("--index and --from go with --config; a crawl directory has its own index")
     return _shared(arguments, words) if arguments.config and not arguments.index else _local(arguments, words)
 
 
 def _query(arguments: argparse.Namespace, words: list[str]) -> Query:
-    from skitter.search.text import query  # noqa: PLC0415  with the model, which --help does without
+    from skitter.search.text import query  # noqa: PLC0415  --help does not need it
 
-    # A word that came with a space in it was quoted for the shell, not for us: "a b" is two words, '"a b"' a phrase.
+    # Shell quotes alone do not make a phrase: "a b" is two words, '"a b"' is a phrase.
     made = query(" ".join(words), arguments.domain, arguments.language)
     if not made.terms:
         raise UsageError(
-            f"there is no word in {printable(' '.join(words))!r}; write what a page should contain"
+            f"no searchable word in {printable(' '.join(words))!r}; write what a page should contain"
         )
     if made.cut and not arguments.quiet:
-        print("skitter: the query is very long; its end was left out", file=sys.stderr)
+        print("skitter: the query is too long; its end was cut off", file=sys.stderr)
     return made
 
 
@@ -105,7 +108,7 @@ def _local(arguments: argparse.Namespace, words: list[str]) -> Exit:
     query = _query(arguments, words)
 
     async def answer(source: Source) -> Exit:
-        from skitter.cli.indexing import brought_up_to_date  # noqa: PLC0415  parsers are not needed for --help
+        from skitter.cli.indexing import brought_up_to_date  # noqa: PLC0415  --help does not need the parsers
         from skitter.compose.searching import local_index, writable_index  # noqa: PLC0415
 
         with ExitStack() as stack:
@@ -149,7 +152,7 @@ def _shared(arguments: argparse.Namespace, words: list[str]) -> Exit:
 
 
 def show(results: Results, arguments: argparse.Namespace) -> Exit:
-    """Print what was found."""
+    """Print the results."""
     if arguments.json:
         found = {"total": results.total, "results": [_record(hit) for hit in results.hits]}
         print(as_json(found))
@@ -166,14 +169,14 @@ def _summary(results: Results, offset: int) -> str:
     if not results.total:
         return "skitter: nothing found"
     if not results.hits:
-        return f"skitter: {found} found, and none behind number {offset}"
+        return f"skitter: {found} found, none after number {offset}"
     if len(results.hits) == results.total:
         return f"skitter: {found} found"
     return f"skitter: {found} found, {offset + 1} to {offset + len(results.hits)} shown"
 
 
 def block(hit: Hit, *, bold: bool) -> str:
-    """A page as people see it: title, URL, and what its text says around the match."""
+    """One result for people: title, URL, and the text around the match."""
     on, off = (_BOLD, _PLAIN) if bold else ("", "")
     lines = [f"{on}{printable(hit.title or '(no title)')}{off}", f"  {printable(hit.url)}"]
     if hit.snippet:
@@ -190,7 +193,7 @@ def _marked(hit: Hit, on: str, off: str) -> str:
 
 
 def _record(hit: Hit) -> dict[str, object]:
-    """A page as programs see it. `matches` are the places of matches in the snippet: [start, end)."""
+    """One result as JSON. `matches` are positions in the snippet: [start, end)."""
     return {
         "url": hit.url,
         "title": hit.title,

@@ -1,4 +1,4 @@
-"""`skitter status`: how a crawl is, and its numbers."""
+"""`skitter status`: the state of a crawl, what to do next, and its numbers."""
 
 import argparse
 import shlex
@@ -24,8 +24,8 @@ def parser() -> Parser:
     """The flags of `skitter status`."""
     made = Parser(
         "status",
-        "Say how a crawl is: running, finished, or stopped and why; how much it has and what to do next. Then the numbers: "
-        "URLs, pages, requests, refusals and failures by reason, hosts. Works while the crawl runs.",
+        "Show the state of a crawl: running, finished, or stopped and why; how much it has and what to do next. Then "
+        "the numbers: URLs, pages, requests, refusals and failures by reason, hosts. Works while the crawl runs.",
         [
             "skitter status skitter-example.org",
             "skitter status skitter-example.org --json",
@@ -34,9 +34,13 @@ def parser() -> Parser:
     )
     add_crawl(made)
     made.add_argument(
-        "--hosts", type=int, default=10, metavar="N", help="hosts with the most pages to show (default: 10)"
+        "--hosts",
+        type=int,
+        default=10,
+        metavar="N",
+        help="number of hosts to show, those with most pages first (default: 10)",
     )
-    made.add_argument("-v", "--verbose", action="store_true", help="also caches and filters")
+    made.add_argument("-v", "--verbose", action="store_true", help="also show caches and filters")
     made.add_argument("--json", action="store_true", help="one JSON object")
     return made
 
@@ -84,7 +88,7 @@ def _shortage(source: Source) -> str:
 
 
 class Standing(NamedTuple):
-    """How a crawl is: one of STATES, the same in words, and what to do next."""
+    """The state of a crawl: one of STATES, the same in words, and what to do next."""
 
     state: str
     said: str
@@ -95,16 +99,16 @@ STATES = ("running", "finished", "limit", "stopped", "cluster")
 
 
 def standing(name: str, settings: Settings, counts: Counts, *, running: bool, short: str = "") -> Standing:
-    """What the counts, the lock and the limits say together."""
+    """Derive the state from the counts, the lock and the limits."""
     where = shlex.quote(printable(name))
     left, failed = counts.queued + counts.leased, counts.failed + error_answers(counts)
     look = f"see what failed: skitter pages {where} --failed" if failed else ""
     if settings.cluster.size != "none":
-        return Standing("cluster", "a crawl on many machines", "how its workers are: skitter cluster status")
+        return Standing("cluster", "a crawl on many machines", "see its workers: skitter cluster status")
     if running:
         return Standing("running", "running", look)
     if not left and not counts.pages:
-        return Standing("finished", "finished: not one page could be fetched", look or _why(where))
+        return Standing("finished", "finished: no page could be fetched", look or _why(where))
     if not left:
         return Standing("finished", "finished: nothing is left to do", look)
     limit, larger = _limit(settings, counts)
@@ -113,17 +117,15 @@ def standing(name: str, settings: Settings, counts: Counts, *, running: bool, sh
         return Standing(
             "limit",
             f"stopped at a limit ({limit}), with work left",
-            f"go on with: skitter resume {where} {flag} {larger}",
+            f"continue with: skitter resume {where} {flag} {larger}",
         )
-    said = (
-        "stopped in the middle of its work; nothing is lost" if counts.leased else "stopped, with work left"
-    )
-    room = f"make room first: {short}; then " if short else ""
-    return Standing("stopped", said, f"{room}go on with: skitter resume {where}")
+    said = "stopped with visits in flight; nothing is lost" if counts.leased else "stopped, with work left"
+    room = f"free some space first: {short}; then " if short else ""
+    return Standing("stopped", said, f"{room}continue with: skitter resume {where}")
 
 
 def _limit(settings: Settings, counts: Counts) -> tuple[str, str]:
-    """The limit that is reached. Time is counted anew in every run, so it cannot be told from the counts."""
+    """The limit that was reached. Time starts again in every run, so the counts cannot show that one."""
     return reached(Stop.LIMIT, replace(settings.crawl, max_time=None), counts)
 
 
@@ -132,7 +134,7 @@ def _why(where: str) -> str:
 
 
 def per_second(number: int, counts: Counts) -> float:
-    """A rate over all the time the crawl has run."""
+    """The average rate over all runs of the crawl."""
     return number / counts.elapsed if counts.elapsed else 0.0
 
 
@@ -160,7 +162,7 @@ def as_fields(
 
 
 def as_lines(directory: str, now: Standing, counts: Counts, hosts: list[HostRecord]) -> list[str]:
-    """The status for people: the answer first, then the numbers."""
+    """The status for people: the state first, then the numbers."""
     parts = [
         counted(counts.pages, "page"),
         f"{count(counts.queued + counts.leased)} waiting",

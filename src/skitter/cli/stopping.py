@@ -1,4 +1,4 @@
-"""Signals that stop a run: Ctrl-C, SIGTERM, and the end of the terminal."""
+"""Signals that stop a run: Ctrl-C, SIGTERM, and SIGHUP when the terminal closes."""
 
 import asyncio
 import signal
@@ -8,16 +8,16 @@ from contextlib import contextmanager
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-_LOOK = 0.5  # seconds; a signal that another thread took wakes nobody
+_LOOK = 0.5  # seconds; a signal delivered to another thread does not wake this one
 
 
 def _heard() -> list[signal.Signals]:
-    """What nohup or a shell's "&" ignores stays ignored."""
+    """The signals to handle; those that nohup or a shell's "&" ignores stay ignored."""
     return [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 def until_signal() -> None:
-    """Return at the first signal, where no event loop runs."""
+    """Block until the first signal, without an event loop."""
     came = threading.Event()
     before = {number: signal.signal(number, lambda *_: came.set()) for number in _heard()}
     while not came.wait(_LOOK):

@@ -1,6 +1,6 @@
-"""The standard streams of the command: there may be none, or nobody may read them any more.
+"""Standard streams that may be closed, or that nobody reads any more.
 
-Whoever closes them (`2>&-`, `| head -1`, a terminal that is gone) wants no text. That stops nothing and changes no exit code.
+A closed stream (`2>&-`, `| head -1`, a terminal that is gone) neither stops a run nor changes its exit code.
 """
 
 import errno
@@ -11,28 +11,28 @@ from typing import TextIO
 
 
 def provide() -> None:
-    """Open /dev/null for each standard stream that is closed: else the next file opened would take its number."""
+    """Open /dev/null for each closed standard stream; otherwise the next file opened would get its descriptor."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
             _discard(number)
-    # For a stream that was closed when the interpreter started, Python has None.
+    # Python sets these to None if they were closed when the interpreter started.
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  open until the end
     sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
 def write(stream: TextIO, text: str) -> None:
-    """Write the text out now. If it cannot be written, the stream is given up: nothing more is written to it."""
+    """Write and flush the text. If that fails, the stream is given up and nothing more is written to it."""
     try:
         stream.write(text)
         stream.flush()
-    except OSError:  # nobody reads it, its terminal is gone, its disk is full
+    except OSError:  # no reader, terminal gone, or disk full
         give_up(stream)
 
 
 def result(text: str) -> None:
-    """Write what a run came to on standard output. Nobody has to read it; but who wants it in a file is told if that fails."""
+    """Write a result to standard output. A missing reader is ignored; a failed write to a file is raised."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -43,13 +43,13 @@ def result(text: str) -> None:
 
 
 def _unread(problem: OSError, stream: TextIO) -> bool:
-    """Whether the other end of a pipe is closed, or a terminal is gone, which says EIO."""
+    """Whether the reader of a pipe is gone, or the terminal (EIO)."""
     gone = problem.errno == errno.EIO and stat.S_ISCHR(os.fstat(stream.fileno()).st_mode)
     return gone or isinstance(problem, BrokenPipeError)
 
 
 def give_up(stream: TextIO) -> None:
-    """Lead the stream to /dev/null. Python would try to write what is left at exit, and change the exit code to 120."""
+    """Redirect the stream to /dev/null. Otherwise Python flushes it at exit and changes the exit code to 120."""
     _discard(stream.fileno())
 
 

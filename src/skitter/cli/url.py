@@ -1,4 +1,4 @@
-"""`skitter url`: what a URL is fetched as, and what it is known by."""
+"""`skitter url`: the fetched form, key, host and domain of a URL."""
 
 import argparse
 import os
@@ -17,21 +17,19 @@ def parser() -> Parser:
     """The flags of `skitter url`."""
     made = Parser(
         "url",
-        "Show what a URL is fetched as, the key it is known by, its host, registrable domain and origin, and the key that "
-        "web archives look it up by. Exit code 1 if one of them is no http or https URL.",
+        "Show the form in which a URL is fetched, its key, host, registrable domain and origin, and its SURT, the key "
+        "that web archives use. Exit code 1 if one of them is not an http or https URL.",
         [
             "skitter url 'HTTP://Example.org:80/a/../b?utm_source=x&z=1&a=2#top'",
             "skitter url --json example.org/?sid=1",
         ],
     )
-    made.add_argument(
-        "url", nargs="+", metavar="URL", help="a URL; https is assumed where there is no scheme"
-    )
+    made.add_argument("url", nargs="+", metavar="URL", help="a URL; https is assumed if it has no scheme")
     made.add_argument(
         "--config", type=Path, metavar="FILE", help="settings file whose [urls] section applies"
     )
-    made.add_argument("--shards", type=int, metavar="N", help="also say which of N shards owns the URL")
-    made.add_argument("--json", action="store_true", help="one JSON object a line")
+    made.add_argument("--shards", type=int, metavar="N", help="also show which of N shards owns the URL")
+    made.add_argument("--json", action="store_true", help="one JSON object per line")
     return made
 
 
@@ -50,7 +48,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 
 def describe(text: str, rules: UrlsSettings, shards: int | None) -> dict[str, Any]:
-    """The URL in all its forms; they are None where it is none."""
+    """The URL in all its forms; None if it is not a usable URL."""
     url = urls.seed(text, rules)
     text = hidden(text)
     if url is None:
@@ -71,5 +69,5 @@ def describe(text: str, rules: UrlsSettings, shards: int | None) -> dict[str, An
 
 def _lines(found: dict[str, Any]) -> list[str]:
     if found["key"] is None:
-        return [f"{printable(found['input'])}: no http or https URL"]
+        return [f"{printable(found['input'])}: not an http or https URL"]
     return [f"{name:<8} {printable(str(value))}" for name, value in found.items() if name != "input"]

@@ -1,4 +1,4 @@
-"""What all commands share: exit codes, a parser whose complaints are one line, and help that ends with examples."""
+"""Shared by all commands: exit codes, and a parser with one-line errors and examples in its help."""
 
 import argparse
 import difflib
@@ -9,10 +9,10 @@ from typing import NoReturn
 
 
 class Exit(IntEnum):
-    """What a command comes to. These numbers are a contract."""
+    """Exit codes. These numbers are a contract."""
 
     DONE = 0
-    NO = 1  # the answer is no, or not one page could be fetched
+    NO = 1  # the answer is no, or no page could be fetched
     USAGE = 2  # wrong usage or settings
     LIMIT = 3  # stopped at a limit, with work left
     STATE = 4  # disk full, directory in use or unreadable, engine lost; the state is safe
@@ -20,7 +20,7 @@ class Exit(IntEnum):
 
 
 class UsageError(Exception):
-    """The command line cannot be understood. The message says what to write."""
+    """Wrong command line; the message says what to write instead."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -38,11 +38,11 @@ class Parser(argparse.ArgumentParser):
         self.examples = tuple(examples)
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
-        """What the words say. Flags may stand anywhere among the others."""
+        """Parse the arguments. Flags may appear anywhere among them."""
         return self.parse_intermixed_args(words)
 
     def error(self, message: str) -> NoReturn:
-        """Complain; the usage lines argparse would print hide the message."""
+        """Raise the message without argparse's usage lines, which would hide it."""
         unknown = message.removeprefix("unrecognized arguments: ").split()[0].partition("=")[0]
         near = difflib.get_close_matches(unknown, self._option_string_actions, n=1, cutoff=0.7)
         hint = f"; did you mean {near[0]}?" if message.startswith("unrecognized") and near else ""

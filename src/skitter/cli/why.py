@@ -1,7 +1,7 @@
-"""`skitter why`: every decision taken about a URL, read from what the crawl recorded.
+"""`skitter why`: every decision about a URL, from what the crawl recorded.
 
-`find` gathers, `story` tells it to a person and `as_fields` to a program. Nothing is decided here: for a URL that was
-never offered, scope and robots are asked what they would say now, by the same code that the crawl uses.
+`find` collects, `story` formats for people and `as_fields` for programs. Nothing is decided here: for a URL that was
+never found, the crawl's own scope and robots code says what it would decide now.
 """
 
 import argparse
@@ -24,11 +24,11 @@ from skitter.scope import Scope
 from skitter.seeds import without_credentials
 
 _SCHEME = re.compile(r"\s*https?:", re.IGNORECASE)
-MAX_CHAIN = 100  # parents told; a crawl can be deeper than a source's patience
+MAX_CHAIN = 100  # parents shown; a crawl can be much deeper
 
 
 class Findings(Struct, frozen=True, kw_only=True):
-    """All that is known about one URL."""
+    """Everything known about one URL."""
 
     url: str
     key: str
@@ -40,17 +40,17 @@ class Findings(Struct, frozen=True, kw_only=True):
     robots: RobotsCopy | None
     robots_allow: bool | None  # None: there is no copy
     robots_line: RobotsLine | None
-    scope: Reason | None  # why the scope would refuse it now; only asked for a URL that was never offered
+    scope: Reason | None  # why the scope would refuse it now; only for a URL that was never found
 
     @property
     def read_as_robots(self) -> bool:
-        """Is this a robots.txt that was read for its rules? Such a file is in no queue and has no record."""
+        """Whether this is a robots.txt that was read for its rules; such a file has no URL record."""
         copy = self.robots
         return self.record is None and copy is not None and self.url == f"{copy.origin}/robots.txt"
 
     @property
     def known(self) -> bool:
-        """Has the crawl had to do with it?"""
+        """Whether the crawl knows this URL."""
         return self.record is not None or self.read_as_robots
 
 
@@ -58,8 +58,8 @@ def parser() -> Parser:
     """The flags of `skitter why`."""
     made = Parser(
         "why",
-        "Tell every decision taken about a URL: whether it was offered, wanted, allowed and fetched, and why not; what "
-        "each reason means and what to do about it. Exit code 1 if the crawl has never seen it. Works while the crawl runs.",
+        "Show every decision about a URL: whether it was found, in scope, allowed and fetched, and why not; what each "
+        "reason means and what to do about it. Exit code 1 if the crawl has never seen it. Works while the crawl runs.",
         [
             "skitter why skitter-example.org https://example.org/about",
             "skitter why skitter-example.org https://example.org/about --json",
@@ -73,7 +73,7 @@ def parser() -> Parser:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Tell the story."""
+    """Print what is known about the URL."""
     return ask(arguments, partial(_tell, arguments))
 
 
@@ -86,11 +86,11 @@ async def _tell(arguments: argparse.Namespace, source: Source) -> Exit:
     return Exit.DONE if found.known else Exit.NO
 
 
-# ------------------------------------------------------------------------------------------------ gathering
+# ------------------------------------------------------------------------------------------------ collecting
 
 
 async def find(text: str, source: Source) -> Findings:
-    """Look a URL up, in whatever spelling. Without a scheme it is https, unless only http is known."""
+    """Look a URL up in any spelling. Without a scheme it is https, unless only http is known."""
     found = await _look_up(text, source)
     if not found.known and not _SCHEME.match(text):
         plain = await _look_up(f"http://{text.strip().removeprefix('//')}", source)
@@ -99,7 +99,7 @@ async def find(text: str, source: Source) -> Findings:
 
 
 async def _look_up(text: str, source: Source) -> Findings:
-    from skitter.fetch.request import user_agent  # noqa: PLC0415  `why --help` needs no fetcher
+    from skitter.fetch.request import user_agent  # noqa: PLC0415  `why --help` does not need the fetcher
 
     rules, frontier = source.settings.urls, source.frontier
     url = urls.seed(text, rules)
@@ -131,11 +131,11 @@ async def _look_up(text: str, source: Source) -> Findings:
 
 
 async def _unusable(text: str, source: Source) -> Findings:
-    """Text that is no URL has a record only if it stood among the seeds."""
+    """Text that is not a URL only has a record if it was given as a seed."""
     text = without_credentials(text)  # as it is kept
     record = await source.frontier.url(text, "")
     if record is None:
-        raise UsageError(f"{text!r} is no http or https URL; write for example https://example.org/")
+        raise UsageError(f"{text!r} is not an http or https URL; write for example https://example.org/")
     return Findings(
         url=text, key=text, host="", record=record, chain=[], page=None, host_record=None, robots=None,
         robots_allow=None, robots_line=None, scope=None,
@@ -143,7 +143,7 @@ async def _unusable(text: str, source: Source) -> Findings:
 
 
 async def _parents(record: UrlRecord, source: Source) -> list[UrlRecord]:
-    """The pages that led here, the nearest first. A crawl that found its own seed again may hold a circle."""
+    """The pages that led here, nearest first. Stops at a cycle, which exists if a seed was found again."""
     chain: list[UrlRecord] = []
     met = {record.key}
     while record.parent and len(chain) < MAX_CHAIN:
@@ -159,18 +159,18 @@ async def _parents(record: UrlRecord, source: Source) -> list[UrlRecord]:
     return chain
 
 
-# ------------------------------------------------------------------------------------------------ telling
+# ------------------------------------------------------------------------------------------------ formatting
 
 
 def story(found: Findings, now: float) -> list[str]:
     """The findings for a person."""
     lines = [printable(found.url)]
     if found.key != found.url:
-        lines.append(f"  is known by the key {printable(found.key)}")
+        lines.append(f"  key: {printable(found.key)}")
     if found.read_as_robots:
         lines.append("  was fetched as the robots.txt of its origin, which is read before any page")
     elif found.record is None:
-        lines += ["  was never offered to this crawl: no page it read links to it, and no seed names it"]
+        lines += ["  was never found by this crawl: no page it read links to it, and no seed names it"]
         lines += _would(found)
     else:
         lines += _record(found.record, now) + _origin(found.record, found.chain)
@@ -184,7 +184,7 @@ def story(found: Findings, now: float) -> list[str]:
 
 
 def _explained_once(aside: Reason | None, found: Findings) -> list[str]:
-    """Why its host is set aside, unless that was told: what waits on such a host has the reason of its host."""
+    """Why its host is set aside, unless that was shown already: URLs of such a host have the same reason."""
     told = found.scope if found.record is None else found.record.reason
     if aside is None or (told is not None and told.code == aside.code):
         return []
@@ -192,7 +192,7 @@ def _explained_once(aside: Reason | None, found: Findings) -> list[str]:
 
 
 def _explained(reason: Reason | None, indent: str = "    ") -> list[str]:
-    """What a code means in general, below what was special this time."""
+    """What a code means in general; shown below the detail of this case."""
     entry = None if reason is None else reasons.explained(reason.code)
     if entry is None:
         return []
@@ -224,7 +224,7 @@ def _record(record: UrlRecord, now: float) -> list[str]:
     if record.next_crawl is not None and record.state is State.QUEUED:
         lines.append(f"  due {_relative(record.next_crawl, now)}")
     if record.crashes:
-        lines.append(f"  was open in {counted(record.crashes, 'crash', 'crashes')} of the process")
+        lines.append(f"  was in flight in {counted(record.crashes, 'crash', 'crashes')} of the process")
     if record.state is State.QUEUED:
         lines.append(f"  waits at level {record.level.name.lower()} with score {record.score:g}")
     return lines
@@ -256,10 +256,10 @@ def _page(page: Page) -> list[str]:
     if page.requested_url and page.requested_url != page.url:
         lines.append(f"    was reached by redirects from {printable(page.requested_url)}")
     if page.duplicate_of:
-        how = "is byte for byte" if page.identical else "is nearly the same as"
+        how = "is identical to" if page.identical else "is nearly the same as"
         lines.append(f"    {how} {printable(page.duplicate_of)}")
     if page.ignored:
-        lines.append(f"    is not taken for content: {printable(page.ignored)}")
+        lines.append(f"    is not treated as content: {printable(page.ignored)}")
     asks = [
         word for word, said in (("noindex", page.robots.index), ("nofollow", page.robots.follow)) if not said
     ]
@@ -267,9 +267,7 @@ def _page(page: Page) -> list[str]:
         lines.append(f"    asks for {' and '.join(asks)}")
     if page.archive is not None:
         where = page.archive
-        lines.append(
-            f"    lies in {printable(where.file)} at {where.offset}, {counted(where.length, 'byte')}"
-        )
+        lines.append(f"    is in {printable(where.file)} at {where.offset}, {counted(where.length, 'byte')}")
     return lines
 
 
@@ -292,7 +290,7 @@ def _robots(found: Findings, now: float) -> list[str]:
     if found.robots_line is not None:
         verdict += f", line {found.robots_line.number}: {printable(found.robots_line.text)}"
     elif found.robots_allow:
-        verdict += ": no line speaks against it"
+        verdict += ": no line forbids it"
     else:
         verdict += ": it could not be read, so nothing is allowed (RFC 9309 2.3.1.4)"
     return [*lines, f"    {verdict}"]
@@ -318,7 +316,7 @@ def _relative(at: float, now: float) -> str:
 
 
 def as_fields(found: Findings) -> dict[str, Any]:
-    """The findings as one object; everything that is not known is null."""
+    """The findings as one JSON object; unknown values are null."""
     page = None
     if found.page is not None:
         page = page_record(found.page, "")

@@ -1,4 +1,4 @@
-"""`skitter work`: join a cluster, and work until told to leave."""
+"""`skitter work`: run a cluster worker until it is told to leave."""
 
 import argparse
 import asyncio
@@ -26,17 +26,17 @@ from skitter.settings.file import build
 if TYPE_CHECKING:
     from skitter.cluster.run import WorkerRun
 
-_SAVING = 5.0  # seconds that a worker has to save what has finished, when it is stopped at once
+_SAVING = 5.0  # seconds to save finished visits when stopped at once
 
 
 def parser() -> Parser:
     """The flags of `skitter work`."""
     made = Parser(
         "work",
-        "Join a cluster: take a share of its shards and work on them until interrupted, or until the whole crawl has reached a "
-        "limit. Workers may come and go at any time; each has a directory of its own for what it writes before anything is "
-        "settled. The first interrupt hands every shard over and goes. Exit codes: 0 left as told, 2 wrong settings or an "
-        "engine that cannot be used, 3 stopped at a limit, 4 disk full or directory unusable, 130 stopped at once.",
+        "Join a cluster: take a share of its shards and crawl them until interrupted, or until the whole crawl has "
+        "reached a limit. Workers may come and go at any time; each needs its own directory. The first interrupt "
+        "hands all shards over and exits. Exit codes: 0 left when asked, 2 wrong settings or an engine that cannot be "
+        "used, 3 stopped at a limit, 4 disk full or directory unusable, 130 stopped at once.",
         [
             "skitter work --config cluster.toml",
             "skitter work --config cluster.toml -o /data/worker-1",
@@ -51,7 +51,7 @@ def parser() -> Parser:
     made.add_argument(
         "--stay-at-limit",
         action="store_true",
-        help="at a limit leave the cluster, but end only when told to; for what starts again whatever ends (StatefulSet, compose)",
+        help="at a limit leave the cluster but keep running until a signal; for supervisors that restart on any exit code (StatefulSet, compose)",
     )
     add_settings(made)
     add_volume(made)
@@ -59,12 +59,12 @@ def parser() -> Parser:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Join."""
+    """Join the cluster; rejoin with new settings whenever they change."""
     given = given_by(arguments, arguments.config)
     settings = build(given)
     directory = CrawlDirectory(arguments.output or Path(f"skitter-{settings.cluster.name}"))
 
-    from skitter.cli.running import log_to  # noqa: PLC0415  the engine is large; complaints come without it
+    from skitter.cli.running import log_to  # noqa: PLC0415  the engine is slow to import; usage errors do not need it
     from skitter.compose.cluster import joined  # noqa: PLC0415  the same
     from skitter.compose.engines import settings_in_force  # noqa: PLC0415  the same
     from skitter.reporting.log import said, say  # noqa: PLC0415  the same
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     events = Events()
     events.subscribe(say, *said())
 
-    told = threading.Event()  # by a signal
+    told = threading.Event()  # set by a signal
 
     async def work() -> tuple[Stop, str]:
         now, version = await settings_in_force(settings, given)
@@ -99,12 +99,16 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         stop, why = run_loop(work())
     except asyncio.CancelledError:
-        raise KeyboardInterrupt("stopped at once; the state is safe, and others take the shards") from None
+        raise KeyboardInterrupt(
+            "stopped at once; the state is safe, and other workers take its shards"
+        ) from None
     finally:
         shown.end()
         stop_logging()
     if stop is Stop.DISK:
-        raise StateError(f"{why}; make room, and start it again in its directory; others take the shards")
+        raise StateError(
+            f"{why}; free some space and start it again in its directory; other workers take its shards"
+        )
     if stop is not Stop.LIMIT:
         return Exit.DONE
     if arguments.stay_at_limit and not told.is_set():
@@ -113,17 +117,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _stay(shown: Screen) -> None:
-    """Do nothing until a signal comes. The worker has left: it holds no shard and no engine."""
+    """Wait for a signal. The worker has left the cluster: it holds no shard and no connection."""
     shown.say(
-        "it has left and stays until it is told to end; to go on, raise the limit with `skitter cluster set` and start it again"
+        "left the cluster; waiting for a signal to exit; to continue the crawl, raise the limit with `skitter cluster set` and restart the worker"
     )
     until_signal()
 
 
 async def _read_again(settings: Settings, given: Mapping[str, object]) -> tuple[Settings, int]:
-    """The settings that all share, after a change. What was given at the start agreed with them then, and is older.
+    """The shared settings after a change; they win over what this worker was started with.
 
-    The engine answered a moment ago; if it is away now, it is waited for.
+    The engine answered a moment ago; if it is away now, wait for it.
     """
     from skitter.compose.engines import settings_in_force  # noqa: PLC0415  see `run`
 
@@ -136,21 +140,21 @@ async def _read_again(settings: Settings, given: Mapping[str, object]) -> tuple[
 
 @contextmanager
 def _stoppable(worker: "WorkerRun", shown: Screen, told: threading.Event) -> Iterator[None]:
-    """The first signal hands over, the second stops at once. Either way the state is safe. `told` is set by the first."""
+    """The first signal hands the shards over and sets `told`; the second stops at once. The state is safe either way."""
     loop, working = asyncio.get_running_loop(), asyncio.current_task()
 
     def leave() -> None:
         told.set()
         worker.leave()
         shown.say(
-            "leaving: requests in flight are finished, then every shard is handed over; interrupt again to stop at once"
+            "leaving: finishing requests in flight, then handing over all shards; interrupt again to stop at once"
         )
 
     def go() -> None:
         if working is not None:
             working.cancel()
-        # What has finished is saved now, and an engine that is away would make that wait. As after a crash, what is
-        # not saved is done again by whoever takes the shards.
+        # Finished visits are saved now, and an engine outage would delay that for ever. As after a crash, the next
+        # owner of the shards repeats what was not saved.
         loop.call_later(_SAVING, os._exit, Exit.INTERRUPTED)
 
     with stoppable(leave, go):
@@ -158,7 +162,7 @@ def _stoppable(worker: "WorkerRun", shown: Screen, told: threading.Event) -> Ite
 
 
 async def _watch(worker: "WorkerRun", shown: Screen) -> None:
-    """Keep the screen current."""
+    """Redraw the progress display."""
     from skitter.cli.running import Rate  # noqa: PLC0415  see `run`
 
     began, rate, held = time.monotonic(), Rate(), worker.worker.held

@@ -28,7 +28,7 @@ from skitter.crawl.shard import Shard
 from skitter.events import Events, Warned
 from skitter.fetch.address import Answer
 from skitter.fetch.check import check
-from skitter.frontier.in_hand import Hand
+from skitter.frontier.crashes import InHand
 from skitter.reporting.log import RequestLog
 from skitter.runtime.clock import SystemClock
 from skitter.settings import Settings
@@ -65,7 +65,7 @@ class _Wiring:
             forwarding=self.engines.forwarding,
             # The last owner may have requests under way that were allowed while its lease ran.
             grace=claim.over_after(settings.fetch.deadline),
-            in_hand=Hand(self.directory.path / "state" / f"{number:02d}.hand"),
+            in_hand=InHand(self.directory.path / "state" / f"{number:02d}.hand"),
         )
         frontier.engines, frontier.number = self.engines, number
         frontier.complain = lambda text: self.events.emit(Warned(text))

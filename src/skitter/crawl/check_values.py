@@ -1,4 +1,4 @@
-"""What a check finds in a file of the archive, stretch by stretch."""
+"""What a check finds in a file of the archive, range by range."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from skitter.model import Place
 
 
 class Answer(NamedTuple):
-    """An answer that is as it was written. `digest` is that of its payload; of a revisit, as it says itself."""
+    """An intact answer. `digest` is that of its payload; for a revisit, as recorded."""
 
     place: Place
     uri: str
@@ -15,7 +15,7 @@ class Answer(NamedTuple):
 
 
 class Damaged(NamedTuple):
-    """A stretch of a file that is not what was written."""
+    """A damaged range of a file."""
 
     start: int
     end: int
@@ -23,7 +23,7 @@ class Damaged(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """Another record that is as it was written."""
+    """Another intact record."""
 
     place: Place
     ends_visit: bool = False  # the metadata of a visit is its last record

@@ -14,7 +14,7 @@ from msgspec import Struct
 from skitter.reporting.format import amount, counted, duration
 from skitter.settings import CrawlSettings
 
-GRACE = 5.0  # seconds that requests in flight still have when crawl.max_time has passed
+GRACE = 5.0  # seconds that requests in flight may still take after crawl.max_time
 
 
 def has_limit(limits: CrawlSettings) -> bool:

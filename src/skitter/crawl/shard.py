@@ -28,9 +28,11 @@ from skitter.events import (
     ScopeWidened,
     SetAside,
     Settled,
+    Warned,
 )
 from skitter.model import Counts, Link, Place, Purpose, Reason, Settlement, Visit
 from skitter.ports import Mark
+from skitter.reporting.format import duration
 from skitter.reporting.log import request_of
 from skitter.reporting.waiting import LONG, SHOWN, Pauses, Waiting, asked
 from skitter.visit import Finished, Stations, complete, make
@@ -115,6 +117,12 @@ class Shard:
         opened = await at.frontier.open(now)
         repaired = await self._mend_archive(opened.mark, now)
         self._events.emit(Opened(self.number, len(opened.lost), repaired))
+        if opened.set_back:
+            text = f"the clock was set back by {duration(opened.set_back)} since the crawl last ran; what hosts are owed is counted from now"
+            self._events.emit(Warned(text))
+        judged = await at.frontier.judge_again(at.links.judge_again, at.links.judged_by, now)
+        at.links.dropped += judged.went
+        at.links.returned += judged.came
         for visit in opened.lost:
             self._events.emit(Lost(visit.link.url, visit.link.host, visit.leased_at))
         for visit in opened.aside:

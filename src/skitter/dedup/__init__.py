@@ -1,1 +1,1 @@
-"""Pages that repeat others: by digest, and by SimHash."""
+"""Duplicate pages: exact by digest, near by SimHash."""

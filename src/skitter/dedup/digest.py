@@ -1,7 +1,7 @@
-"""The digest by which web archives name what they hold: SHA-1 in base 32, with its label.
+"""The digest used in web archives: SHA-1 in base 32, with its label.
 
-Three records and a page are named for every visit, so the base 32 is written out here: 1.0 µs, where the library's costs
-2.2 because it takes input of any length.
+Each visit computes four of them, so base 32 is implemented here: 1.0 µs, where the library takes 2.2 because
+it accepts input of any length.
 """
 
 import hashlib
@@ -9,12 +9,12 @@ import struct
 from itertools import product
 
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"  # RFC 4648 6
-_PAIRS = tuple(map(bytes, product(_ALPHABET, repeat=2)))  # what ten bits are
+_PAIRS = tuple(map(bytes, product(_ALPHABET, repeat=2)))  # the two characters for each ten-bit value
 _WORDS = struct.Struct(">5I")  # SHA-1 has 160 bits
 
 
 def sha1(*pieces: bytes) -> bytes:
-    """The labelled digest of the pieces in a row."""
+    """The labelled digest of the concatenated pieces."""
     whole = hashlib.sha1(pieces[0], usedforsecurity=False)
     for piece in pieces[1:]:
         whole.update(piece)
@@ -41,5 +41,5 @@ def sha1(*pieces: bytes) -> bytes:
 
 
 def payload_digest(payload: bytes) -> str:
-    """The digest by which archives name a payload, as text."""
+    """The digest of a payload as in the archive, as text."""
     return sha1(payload).decode()

@@ -1,7 +1,7 @@
-"""64 bits for a text, alike for texts that are alike; and those of a whole domain, compared with one all at once.
+"""SimHash: 64 bits that are similar for similar texts; and those of a domain in memory, compared all at once.
 
-SimHash (Charikar 2002; Manku, Jain and Das Sarma 2007 for the web). Features are shingles of three words. Apart from its
-use, because it needs numpy, which takes 60 ms to load: a crawl that does not look for near-duplicates does without.
+SimHash (Charikar 2002; Manku, Jain and Das Sarma 2007 for the web). Features are shingles of three words. In
+its own module because it needs numpy, which takes 60 ms to load: a crawl without near-duplicates does not.
 """
 
 from collections.abc import Iterator
@@ -14,20 +14,21 @@ Numbers = NDArray[np.unsignedinteger[Any]]
 
 SHINGLE = 3  # words
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd: spreads hashes before they are combined
-_BLOCK = 32 * 1024  # bytes of a text that are hashed at once; bounds the memory for long ones
-# The hash of a word is the value of its bytes as digits in base `_BASE`, modulo 2^64. The sums up to every byte of the text
-# give the hashes of all words at once; a difference of two sums is scaled back by the inverse power of where it begins.
-_BASE = 0xD1342543DE82EF95  # odd, so that it has an inverse; a multiplier that spreads well (Steele and Vigna 2021)
+_BLOCK = 32 * 1024  # bytes of a text hashed at once; bounds the memory for long ones
+# The hash of a word is the value of its bytes as digits in base `_BASE`, modulo 2^64. The prefix sums of the
+# text give the hashes of all words at once; a difference of two sums is scaled back by the inverse power of
+# its start.
+_BASE = 0xD1342543DE82EF95  # odd, so that it has an inverse; a multiplier with good spread (Steele and Vigna 2021)
 _POWERS = np.multiply.accumulate(np.full(_BLOCK + 2, _BASE, np.uint64))
 _INVERSES = np.multiply.accumulate(np.full(_BLOCK + 2, pow(_BASE, -1, 2**64), np.uint64))
 _NO_WORDS = np.zeros(0, np.uint64)
-_ROW = 16  # shingles whose bits are counted side by side
+_ROW = 16  # shingles whose bits are counted in parallel
 
 
 def simhash(text: str, min_words: int) -> int | None:
-    """64 bits that are alike for texts that are alike; None for a text too short to tell.
+    """64 bits that are similar for similar texts; None for a text too short to tell.
 
-    No object is made for a word: 42 µs for 780 words, where hashing them one by one costs 100.
+    No object is created per word: 42 µs for 780 words, where hashing them one by one takes 100.
     """
     octets = text.encode("utf-8", "surrogatepass")
     votes, shingles, words = np.zeros(64, np.uint32), 0, _NO_WORDS
@@ -42,7 +43,7 @@ def simhash(text: str, min_words: int) -> int | None:
 
 
 def _blocks(octets: bytes) -> Iterator[bytes]:
-    """The text in pieces that end at a blank, if a piece has one."""
+    """The text in chunks that end at a blank, if a chunk has one."""
     at = 0
     while len(octets) - at > _BLOCK:
         end = octets.rfind(b" ", at, at + _BLOCK) + 1 or at + _BLOCK
@@ -55,7 +56,9 @@ def _words(block: bytes) -> Numbers:
     """The hash of each word."""
     octets = np.frombuffer(b" %b " % block, np.uint8)
     blank = octets <= ord(" ")
-    (edges,) = (blank[1:] != blank[:-1]).nonzero()  # the last of a gap, the last of a word, and so on
+    (edges,) = (
+        blank[1:] != blank[:-1]
+    ).nonzero()  # alternating: the last byte of a gap, the last byte of a word
     starts, ends = edges[::2], edges[1::2]
     sums = np.add.accumulate(octets * _POWERS[: len(octets)])
     words: Numbers = (sums[ends] - sums[starts]) * _INVERSES[starts]
@@ -70,10 +73,10 @@ def _votes(words: Numbers) -> Numbers:
     mixed *= _MIX
     mixed ^= mixed >> np.uint64(32)
     rows = -(-len(mixed) // _ROW)
-    shingles = np.zeros(rows * _ROW, "<u8")  # what is missing in the last row has no bits
+    shingles = np.zeros(rows * _ROW, "<u8")  # the missing part of the last row has no bits
     shingles[: len(mixed)] = mixed
     bits = np.unpackbits(shingles.view(np.uint8), bitorder="little")
-    # Long rows of bytes are added fast, and up to 255 of them without carry: 8 µs instead of 24 for 780 shingles.
+    # Long rows of bytes add fast, and up to 255 of them without carry: 8 µs instead of 24 for 780 shingles.
     counts = np.add.reduce(bits.reshape(rows, -1), axis=0, dtype=np.uint8 if rows < 256 else np.uint32)
     votes: Numbers = np.add.reduce(counts.reshape(_ROW, 64), axis=0, dtype=np.uint32)
     return votes
@@ -83,7 +86,7 @@ def _votes(words: Numbers) -> Numbers:
 
 
 class SimhashSet:
-    """The SimHashes of a domain, with room for more."""
+    """The SimHashes of a domain, in an array with room for more."""
 
     __slots__ = ("size", "values")
 
@@ -93,14 +96,14 @@ class SimhashSet:
         self.values[: self.size] = values
 
     def add(self, simhash: int) -> None:
-        """One more."""
+        """Add one."""
         if self.size == len(self.values):
             self.values = np.concatenate((self.values, np.zeros_like(self.values)))
         self.values[self.size] = simhash
         self.size += 1
 
     def nearest(self, simhash: int, distance: int) -> list[int]:
-        """Those that are nearest, all equally far, if they are no further than the distance."""
+        """The nearest ones, all equally far, within the distance."""
         values = self.values[: self.size]
         apart = np.bitwise_count(values ^ np.uint64(simhash))
         least = int(apart.min(initial=distance + 1))

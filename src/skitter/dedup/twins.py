@@ -1,7 +1,7 @@
-"""When are two pages one? Identical payloads by digest, near-duplicates by SimHash.
+"""Finds duplicates: identical payloads by digest, near-duplicates by SimHash.
 
-SimHash maps a text to 64 bits such that similar texts differ in few of them. Pages are compared inside one registrable
-domain: mirrors of a whole site are the archive's business, the print view and the session-id copy are ours.
+SimHash maps a text to 64 bits such that similar texts differ in few of them. Pages are compared within one
+registrable domain: it is for print views and session-id copies, not for mirrors of whole sites.
 """
 
 from collections import defaultdict
@@ -15,12 +15,12 @@ from skitter.settings import DedupSettings
 
 
 def distance(one: int, other: int) -> int:
-    """In how many bits two SimHashes differ."""
+    """The number of differing bits of two SimHashes."""
     return (one ^ other).bit_count()
 
 
 class Duplicates:
-    """Finds the page that a new one repeats, among the stored ones and those still on their way to the store."""
+    """Finds the page that a new one duplicates, among stored pages and those not stored yet."""
 
     def __init__(self, frontier: Frontier, settings: DedupSettings) -> None:
         self._frontier = frontier
@@ -28,7 +28,7 @@ class Duplicates:
         self._uncommitted: defaultdict[str, dict[str, Twin]] = defaultdict(dict)  # domain -> URL -> page
 
     def hashed(self, pages: Sequence[Page | None]) -> Sequence[Page | None]:
-        """With their SimHash, if near-duplicates are looked for."""
+        """Add the SimHash to each page, if near-duplicates are wanted."""
         if not self._settings.near:
             return pages
         from skitter.dedup.simhash import simhash  # noqa: PLC0415  it loads numpy
@@ -37,9 +37,9 @@ class Duplicates:
         return [page and replace(page, simhash=simhash(page.text, min_words)) for page in pages]
 
     async def claim(self, pages: Sequence[Page]) -> list[Twin | None]:
-        """The pages that these repeat, one after the other. One that repeats none is there for all that follow.
+        """The pages that these duplicate, in order. A page that duplicates none is a candidate for those after it.
 
-        The store is asked once for all of them: to some it is a journey.
+        The store is asked once for all of them, because that may be a network round trip.
         """
         asked = [Likeness(page.domain, page.digest, page.simhash) for page in pages if page.size]
         stored = iter(await self._frontier.twins(asked, self._settings.distance) if asked else ())
@@ -54,7 +54,7 @@ class Duplicates:
         return twin
 
     def committed(self, pages: Sequence[Page]) -> None:
-        """These are in the store now, which answers for them from here on."""
+        """These are stored now, so the store answers for them from here on."""
         for page in pages:
             waiting = self._uncommitted.get(page.domain)
             if waiting is not None:
@@ -76,7 +76,7 @@ class Duplicates:
 
 
 def _nearer(page: Page, one: Twin | None, other: Twin | None) -> Twin | None:
-    """Of two candidates the better: the identical before the similar, the nearer before the further, the older first."""
+    """The better of two candidates: identical before similar, nearer before further, then the older."""
     if one is None or other is None:
         return one or other
 

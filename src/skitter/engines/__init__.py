@@ -1,7 +1,7 @@
-"""Engines that others run: databases, brokers, object stores.
+"""Engines run by others: databases, brokers, object stores.
 
-breaker   an engine that keeps failing is left alone for a while
-parts     what an engine refuses costs the one item that it refuses
-watch     tells once that an engine is away, and once that it is back
-health    one question to each engine, for people who look
+breaker   stops calling an engine that keeps failing, for a while
+parts     if an engine refuses a batch, only the refused items are lost
+watch     reports once that an engine is away, and once that it is back
+health    asks each engine one question, for `skitter cluster status`
 """

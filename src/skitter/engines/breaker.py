@@ -1,17 +1,18 @@
-"""A circuit breaker: an engine that keeps failing is left alone for a while, and then tried with care.
+"""A circuit breaker: stops calls to a failing engine for a while, then tries it again carefully.
 
     closed ──half of the calls in the window failed──► open ──its pause is over──► half-open ──enough tests passed──► closed
                                                         ▲                              │
                                                         └──────── a test failed ───────┘   and the next pause is longer
 
-`Breaker` decides and does nothing else: the time and the dice are arguments. A call asks for a ticket, and hands it back
-with how it went. A ticket belongs to the period it was given in; what comes back from an earlier one (a call that hung
+`Breaker` only decides: time and randomness are arguments. A call takes a ticket and returns it with the
+result. A ticket belongs to the period it was issued in; one returned from an earlier period (a call that hung
 while the breaker opened and closed again) says nothing about the engine now and is not counted.
 
-`Guard` is a breaker around the calls of one engine, with a clock, dice and a health check. The check is the first thing of
-every test, because it is over soon where a call may hang for long; and it is made alone when nobody has heard from the
-engine for a while, so that a frozen engine, or one that is not needed just now, is found out too. A guard never waits or
-repeats by itself: a call that is refused is `EngineAway`, and whoever made it waits until it may be made again (`again`).
+`Guard` is a breaker around the calls of one engine, with a clock, randomness and a health check. Every probe
+starts with the check, because it finishes soon where a call may hang for long; and the check runs alone when
+nothing was heard from the engine for a while, so that a frozen or currently unused engine is noticed too. A
+guard never waits or repeats by itself: a refused call raises `EngineAway`, and the caller waits until it may
+be repeated (`again`).
 """
 
 import asyncio
@@ -28,43 +29,43 @@ from skitter.ports import EngineAway
 
 T = TypeVar("T")
 
-_BREATH = 0.1  # seconds between two attempts of one asker while the breaker is closed
-_LOOK = 1.0  # seconds between two looks at an engine that may have fallen silent
+_BREATH = 0.1  # seconds between two attempts of one caller while the breaker is closed
+_LOOK = 1.0  # seconds between two checks of an engine that may have fallen silent
 
 
 class Phase(StrEnum):
-    """What a breaker does with a call."""
+    """The state of a breaker."""
 
-    CLOSED = "closed"  # it is made
-    OPEN = "open"  # it is refused
-    HALF_OPEN = "half-open"  # a few are made, to see
+    CLOSED = "closed"  # calls are made
+    OPEN = "open"  # calls are refused
+    HALF_OPEN = "half-open"  # a few calls are made, as a test
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerRules:
-    """When a breaker opens, and how it comes back.
+    """When a breaker opens, and how it closes again.
 
-    As they are here they suit an engine that everything waits for: leases must be renewed soon after it is back, so no pause
-    is long.
+    The defaults suit an engine that everything waits for: leases must be renewed soon after it returns, so no
+    pause is long.
     """
 
-    window: float = 12.0  # seconds that count
-    minimum: int = 3  # calls in the window before anything is concluded from them
-    share: float = 0.5  # of them failed: open
-    tests: int = 10  # calls at once when half-open; so many must succeed (cluster.breaker_tests)
+    window: float = 12.0  # seconds of calls that count
+    minimum: int = 3  # calls in the window before a decision
+    share: float = 0.5  # fraction of failures that opens it
+    tests: int = 10  # concurrent calls when half-open; this many must succeed (cluster.breaker_tests)
     pause: float = 0.1  # seconds of the first pause; each further one is twice as long
-    longest: float = 2.0  # … and never longer than this
-    silence: float = 3.0  # seconds without an answer, after which the engine is asked how it is
-    deadline: float = 4.0  # seconds that it has to say so; three of them fit into the window
+    longest: float = 2.0  # seconds of the longest pause
+    silence: float = 3.0  # seconds without an answer before the engine is checked
+    deadline: float = 4.0  # seconds for a check; three of them fit into the window
 
     def pause_after(self, openings: int, dice: float) -> float:
-        """How long to stay open for the nth time in a row: between half and all of it, so that workers spread out."""
+        """How long to stay open for the nth time in a row: half to all of it, randomly, so that workers spread out."""
         whole = min(self.longest, self.pause * 2.0 ** min(openings - 1, 60))
         return whole * (0.5 + dice / 2)
 
 
 class Breaker:
-    """The state machine. `now` never goes back, `dice` is in [0, 1)."""
+    """The state machine. `now` never goes backwards, `dice` is in [0, 1)."""
 
     def __init__(self, rules: BreakerRules | None = None) -> None:
         self.rules = rules or BreakerRules()
@@ -73,20 +74,20 @@ class Breaker:
         )  # when a call of this period ended, and whether it failed
         self._failures = 0
         self._period = 0
-        self._until = 0.0  # open until then
-        self._openings = 0  # in a row, without having been closed
-        self._testing = 0  # tests that are out
+        self._until = 0.0  # open until this time
+        self._openings = 0  # times opened in a row, without being closed in between
+        self._testing = 0  # tickets of running tests
         self._passed = 0
         self._open = False
 
     def phase(self, now: float) -> Phase:
-        """Where it is now."""
+        """The state at this time."""
         if not self._open:
             return Phase.CLOSED
         return Phase.HALF_OPEN if now >= self._until else Phase.OPEN
 
     def enter(self, now: float) -> int | None:
-        """A ticket for one call, to be handed back; None: do not call."""
+        """A ticket for one call, to be returned; None: do not call."""
         match self.phase(now):
             case Phase.OPEN:
                 return None
@@ -97,13 +98,13 @@ class Breaker:
         return self._period
 
     def wait(self, now: float) -> float | None:
-        """Seconds until a call may be made: 0 for now, None when that hangs on the tests that are out."""
+        """Seconds until a call may be made: 0 for now, None if that depends on running tests."""
         if self.phase(now) is Phase.HALF_OPEN and self._testing + self._passed >= self.rules.tests:
             return None
         return max(0.0, self._until - now) if self._open else 0.0
 
     def succeeded(self, ticket: int, now: float) -> None:
-        """The call was answered."""
+        """The call succeeded."""
         if ticket != self._period:
             return
         if self._open:
@@ -116,7 +117,7 @@ class Breaker:
         self._count(now, failed=False)
 
     def failed(self, ticket: int, now: float, dice: float) -> None:
-        """The call was not answered, or the engine said that it is not well."""
+        """The call failed, or the engine reported that it is unwell."""
         if ticket != self._period:
             return
         if not self._open:
@@ -130,12 +131,12 @@ class Breaker:
         self._until = now + self.rules.pause_after(self._openings, dice)
 
     def abandoned(self, ticket: int) -> None:
-        """The call was called off, so nothing is known; another test may be made in its place."""
+        """The call was cancelled, so nothing is known; another test may replace it."""
         if ticket == self._period and self._open:
             self._testing -= 1
 
     def statistics(self, now: float) -> dict[str, float]:
-        """For the status: 0 closed, 1 half-open, 2 open; how often in a row; what the window holds."""
+        """For the status: 0 closed, 1 half-open, 2 open; times opened in a row; the window's contents."""
         heights = {Phase.CLOSED: 0.0, Phase.HALF_OPEN: 1.0, Phase.OPEN: 2.0}
         return {
             "phase": heights[self.phase(now)],
@@ -157,7 +158,7 @@ class Breaker:
 
 
 async def until_again(away: EngineAway) -> None:
-    """Return when what was asked of an engine is worth asking once more."""
+    """Wait until the failed call is worth repeating."""
     await (asyncio.sleep(_BREATH) if away.again is None else away.again())
 
 
@@ -171,10 +172,10 @@ class BreakerOpenError(EngineAway):
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """An engine that is left alone."""
+    """An engine that is currently away."""
 
-    since: float  # by the guard's clock: when the first of the calls began that failed in a row
-    why: str  # what was said of the last of them
+    since: float  # by the guard's clock: when the first of the consecutive failures began
+    why: str  # the message of the last failure
 
 
 class _Went(Enum):
@@ -188,9 +189,9 @@ class _Went(Enum):
 class Guard:
     """A breaker around the calls of one engine.
 
-    `check` asks the engine how it is, and raises EngineAway if it is not well. EngineAway and `failures` are the exceptions
-    that speak against the engine. Others pass and count as an answer: a unique key that is taken or a missing object is no
-    illness.
+    `check` is the health check; it raises EngineAway if the engine is unwell. EngineAway and `failures` are
+    the exceptions that count as failures. Others pass through and count as an answer: a duplicate key or a
+    missing object is not an outage.
     """
 
     def __init__(
@@ -205,41 +206,41 @@ class Guard:
     ) -> None:
         self.engine = engine
         self.away: Away | None = None  # from the moment it opens until it closes
-        self.listen: Callable[[Guard], None] = lambda _guard: None  # told when `away` changes
+        self.listen: Callable[[Guard], None] = lambda _guard: None  # called when `away` changes
         self._check = check
         self._failures: tuple[type[Exception], ...] = (EngineAway, *failures)
         self._rules = rules or BreakerRules()
         self._breaker = Breaker(self._rules)
         self._monotonic = monotonic
         self._dice = dice
-        self._moved = asyncio.Event()  # a ticket came back
-        self._waiting = 0  # how many wait until they may call
-        self._heard = monotonic()  # when a call last went well
-        self._failing: float | None = None  # when the first of the calls began that failed in a row
+        self._moved = asyncio.Event()  # set when a ticket is returned
+        self._waiting = 0  # number of callers waiting
+        self._heard = monotonic()  # when a call last succeeded
+        self._failing: float | None = None  # when the first of the consecutive failures began
 
     def test_with(self, tests: int) -> None:
-        """So many calls must go well before an engine that was away counts as back."""
+        """Set how many calls must succeed before an engine counts as back."""
         self._rules = self._breaker.rules = replace(self._rules, tests=tests)
 
     @property
     def phase(self) -> Phase:
-        """Where the breaker is now."""
+        """The breaker's current state."""
         return self._breaker.phase(self._monotonic())
 
     def statistics(self) -> dict[str, float]:
-        """The breaker in numbers."""
+        """Statistics of the breaker."""
         return self._breaker.statistics(self._monotonic())
 
     # -- calls -------------------------------------------------------------------------------------------------
 
     async def call(self, make: Callable[[], Awaitable[T]]) -> T:
-        """Make one call. BreakerOpenError, and no call, while the engine is left alone."""
+        """Make one call. Raises BreakerOpenError, without calling, while the breaker is open."""
         async with self.guard():
             return await make()
 
     @asynccontextmanager
     async def guard(self) -> AsyncIterator[None]:
-        """The body is one call. BreakerOpenError, and it is not entered, while the engine is left alone."""
+        """Context manager for one call. Raises BreakerOpenError, without entering, while the breaker is open."""
         began = self._monotonic()
         testing = self._breaker.phase(began) is Phase.HALF_OPEN
         ticket = self._breaker.enter(began)
@@ -263,7 +264,7 @@ class Guard:
             self._notice(why)
 
     async def ready(self) -> None:
-        """Return when a call may be made. Who is quicker may take the place: be ready to be refused all the same."""
+        """Wait until a call may be made. Another caller may take the slot first, so the call may still be refused."""
         self._waiting += 1
         try:
             while (wait := self._breaker.wait(self._monotonic())) != 0.0:
@@ -277,29 +278,31 @@ class Guard:
             self._waiting -= 1
 
     async def again(self) -> None:
-        """Return when it is worth trying once more, after a call that failed or was refused."""
+        """Wait until a retry is worthwhile, after a call that failed or was refused."""
         if self.phase is Phase.CLOSED:
             await asyncio.sleep(_BREATH)
         else:
             await self.ready()
 
-    # -- looks -------------------------------------------------------------------------------------------------
+    # -- health checks
+    # -----------------------------------------------------------------------------------------
 
     async def watch(self) -> None:
-        """Look at the engine for as long as it is used. Ends by cancellation."""
+        """Check the engine for as long as it is used. Ends by cancellation."""
         while True:
             await asyncio.sleep(_LOOK)
             await self.look()
 
     async def look(self) -> None:
-        """Ask the engine how it is until that is known, if nobody has heard from it for a while.
+        """Run the health check until the result is known, if the engine has been silent for a while.
 
-        Where somebody waits to make a call, that call is the better test: an engine may be well and refuse all the same.
+        If a caller is waiting, its call is the better test: an engine may report itself healthy and still
+        refuse.
         """
         while self._is_in_doubt() and not self._waiting:
             try:
                 async with self.guard():
-                    if self.phase is Phase.CLOSED:  # else it was asked as the first thing of a test
+                    if self.phase is Phase.CLOSED:  # otherwise a test has just done it
                         await self._ask()
             except self._failures:
                 await asyncio.sleep(_BREATH)
@@ -318,9 +321,10 @@ class Guard:
                 await self._check()
         except TimeoutError:
             within = f"{self._rules.deadline:g} s"
-            raise EngineAway(f"{self.engine} does not say within {within} how it is") from None
+            raise EngineAway(f"{self.engine} did not answer a health check within {within}") from None
 
-    # -- what is known -----------------------------------------------------------------------------------------
+    # -- state
+    # -------------------------------------------------------------------------------------------------
 
     def _hand_back(self, ticket: int, went: _Went, began: float) -> None:
         now = self._monotonic()
@@ -336,7 +340,7 @@ class Guard:
         self._moved.set()
 
     def _notice(self, why: str) -> None:
-        """Say so when the engine has gone, and when it is back."""
+        """Report that the engine has gone away, or is back."""
         closed = self.phase is Phase.CLOSED
         if closed == (self.away is None):
             return
@@ -345,6 +349,6 @@ class Guard:
 
     def _refusal(self) -> str:
         wait = self._breaker.wait(self._monotonic())
-        again = "once its tests are back" if wait is None else f"in {wait:.1f} s"
+        again = "after the running tests" if wait is None else f"in {wait:.1f} s"
         why = f" ({self.away.why})" if self.away else ""
-        return f"{self.engine} keeps failing and is left alone{why}; it is tried again {again}"
+        return f"{self.engine} keeps failing and gets no calls{why}; it is tried again {again}"

@@ -1,6 +1,6 @@
-"""Bytes on an engine that somebody else has put there, or that were cut."""
+"""Bytes on an engine that Skitter did not write, or that are truncated."""
 
 from msgspec import MsgspecError
 
 DAMAGED = (MsgspecError, UnicodeDecodeError, RecursionError)
-"""What reading them may come to."""
+"""The exceptions that decoding them may raise."""

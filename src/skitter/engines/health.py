@@ -1,6 +1,6 @@
-"""How engines are, for people who look (`cluster status`, `doctor`): each is asked one cheap question, all at the same time.
+"""Health checks for `cluster status` and `doctor`: one cheap question to each engine, all at the same time.
 
-Workers ask through their breakers, and only when nobody has heard from an engine for a while.
+Workers check through their breakers, and only if an engine has not answered anything for a while.
 """
 
 import asyncio
@@ -10,18 +10,18 @@ from msgspec import Struct
 
 from skitter.ports import EngineError
 
-_DEADLINE = 12.0  # seconds: a little more than first contacts have, which can say more than that it was over
+_DEADLINE = 12.0  # seconds; a little more than the first connection has, whose error says more than a timeout
 
 Question = Callable[[], Awaitable[str]]
-"""Asks an engine how it is; returns what it says of itself, if anything. EngineError when it is not well."""
+"""Checks an engine; returns what it reports about itself, if anything. EngineError if it does not work."""
 
 
 class Health(Struct, frozen=True):
-    """How one engine is."""
+    """The health of one engine."""
 
     engine: str
     up: bool
-    said: str  # what it says of itself, if anything, or what is wrong
+    said: str  # what it reports about itself, if anything, or what is wrong
 
 
 async def ask_all(questions: Mapping[str, Question]) -> list[Health]:

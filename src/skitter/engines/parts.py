@@ -1,4 +1,4 @@
-"""What an engine refuses costs the one item that it refuses, not the batch that the item came in."""
+"""A value that an engine refuses fails alone, without the batch that contained it."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
@@ -14,9 +14,9 @@ async def in_parts(
     step: Callable[[Sequence[T]], Awaitable[list[R]]],
     refused: Callable[[T, Unstorable], Awaitable[R]],
 ) -> list[R]:
-    """Take a step with all items; if an engine refuses that, with each half, down to the one it does not take.
+    """Call `step` with all items; if an engine refuses them, with each half, down to the single refused item.
 
-    So what an engine refuses costs the visit, the link or the line that brought it, and nothing else.
+    So a refused value only fails the visit, link or line that contained it.
     """
     try:
         return await step(items)

@@ -1,6 +1,7 @@
-"""Engines that go and come back: said once each, looked at while nobody asks them, and told to `cluster status`.
+"""Engines that go away and come back: reported once each, checked while nothing uses them, and shown by `cluster status`.
 
-Code that waits for an engine says nothing; its breaker knows that the engine is away. This listens to all breakers of a process.
+Code that waits for an engine reports nothing; its breaker knows that the engine is away. This listens to all breakers of a
+process.
 """
 
 import asyncio
@@ -13,13 +14,13 @@ from skitter.reporting.format import duration, moment
 
 _HELD = "what is in flight is held, and nothing new is begun"
 Meanwhile = Mapping[str, str]
-"""By engine, what becomes of the work without it."""
+"""By engine, what happens to the work without it."""
 
 INDEXING: Meanwhile = {"Kafka": "no pages come", "OpenSearch": "pages wait in Kafka"}
 
 
 def working(size: str) -> Meanwhile:
-    """A worker in a cluster of this size."""
+    """What happens in a worker of a cluster of this size."""
     return {
         "PostgreSQL": _HELD,
         "Kafka": "what has finished is held, and nothing new is begun once there is no room for more",
@@ -38,17 +39,17 @@ class EngineWatch:
         self._meanwhile = meanwhile
         self._clock = clock
         self._warn = warn
-        self._since: dict[str, float] = {}  # engines that were said to be away, by the guards' clock
+        self._since: dict[str, float] = {}  # engines reported as away, by the guards' clock
         for guard in guards:
             guard.listen = self._tell
             self._tell(guard)
 
     async def run(self) -> None:
-        """Look at every engine that falls silent. Ends by cancellation."""
+        """Check every engine that falls silent. Ends by cancellation."""
         await asyncio.gather(*(guard.watch() for guard in self._guards))
 
     def about(self) -> dict[str, dict[str, Any]]:
-        """By engine, what its breaker does, and since when the engine is away."""
+        """By engine, the state of its breaker, and since when the engine is away."""
         return {
             guard.engine: {
                 "breaker": guard.phase.value,

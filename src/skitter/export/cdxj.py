@@ -1,10 +1,10 @@
-"""The index that replay tools read: one CDXJ line per archived answer, sorted by key and time.
+"""The CDXJ index that replay tools read: one line per archived answer, sorted by key and time.
 
     com,example)/page 20260102030405 {"url": …, "mime": …, "status": …, "digest": …, "length": …, "offset": …, "filename": …}
 
-The fields and their order are those of pywb and cdxj-indexer, and numbers are strings, as there. An index is derived data:
-`lines` makes it from the archive alone, redirects and robots.txt included, because a replay needs these too; `page_line`
-makes the line of one page record without opening the archive.
+The fields and their order are those of pywb and cdxj-indexer; numbers are strings, as there. An index is
+derived data: `lines` makes it from the archive alone, including redirects and robots.txt, because a replay
+needs these too; `page_line` makes the line of one page record without opening the archive.
 """
 
 import json
@@ -17,7 +17,7 @@ from skitter.export.ordering import Ordered
 from skitter.model import Page, Place
 from skitter.urls import surt
 
-REVISIT = "warc/revisit"  # what indexes call the media type of a record that only refers to another
+REVISIT = "warc/revisit"  # the media type that indexes use for revisit records
 
 _STATUS = re.compile(rb"HTTP/\S+[ \t]+(\d{3})")
 _CONTENT_TYPE = re.compile(rb"\ncontent-type[ \t]*:[ \t]*([^;\s]*)", re.IGNORECASE)
@@ -25,11 +25,11 @@ _NOT_DIGIT = re.compile(r"\D")
 
 
 class Record(Protocol):
-    """What is asked of an archived record: its place, its fields by lower-cased name, and its block."""
+    """What is needed of an archived record: its place, its fields by lower-cased name, and its block."""
 
     @property
     def place(self) -> Place:
-        """Where it lies."""
+        """Its place."""
         ...
 
     @property
@@ -39,25 +39,26 @@ class Record(Protocol):
 
     @property
     def block(self) -> bytes:
-        """The HTTP message, or what else it holds."""
+        """The HTTP message, or whatever else it holds."""
         ...
 
 
 def page_line(page: Page) -> str:
-    """The line of a stored page. It must have a place in the archive."""
+    """The line of a stored page, which must have a place in the archive."""
     if page.archive is None:
         raise ValueError(f"{page.url} is not in the archive")
     content_type = next((value for name, value in page.headers if name == "content-type"), "")
     mime = REVISIT if page.identical else content_type.partition(";")[0].strip().partition(" ")[0]
-    second = round(page.fetched_at * 1_000_000) // 1_000_000  # as the archive rounds it
+    second = round(page.fetched_at * 1_000_000) // 1_000_000  # rounded as in the archive
     stamp = time.strftime("%Y%m%d%H%M%S", time.gmtime(second))
     return _line(page.url, stamp, mime, str(page.status), page.digest, page.archive)
 
 
 def lines(records: Iterable[Record], path: str = "") -> Iterator[str]:
-    """The lines of all answers among the records of a file, in its order; it is called `path`, or what it says itself.
+    """The lines of all answers in a file, in its order; the file is called `path`, or as its own records say.
 
-    The records of a visit follow each other and end with its metadata, which holds the digest of a chunked payload.
+    The records of a visit are consecutive and end with its metadata, which holds the digest of a chunked
+    payload.
     """
     answer: Record | None = None
     for record in records:

@@ -1,9 +1,9 @@
-"""A crawl as files for other programs. Each format is a stream of lines made from the records and the archive.
+"""Export formats: each is a stream of lines made from the records and the archive.
 
-Exports are derived: they can be made again at any time, also while the crawl runs. JSON lines hold everything; CSV is for
-spreadsheets, which take a cell that begins like a formula for one, so such text gets an apostrophe in front (the advice
-of OWASP, "CSV injection"), and characters that nobody sees are written as escapes (`\\u202e`). Programs that need the exact
-text read the JSON lines.
+Exports are derived: they can be made again at any time, also while the crawl runs. JSON lines hold
+everything. CSV is for spreadsheets, which calculate cells that begin like a formula, so such text gets an
+apostrophe in front (OWASP, "CSV injection"), and invisible characters are written as escapes (`\\u202e`).
+Programs that need the exact text read the JSON lines.
 """
 
 import csv
@@ -47,7 +47,7 @@ _FORMULA = (
     "\uff0b",
     "\uff0d",
     "\uff20",
-)  # the last four: the same, of full width
+)  # the last four: the full-width forms
 
 Remark = Callable[[str], None]
 
@@ -56,7 +56,7 @@ Export = Callable[[Source, Remark], AsyncIterator[str]]
 
 
 async def jsonl(source: Source, remark: Remark) -> AsyncIterator[str]:
-    """One page record a line, with its text; null where the archive cannot give it, with a remark."""
+    """One page record per line, with its text; null if the archive cannot give it, with a message."""
     encode = msgspec.json.Encoder().encode
     async for page in source.frontier.pages():
         record = page_record(page, "")
@@ -77,7 +77,7 @@ async def _text(page: Page, source: Source, remark: Remark) -> str | None:
 
 
 async def page_csv(source: Source, _remark: Remark) -> AsyncIterator[str]:
-    """One page a row, without text and headers."""
+    """One page per row, without text and headers."""
     yield row(PAGE_COLUMNS)
     async for page in source.frontier.pages():
         record = page_record(page, "")
@@ -91,14 +91,14 @@ async def page_csv(source: Source, _remark: Remark) -> AsyncIterator[str]:
 
 
 async def url_lines(source: Source, _remark: Remark) -> AsyncIterator[str]:
-    """One URL record a line, as JSON; also those that were refused, with the reason."""
+    """One URL record per line, as JSON; including refused ones, with the reason."""
     encode = msgspec.json.Encoder().encode
     async for record in source.frontier.urls():
         yield escaped(encode(url_record(record)).decode()) + "\n"
 
 
 async def link_csv(source: Source, _remark: Remark) -> AsyncIterator[str]:
-    """One link a row."""
+    """One link per row."""
     yield row(("source", "target"))
     async for link in source.frontier.links():
         yield row(link)
@@ -107,13 +107,15 @@ async def link_csv(source: Source, _remark: Remark) -> AsyncIterator[str]:
 def row(cells: Iterable[object]) -> str:
     """One row of CSV (RFC 4180, with plain line ends)."""
     line = io.StringIO()
-    # The writer quotes a bare carriage return only while line ends have one themselves.
+    # The writer only quotes a bare carriage return if line ends contain one.
     csv.writer(line, lineterminator="\r\n").writerow([safe(cell) for cell in cells])
     return line.getvalue().removesuffix("\r\n") + "\n"
 
 
 def safe(cell: object) -> object:
-    """The cell as a spreadsheet may have it: nothing unseen, and an apostrophe before text that it would calculate."""
+    """A cell that is safe in a spreadsheet: nothing invisible, and an apostrophe before text that would be
+    calculated.
+    """
     if isinstance(cell, str):
         shown = printable(cell)
         return f"'{shown}" if shown.lstrip().startswith(_FORMULA) else shown
@@ -123,7 +125,7 @@ def safe(cell: object) -> object:
 
 
 async def cdxj(source: Source, out: TextIO) -> int:
-    """Write the index of the archive, sorted by key and time; says how many lines."""
+    """Write the index of the archive, sorted by key and time; returns the number of lines."""
     files = await source.files()
     archive, path_of = source.archive, source.path_of
     return write_sorted(

@@ -1,4 +1,4 @@
-"""Lines in order, however many: what does not fit into memory is sorted in runs, on disk, and merged."""
+"""Sorting any number of lines: what does not fit into memory is sorted in runs on disk, and merged."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -11,7 +11,7 @@ RUN = 32 << 20  # characters sorted in memory at a time
 
 
 class Ordered:
-    """Takes lines, and gives them back sorted. Lines have no line ends in them. To be used in a `with`."""
+    """Collects lines and returns them sorted. Lines contain no line ends. Use it in a `with`."""
 
     def __init__(self, *, reverse: bool = False) -> None:
         self._reverse = reverse
@@ -21,7 +21,7 @@ class Ordered:
         self._files = ExitStack()
 
     def add(self, line: str) -> None:
-        """One more."""
+        """Add a line."""
         self._run.append(line)
         self._size += len(line)
         if self._size >= RUN:
@@ -37,7 +37,7 @@ class Ordered:
         self._run, self._size = [], 0
 
     def lines(self) -> Iterator[str]:
-        """All of them, in order."""
+        """All lines, sorted."""
         self._run.sort(reverse=self._reverse)
         runs = [(line.removesuffix("\n") for line in file) for file in self._runs]
         return merge(*runs, self._run, reverse=self._reverse)

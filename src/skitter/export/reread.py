@@ -1,7 +1,8 @@
-"""The text of a stored page, read out of the archive again.
+"""The text of a stored page, parsed from the archive again.
 
-Page records are kept without their text: the archive holds every answer byte for byte, and parsing it again gives the same
-text. What a page repeats byte for byte is archived once, so the text of a repetition is that of its twin.
+Page records are stored without their text: the archive holds every answer byte for byte, and parsing it again
+gives the same text. Identical payloads are archived once, so the text of an exact duplicate is that of its
+twin.
 """
 
 import re
@@ -18,9 +19,9 @@ _HEAD_END = re.compile(rb"\n\r?\n")
 
 
 async def document(page: Page, source: Source) -> Document | None:
-    """What the parser finds in a stored page; None when its body is not in the archive.
+    """What the parser finds in a stored page; None if its body is not in the archive.
 
-    Raises OSError when the archive cannot be read where the record should lie.
+    Raises OSError if the archive cannot be read where the record should be.
     """
     holder = page
     if page.identical:
@@ -35,13 +36,13 @@ async def document(page: Page, source: Source) -> Document | None:
 
 
 def from_message(url: str, message: bytes, settings: Settings) -> Document | None:
-    """What the parser finds in an HTTP message as it was received; None when there is no usable answer in it."""
+    """What the parser finds in an HTTP message as received; None without a usable answer."""
     answer = _answer(url, message, settings)
     return None if answer is None else parse(url, answer.headers, answer.content, settings.parse)
 
 
 def html_of(url: str, message: bytes, settings: Settings) -> tuple[str, bytes] | None:
-    """The media type with its charset, and the decoded content, of a page of HTML; None for every other answer."""
+    """The media type with its charset, and the decoded content, of an HTML page; None for any other answer."""
     answer = _answer(url, message, settings)
     if answer is None or not 200 <= answer.status < 300:
         return None

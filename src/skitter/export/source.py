@@ -1,4 +1,4 @@
-"""A crawl, to read from: what exports, `why`, `pages` and `status` need, whoever opened it."""
+"""A crawl opened for reading, by exports, `why`, `pages` and `status`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from skitter.settings import Settings
 
 
 class Archived(Protocol):
-    """The archive, to read from."""
+    """The archive, for reading."""
 
     def read(self, place: Place) -> bytes:
-        """The HTTP message at a place; for a revisit its head alone. Raises OSError where no whole record lies."""
+        """The HTTP message at a place; for a revisit only its head. Raises OSError if no complete record is there."""
         ...
 
     def records(self, file: str) -> Iterator[Record]:
@@ -24,16 +24,16 @@ class Archived(Protocol):
 
 
 class Source(Protocol):
-    """A crawl directory, to read from, also while a crawl runs in it."""
+    """A crawl opened for reading, possibly while it runs."""
 
     @property
     def settings(self) -> Settings:
-        """As resolved when the crawl was last run."""
+        """The settings of its last run."""
         ...
 
     @property
     def directory(self) -> CrawlDirectory:
-        """Where it lies."""
+        """Its directory."""
         ...
 
     @property
@@ -48,11 +48,11 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in answers to people."""
+        """Its name in messages."""
         ...
 
     async def roots(self) -> Sequence[str]:
-        """What its scope is measured from."""
+        """The roots of its scope."""
         ...
 
     async def files(self) -> list[str]:
@@ -60,11 +60,11 @@ class Source(Protocol):
         ...
 
     def path_of(self, file: str) -> str:
-        """What other programs call a file of the archive: below the archive folder, or below the bucket."""
+        """A file of the archive as other programs name it: below the archive folder, or below the bucket."""
         ...
 
     async def elsewhere(self) -> Mapping[str, int]:
-        """How many pages have their answers in directories that are not read here, by MACHINE:PATH."""
+        """Number of pages whose answers are in directories that are not read here, by MACHINE:PATH."""
         ...
 
 
@@ -95,9 +95,9 @@ class DirectoryReader:
         return file
 
     async def elsewhere(self) -> dict[str, int]:
-        """All of it is here."""
+        """Nothing: all pages are here."""
         return {}
 
     async def close(self) -> None:
-        """Let go of the store."""
+        """Release the store."""
         await self.frontier.close()

@@ -1,8 +1,9 @@
-"""Where a host may be reached: the guard that judges addresses, and our own DNS in front of it.
+"""Address guard and DNS: where a host may be reached.
 
-A crawler follows what strangers write, so every address is judged before it is connected to: what is not part of the
-public internet is refused unless a setting allows its network. Names are resolved here and not by libcurl, which is then
-pinned to the address that was judged: an answer that changes between check and connection changes nothing.
+A crawler follows URLs written by strangers, so every address is checked before it is connected to: addresses
+outside the public internet are refused unless a setting allows their network. Names are resolved here and not
+by libcurl, which is then pinned to the checked address: a DNS answer that changes between check and
+connection changes nothing.
 """
 
 import asyncio
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-# The IANA special-purpose registries (RFC 6890) as far as a block is not globally reachable, and what they leave out.
-# Written down instead of asking `ipaddress.is_global`, whose answers differ between Python versions.
+# The blocks of the IANA special-purpose registries (RFC 6890) that are not globally reachable, and what they
+# leave out. Listed here because the answers of `ipaddress.is_global` differ between Python versions.
 _SET_ASIDE = tuple(
     (ipaddress.ip_network(block), why)
     for block, why in (
@@ -63,7 +64,8 @@ _SET_ASIDE = tuple(
 )
 # https://www.iana.org/assignments/ipv6-address-space: all that is allocated as global unicast.
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
-# Blocks that lead to the IPv4 address inside, and the number of bits behind it. The first two are judged by it alone.
+# Blocks that embed an IPv4 address, and the number of bits after it. The first two are judged by that address
+# alone.
 _MAPPED = ipaddress.IPv6Network("::ffff:0:0/96")  # RFC 4291 2.5.5.2
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052
 _COMPATIBLE = ipaddress.IPv6Network("::/96")  # RFC 4291 2.5.5.1
@@ -72,19 +74,19 @@ _CARRIERS = ((_MAPPED, 0), (_NAT64, 0), (_COMPATIBLE, 0), (_SIX_TO_FOUR, 80))
 _ISATAP = (
     0x00005EFE,
     0x02005EFE,
-)  # RFC 5214 6.1: what stands before an IPv4 address in the interface identifier
+)  # RFC 5214 6.1: what precedes an IPv4 address in the interface identifier
 
 
 class Guard:
-    """Says which addresses may be connected to: the public internet, and the networks that are allowed."""
+    """Decides which addresses may be connected to: the public internet, and explicitly allowed networks."""
 
     def __init__(self, allow: Sequence[str] = ()) -> None:
         self._allowed = tuple(_network(text) for text in allow)
-        # Few addresses are asked for often: at every request and again at every connection.
+        # Cached: few addresses are checked often, at every request and again at every connection.
         self.refusal = lru_cache(maxsize=4096)(self._judge)
 
     def _judge(self, address: str) -> Reason | None:
-        """Why this numeric address is refused, or None."""
+        """Why this address is refused, or None."""
         try:
             parsed = ipaddress.ip_address(address)
         except ValueError:
@@ -94,7 +96,7 @@ class Guard:
         inner = _embedded(parsed)
         hidden = None if inner is None or _within(inner, self._allowed) else _set_aside(inner)
         why = hidden or _set_aside(parsed)
-        # The address itself is not named: whoever sees refusals must not learn what internal names resolve to.
+        # The address itself is not named: refusals must not reveal what internal names resolve to.
         return (
             None
             if why is None
@@ -105,7 +107,7 @@ class Guard:
 
 
 def _block(why: str) -> str:
-    """The network to allow. That of loopback tells nothing new; any other would tell where a name leads."""
+    """The network to allow. For loopback that reveals nothing; for any other it would reveal where a name leads."""
     return "127.0.0.0/8" if why.startswith("loopback (RFC 1122") else "NETWORK"
 
 
@@ -114,12 +116,14 @@ def _network(text: str) -> Network:
         return ipaddress.ip_network(text, strict=False)
     except ValueError:
         raise SettingsError(
-            f"fetch.allow_private: {text!r} is no network; write for example 10.0.0.0/8 or ::1/128"
+            f"fetch.allow_private: {text!r} is not a network; write for example 10.0.0.0/8 or ::1/128"
         ) from None
 
 
 def _within(address: Address, networks: Iterable[Network]) -> bool:
-    return any(address in network for network in networks)  # an address is in no network of the other family
+    return any(
+        address in network for network in networks
+    )  # an address is never in a network of the other family
 
 
 def _embedded(address: Address) -> ipaddress.IPv4Address | None:
@@ -127,7 +131,7 @@ def _embedded(address: Address) -> ipaddress.IPv4Address | None:
     if isinstance(address, ipaddress.IPv4Address):
         return None
     bits = int(address)
-    if bits <= 1:  # RFC 4291 2.5.5.1: "::" and "::1" look like embedded addresses, and are none
+    if bits <= 1:  # RFC 4291 2.5.5.1: "::" and "::1" look like embedded addresses but are not
         return None
     for network, behind in _CARRIERS:
         if address in network:
@@ -138,7 +142,7 @@ def _embedded(address: Address) -> ipaddress.IPv4Address | None:
 
 
 def _set_aside(address: Address) -> str | None:
-    """What a block is set aside for, None for the public internet."""
+    """What a block is reserved for; None for the public internet."""
     for network, why in _SET_ASIDE:
         if address in network:
             return why
@@ -151,19 +155,19 @@ def _set_aside(address: Address) -> str | None:
 
 
 class Answer(Struct, frozen=True, array_like=True):
-    """What DNS says of a name: addresses in the order to try them, or what went wrong."""
+    """A DNS answer: addresses in the order to try them, or what went wrong."""
 
     addresses: tuple[str, ...] = ()
     problem: str = ""
-    definite: bool = False  # the zone says so: the name does not exist, or has no address
+    definite: bool = False  # definite: the name does not exist, or has no address
 
 
-# A record may say that it is good for no time at all. A visit still has to be made on it, and perhaps its retry.
+# A record may have a TTL of zero. A visit, and perhaps its retry, still has to use it.
 _LEAST_TTL = 1.0
 
 
 class Names:
-    """Host names to addresses: overrides, then /etc/hosts and DNS, kept as long as the records say."""
+    """Resolves host names: overrides, then /etc/hosts and DNS, cached as long as the records allow."""
 
     def __init__(self, settings: FetchSettings, cache: Cache) -> None:
         self._fixed = overrides(settings.resolve)
@@ -184,11 +188,11 @@ class Names:
         return await self._cache.get_or_fetch(host, lambda: self._ask(host))
 
     def statistics(self) -> dict[str, float]:
-        """The cache in numbers."""
+        """Statistics of the DNS cache."""
         return self._cache.statistics()
 
     async def close(self) -> None:
-        """Let go of the resolver's sockets."""
+        """Close the resolver's sockets."""
         if self._resolver is not None:
             await self._resolver.close()
             self._resolver = None
@@ -216,7 +220,7 @@ class Names:
         import aiodns  # noqa: PLC0415  as above
         import pycares  # noqa: PLC0415
 
-        # A name in a URL is absolute: the search list of this machine must not complete it to an internal one.
+        # A name in a URL is absolute: this machine's search list must not complete it to an internal one.
         return aiodns.DNSResolver(
             nameservers=self._servers or None,
             loop=asyncio.get_running_loop(),
@@ -228,7 +232,7 @@ class Names:
 
 @lru_cache(maxsize=4096)
 def is_literal(host: str) -> bool:
-    """Whether a serialised host is an IP address and not a name."""
+    """Whether a serialised host is an IP address rather than a name."""
     if ":" in host:
         return True
     if not host[-1:].isdigit():
@@ -256,14 +260,14 @@ def _nameserver(text: str) -> str:
         address = ipaddress.ip_address(bracketed or with_port or bare)
     except ValueError:
         raise SettingsError(
-            f"fetch.nameservers: {text!r} is no ADDRESS or ADDRESS:PORT; write for example 9.9.9.9 or [2620:fe::fe]:53"
+            f"fetch.nameservers: {text!r} is not ADDRESS or ADDRESS:PORT; write for example 9.9.9.9 or [2620:fe::fe]:53"
         ) from None
     name = f"[{address}]" if address.version == 6 else str(address)
     return f"{name}:{port or its_port or 53}"
 
 
 def overrides(pairs: Sequence[str]) -> dict[str, Answer]:
-    """HOST:ADDRESS pairs as answers, by the host as URLs spell it."""
+    """HOST:ADDRESS pairs as answers, by the host as spelt in URLs."""
     fixed: dict[str, Answer] = {}
     for pair in pairs:
         host, _, text = pair.partition(":")
@@ -271,12 +275,12 @@ def overrides(pairs: Sequence[str]) -> dict[str, Answer]:
             address = str(ipaddress.ip_address(text.strip("[]")))
         except ValueError:
             raise SettingsError(
-                f"fetch.resolve: {pair!r} is no HOST:ADDRESS; write for example example.org:192.0.2.1"
+                f"fetch.resolve: {pair!r} is not HOST:ADDRESS; write for example example.org:192.0.2.1"
             ) from None
-        name = urls.host(f"http://{host}/")  # as every URL has it: "Bücher.example." is xn--bcher-kva.example
+        name = urls.host(f"http://{host}/")  # as in every URL: "Bücher.example." is xn--bcher-kva.example
         if not name:
             raise SettingsError(
-                f"fetch.resolve: {host!r} is no host name; write for example example.org:192.0.2.1"
+                f"fetch.resolve: {host!r} is not a host name; write for example example.org:192.0.2.1"
             )
         known = fixed.get(name, Answer())
         fixed[name] = Answer((*known.addresses, address))

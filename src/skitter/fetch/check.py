@@ -1,7 +1,7 @@
-"""Settings that no request could be made with, found before anything is made or started.
+"""Settings with which no request could be made, found before anything is created or started.
 
-What one value shows by itself is judged when the settings are read (`settings.rules`); here is what needs this machine's files,
-or the modules that make requests.
+`settings.rules` checks what one value shows by itself; this checks what needs this machine's files, or the
+modules that make requests.
 """
 
 from skitter.fetch.address import Guard, overrides
@@ -10,7 +10,7 @@ from skitter.settings import FetchSettings
 
 
 def check(settings: FetchSettings) -> None:
-    """Raise SettingsError, with the name of the setting, where requests would fail for a reason of our own."""
+    """Raise SettingsError, naming the setting, if requests would fail because of our own settings."""
     identity(settings)
     Guard(settings.allow_private)
     overrides(settings.resolve)

@@ -1,9 +1,9 @@
-"""The Fetcher: one visit in, one outcome out, by libcurl on the event loop.
+"""The Fetcher: one visit in, one outcome out, with libcurl on the event loop.
 
-Read `fetch` first. The order is the safety: the URL is cut, its host resolved, every address judged, and only then is a
-connection made, pinned to the address that was judged; the socket callback judges once more what is connected to.
-libcurl resolves nothing, follows nothing, decodes nothing, repeats nothing and obeys no environment. A visit is one
-request: what has to be asked again is asked by another visit, after the host's delay.
+Read `fetch` first. The order provides the safety: the URL is split, its host resolved, every address checked,
+and only then is a connection opened, pinned to the checked address; the socket callback checks the actual
+address once more. libcurl resolves nothing, follows nothing, decodes nothing, repeats nothing and ignores the
+environment. A visit is one request: a retry is another visit, after the host's delay.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _FAULTS = {
     pycurl.E_PARTIAL_FILE: Fault.RESET,
     pycurl.E_GOT_NOTHING: Fault.RESET,
     pycurl.E_SEND_ERROR: Fault.RESET,
-    pycurl.E_ABORTED_BY_CALLBACK: Fault.RESET,  # we were closed
+    pycurl.E_ABORTED_BY_CALLBACK: Fault.RESET,  # the fetcher was closed
     pycurl.E_RECV_ERROR: Fault.RESET,
     pycurl.E_FILESIZE_EXCEEDED: Fault.SIZE,
     pycurl.E_OUT_OF_MEMORY: Fault.BUSY,
@@ -42,17 +42,19 @@ _FAULTS = {
     pycurl.E_SSL_INVALIDCERTSTATUS: Fault.TLS,
     100: Fault.HEADERS,  # CURLE_TOO_LARGE: a line over 100 KiB, a block over 300 KiB, over 5,000 fields
 }
-# What is said of our own limits.
+# Messages for our own limits.
 _LIMITS = {
     Fault.HEADERS: "the header fields are larger than allowed",
     Fault.SIZE: "the body is larger than allowed",
     Fault.BUSY: "all bodies in flight together are larger than allowed",
 }
-# Addresses of one host that are tried for one visit; they share the time there is to connect.
+# How many addresses of a host are tried for one visit; they share the connect timeout.
 _MAX_ADDRESSES = 3
-# RFC 9309 2.5: of a robots.txt that is too large the beginning counts, at least 500 KiB. Framing and coding come on top.
+# RFC 9309 2.5: of an oversized robots.txt the beginning counts, at least 500 KiB. Framing and coding come on
+# top.
 _ROBOTS_BODY = 2 * MAX_SIZE
-# Hosts that are remembered for closing kept connections, at most. The oldest goes first, and is found out once more.
+# How many hosts are remembered for closing reused connections. The oldest is dropped first, and noticed
+# again.
 _MAX_CLOSERS = 50_000
 
 
@@ -66,10 +68,11 @@ class HttpFetcher:
         self._guard = Guard(settings.allow_private)
         self._names = Names(settings, cache)
         self._flight = Flight(settings.max_in_flight)
-        # One is made at once, so that settings that cannot work are found out here.
+        # One handle is created at once, so that invalid settings fail here.
         self._spare = [Transfer(settings, self._guard.refusal, self._flight)]
         self._multi: Multi | None = None
-        # Hosts that closed a kept connection instead of answering on it: each of their requests has a connection of its own.
+        # Hosts that closed a reused connection instead of answering: each of their requests gets a new
+        # connection.
         self._closers: dict[str, None] = {}
         self._opened = 0
         self._requests = 0
@@ -92,7 +95,7 @@ class HttpFetcher:
         return await self._reach(visit, where, allowed[:_MAX_ADDRESSES], lines, begun)
 
     def statistics(self) -> dict[str, dict[str, float]]:
-        """Names, connections and bodies in numbers."""
+        """Statistics of DNS, connections and bodies."""
         return {
             "dns": self._names.statistics(),
             "connections": {
@@ -104,7 +107,7 @@ class HttpFetcher:
         }
 
     async def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         for transfer in self._spare:
             transfer.curl.close()
         self._spare.clear()
@@ -121,7 +124,7 @@ class HttpFetcher:
         lines: tuple[str, ...],
         begun: float,
     ) -> Outcome:
-        """Make the request to the first address that lets us connect."""
+        """Make the request to the first address that accepts a connection."""
         for left in range(len(addresses), 0, -1):
             spent = self._clock.monotonic() - begun
             connect = (self._settings.connect_timeout - spent) / left
@@ -142,7 +145,7 @@ class HttpFetcher:
         return outcome
 
     async def _carry(self, visit: Visit, order: Order) -> Outcome:
-        """One request to one address."""
+        """Make one request to one address."""
         if self._multi is None:
             self._multi = Multi(asyncio.get_running_loop(), self._settings.keep_connections)
         transfer = (
@@ -174,24 +177,24 @@ class HttpFetcher:
 
 
 def failure(transfer: Transfer, code: int, message: str, exchange: Exchange) -> Failed:
-    """What it means that a transfer ended with this code of libcurl, or beyond one of our own limits."""
+    """What it means that a transfer ended with this libcurl code, or at one of our own limits."""
     if transfer.trouble:
         return Failed(Fault.BUSY, transfer.trouble, exchange)
     if transfer.fault is not None:
         return Failed(transfer.fault, _LIMITS[transfer.fault], exchange)
     fault = _FAULTS.get(code, Fault.PROTOCOL)
     if code == pycurl.E_RECV_ERROR and "chunk" in message:
-        fault = Fault.PROTOCOL  # libcurl says of bad chunked framing what it says of a broken connection
+        fault = Fault.PROTOCOL  # libcurl reports bad chunked framing like a broken connection
     return Failed(fault, _told(message), exchange)
 
 
 def _told(message: str) -> str:
-    """A message of libcurl that may quote the server, a certificate's name for one, cut anywhere: as clean text."""
+    """A libcurl message as clean text; it may quote the server (a certificate's name, for one), cut anywhere."""
     return "".join(letter if letter.isprintable() else "?" for letter in message)
 
 
 def _unreached(outcome: Outcome) -> bool:
-    """Whether another address may be tried: there was no connection, and nothing of the request has left."""
+    """Whether another address may be tried: there was no connection, so nothing was sent."""
     if not isinstance(outcome, Failed) or outcome.fault not in (Fault.CONNECT, Fault.TIMEOUT):
         return False
     return outcome.exchange is not None and not outcome.exchange.request

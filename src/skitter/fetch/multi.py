@@ -1,10 +1,11 @@
-"""libcurl's transfers on the event loop: CurlMulti told about sockets and timers, no thread, no polling.
+"""libcurl transfers on the event loop: CurlMulti driven by socket and timer callbacks, without threads or polling.
 
-libcurl says which sockets it waits for and when it wants to be woken; the loop watches and calls back. One transfer is
-one awaited call. The bridge belongs to the loop it was made on.
+libcurl says which sockets it waits for and when it wants to be woken; the loop watches and calls back. One
+transfer is one awaited call. The bridge belongs to the loop it was created on.
 
-It also looks at a kept connection before it is used again. A server that goes on talking after its answer (a body longer
-than announced, an answer nobody asked for) would have that taken for the next answer; libcurl looks only once a second.
+It also checks an idle connection before it is reused. A server that keeps sending after its answer (a body
+longer than announced, an unsolicited answer) would have that mistaken for the next answer; libcurl only
+checks once a second.
 """
 
 import asyncio
@@ -15,17 +16,17 @@ from typing import Protocol
 import pycurl
 
 _NEVER = float("inf")
-_TIME = ((pycurl.SOCKET_TIMEOUT, 0),)  # what is ready when nothing but time has passed
+_TIME = ((pycurl.SOCKET_TIMEOUT, 0),)  # the ready set when only time has passed
 
 
 class Multi:
-    """Carries Curl handles on a running event loop, and keeps at most `keep` idle connections."""
+    """Runs Curl handles on a running event loop, and keeps at most `keep` idle connections."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, keep: int) -> None:
         self._loop = loop
         self._waiting: dict[pycurl.Curl, tuple[asyncio.Future[tuple[int, str]], str]] = {}
         self._sockets = _sockets(loop, self._serve)
-        self._soon: asyncio.Handle | None = None  # the next ring, and the one at a later time
+        self._soon: asyncio.Handle | None = None  # the next timer, and a later one
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = self._due = _NEVER
         self._keep = keep
@@ -36,10 +37,10 @@ class Multi:
         self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_NOTHING)
 
     async def perform(self, curl: pycurl.Curl, peer: str, *, fresh: bool = False) -> tuple[int, str]:
-        """Carry one transfer to its end. Returns libcurl's code and message, (0, "") when all went well.
+        """Run one transfer to its end. Returns libcurl's code and message, (0, "") on success.
 
-        `peer` names whom a connection leads to: transfers for the same peer may share it, one after the other. `fresh`
-        asks for a connection of its own.
+        `peer` identifies the other end: transfers to the same peer may share a connection, one after the
+        other. `fresh` asks for a new connection.
         """
         fresh = self._kept.has_spoken(peer, self._loop.time()) or fresh
         if fresh:
@@ -51,13 +52,13 @@ class Multi:
         try:
             return await done
         finally:
-            if self._waiting.pop(curl, None) is not None:  # cancelled: the connection goes with it
+            if self._waiting.pop(curl, None) is not None:  # cancelled: the connection is closed with it
                 self._multi.remove_handle(curl)
             if fresh:
                 curl.setopt(pycurl.FRESH_CONNECT, 0)
 
     def close(self) -> None:
-        """Close every connection. What is in flight ends as cut off."""
+        """Close every connection. Transfers in flight end as cut off."""
         for curl in list(self._waiting):
             self._end(curl, pycurl.E_ABORTED_BY_CALLBACK, "the fetcher was closed")
         self._multi.close()
@@ -67,7 +68,7 @@ class Multi:
                 timer.cancel()
 
     def _make_room(self) -> None:
-        """libcurl counts the connections in use among those it keeps, and closes idle ones when there are too many."""
+        """libcurl counts connections in use among those it keeps, and closes idle ones when there are too many."""
         self._multi.setopt(pycurl.M_MAXCONNECTS, max(self._keep + len(self._waiting) - 1, 1))
 
     # -- what libcurl waits for ------------------------------------------------------------------------------
@@ -83,7 +84,8 @@ class Multi:
     def _wake(self, milliseconds: int) -> None:
         """libcurl's timer callback: there is one timer, and this replaces it. It must not act from in here.
 
-        Every transfer puts the timer off: so the loop's is left alone while it is early enough, and may ring in vain.
+        Every transfer postpones the timer, so the loop's timer is left alone while it is early enough, and
+        may fire in vain.
         """
         if milliseconds == 0:
             if self._soon is None:
@@ -111,7 +113,7 @@ class Multi:
         self._serve(_TIME)
 
     def _serve(self, ready: Iterable[tuple[int, int]]) -> None:
-        """Let libcurl work, then hand out what has ended."""
+        """Let libcurl work, then complete what has ended."""
         for fd, event in ready:
             _, running = self._multi.socket_action(fd, event)
         if running < len(self._waiting):
@@ -130,44 +132,45 @@ class Multi:
         self._multi.remove_handle(curl)
         if (
             fd not in self._sockets.watched
-        ):  # or libcurl has given the connection to the next transfer already
+        ):  # or libcurl has already given the connection to the next transfer
             self._kept.keep(peer, fd)
         self._make_room()
         if not done.done():
             done.set_result((code, message))
 
 
-# libcurl throws out idle connections that have something to read when a transfer begins, but at most once a second.
+# libcurl drops idle connections with unread data when a transfer starts, but at most once a second.
 _LOUD = 2.0
 
 
 class _Kept:
-    """The sockets of idle connections that were used last, by their peers.
+    """The sockets of the most recently used idle connections, by peer.
 
-    A number may be out of date: then it is no open socket, or another's that happens to be readable, and the price of
-    being wrong is new connections for a while. So a socket that is watched again is struck off: a transfer that was
-    waiting when another ended takes its connection without a look, and the answer it gets is no idle talk.
+    A number may be out of date: then it is not an open socket, or another one that happens to be readable,
+    and the cost of a mistake is new connections for a while. So a socket that is watched again is removed: a
+    transfer that was waiting when another ended takes its connection unchecked, and what it receives is its
+    answer.
     """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = max(capacity, 1)
         self._sockets: dict[str, set[int]] = {}
-        self._peers: dict[int, str] = {}  # the same the other way round
-        self._loud: dict[str, float] = {}  # peers to be met on new connections only, and until when
+        self._peers: dict[int, str] = {}  # the inverse mapping
+        self._loud: dict[str, float] = {}  # peers that get only new connections, and until when
         self._poll = select.poll()
 
     def keep(self, peer: str, fd: int) -> None:
-        """A transfer has ended on this socket; it may be closed already, and then is negative."""
+        """A transfer has ended on this socket, which is negative if it is already closed."""
         if fd < 0:
             return
-        self.in_use(fd)  # the number may be noted for a connection that is gone
+        self.in_use(fd)  # the number may be recorded for a closed connection
         if len(self._sockets) >= self._capacity and peer not in self._sockets:
             self._forget(next(iter(self._sockets)))
         self._sockets.setdefault(peer, set()).add(fd)
         self._peers[fd] = peer
 
     def in_use(self, fd: int) -> None:
-        """What comes on this socket from now on was asked for."""
+        """Data on this socket is expected from now on."""
         peer = self._peers.pop(fd, None)
         if peer is not None:
             self._sockets[peer].discard(fd)
@@ -179,9 +182,10 @@ class _Kept:
         return sockets
 
     def has_spoken(self, peer: str, now: float) -> bool:
-        """Whether something waits to be read on a connection that should be silent. Its end is something, too.
+        """Whether a connection that should be silent has something to read, including its end.
 
-        Of several connections to one peer all are looked at before the first transfer, none before the next ones.
+        With several connections to one peer, all are checked before the first transfer, none before the next
+        ones.
         """
         sockets = self._forget(peer)
         for fd in sockets:
@@ -200,15 +204,15 @@ class _Kept:
 
 # ------------------------------------------------------------------------------------------------ watching sockets
 #
-# A connection that serves one visit after the other is watched anew for each. That costs the loop a handle, its end and two
-# system calls; an epoll of our own, itself watched by the loop, needs one system call. It takes 20 µs off a visit of 150.
-# Where there is no epoll (macOS), the loop watches every socket itself.
+# A connection that serves one visit after the other is watched again for each. With the loop alone that costs a handle, its
+# removal and two system calls; our own epoll, itself watched by the loop, needs one system call. It saves 20 µs of a
+# visit's 150. Without epoll (macOS), the loop watches every socket itself.
 
 _Serve = Callable[[Iterable[tuple[int, int]]], None]
 """Takes sockets, and what each is ready for in the words of libcurl."""
 
-_BATCH = 64  # sockets that are served before others on the loop have their turn
-# By what libcurl asks for (POLL_IN is 1, POLL_OUT 2): what epoll is asked for, whose bits are those of poll.
+_BATCH = 64  # sockets served before other work on the loop gets its turn
+# By what libcurl asks for (POLL_IN is 1, POLL_OUT 2): the epoll flags, whose bits equal those of poll.
 _ASKED = (0, select.POLLIN, select.POLLOUT, select.POLLIN | select.POLLOUT)
 _READY = {select.POLLIN: pycurl.CSELECT_IN, select.POLLOUT: pycurl.CSELECT_OUT}
 # Several at once, an error or a hang-up: libcurl finds out by trying both.
@@ -216,20 +220,20 @@ _ANY = pycurl.CSELECT_IN | pycurl.CSELECT_OUT
 
 
 class _Sockets(Protocol):
-    """Watches sockets, and has the ready ones served."""
+    """Watches sockets, and calls back for the ready ones."""
 
     watched: dict[int, int]  # socket → what it is watched for
 
     def watch(self, fd: int, what: int) -> None:
-        """Watch for this from now on."""
+        """Watch a socket for these events from now on."""
         ...
 
     def release(self, fd: int) -> None:
-        """Watch it no longer; it may be closed."""
+        """Stop watching a socket; it may be closed."""
         ...
 
     def close(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching everything."""
         ...
 
 
@@ -246,7 +250,7 @@ class _EpollSockets:
     def watch(self, fd: int, what: int) -> None:
         """One system call for a socket that was watched before.
 
-        The kernel takes out what is closed, and the number may come back as another socket: only the kernel knows.
+        The kernel removes closed sockets, and the number may return as another socket: only the kernel knows.
         """
         self.watched[fd] = what
         try:
@@ -255,11 +259,11 @@ class _EpollSockets:
             self._epoll.register(fd, _ASKED[what])
 
     def release(self, fd: int) -> None:
-        """Leave it where it is: an idle connection is silent until it is used again. `_look` takes out one that is not."""
+        """Leave it registered: an idle connection is silent until it is reused. `_look` removes one that is not."""
         self.watched.pop(fd, None)
 
     def close(self) -> None:
-        """Let go of the epoll."""
+        """Close the epoll."""
         self._loop.remove_reader(self._epoll.fileno())
         self._epoll.close()
 
@@ -275,7 +279,7 @@ class _EpollSockets:
 
 
 class _LoopSockets:
-    """The loop itself."""
+    """Watches with the event loop's own reader and writer callbacks."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, serve: _Serve) -> None:
         self.watched: dict[int, int] = {}
@@ -283,7 +287,7 @@ class _LoopSockets:
         self._serve = serve
 
     def watch(self, fd: int, what: int) -> None:
-        """Tell the loop what is new."""
+        """Tell the loop what changed."""
         before, self.watched[fd] = self.watched.get(fd, pycurl.POLL_NONE), what
         if what & pycurl.POLL_IN and not before & pycurl.POLL_IN:
             self._loop.add_reader(fd, self._serve, ((fd, pycurl.CSELECT_IN),))
@@ -295,7 +299,7 @@ class _LoopSockets:
             self._loop.remove_writer(fd)
 
     def release(self, fd: int) -> None:
-        """Watch for nothing."""
+        """Remove the callbacks."""
         if fd in self.watched:
             self.watch(fd, pycurl.POLL_NONE)
             del self.watched[fd]
@@ -307,5 +311,5 @@ class _LoopSockets:
 
 
 def _sockets(loop: asyncio.AbstractEventLoop, serve: _Serve) -> _Sockets:
-    """The better of the two that there is."""
+    """epoll if there is one, otherwise the loop."""
     return _EpollSockets(loop, serve) if hasattr(select, "epoll") else _LoopSockets(loop, serve)

@@ -1,6 +1,6 @@
-"""The header fields that are sent, and who we say we are.
+"""The header fields that are sent, and the user agent.
 
-Nothing a page or a setting says can add a line: field values with control characters never get this far.
+Neither a page nor a setting can inject a line: field values with control characters are refused earlier.
 """
 
 import re
@@ -12,7 +12,7 @@ from skitter.settings import FetchSettings, SettingsError
 # RFC 9110 5.6.2 and 5.5: a field name is a token; a value is visible ASCII, with spaces and tabs between.
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?")
-# RFC 9110 10.1.5: a user agent begins with a product; ours is also the token robots.txt files name.
+# RFC 9110 10.1.5: a user agent begins with a product; ours is also the token that robots.txt files name.
 _USER_AGENT = re.compile(r"[A-Za-z0-9_.-]+(?:/[!-~]+)?(?: [\x20-\x7e]*[\x21-\x7e])?")
 _EMAIL = re.compile(r"[^\s@()<>]+@[^\s@()<>]+")
 
@@ -21,10 +21,10 @@ ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 
 
 def user_agent(settings: FetchSettings) -> str:
-    """The User-Agent we send: as set, or the program with its version and the contact.
+    """The User-Agent header: as set, or the program with its version and the contact.
 
-    A site owner who reads a log line should learn what this is and whom to write to, or that nobody is named. Whatever name
-    an operator chooses for their crawler, ours stands behind it: Skitter does not hide.
+    A site owner who reads a log line should learn what this is and whom to write to, or that no contact is
+    named. Whatever name an operator chooses, ours follows it: Skitter does not hide.
     """
     if settings.user_agent:
         agent = settings.user_agent
@@ -43,15 +43,15 @@ def user_agent(settings: FetchSettings) -> str:
 
 
 def identity(settings: FetchSettings) -> tuple[str, ...]:
-    """The header lines that every request carries, in the order sent, after Host."""
+    """The header lines of every request, in the order sent, after Host."""
     lines = [f"User-Agent: {user_agent(settings)}"]
     if _EMAIL.fullmatch(settings.contact) and settings.contact.isascii():
-        lines.append(f"From: {settings.contact}")  # RFC 9110 10.1.2: a robot SHOULD name whom to reach
+        lines.append(f"From: {settings.contact}")  # RFC 9110 10.1.2: a robot SHOULD name a contact
     lines.append(f"Accept: {ACCEPT}")
     if settings.accept_language:
         if not re.fullmatch(r"[A-Za-z0-9*,;=.\- ]+", settings.accept_language):
             raise SettingsError(
-                f"fetch.accept_language: {settings.accept_language!r} is no list such as 'en, de;q=0.5'"
+                f"fetch.accept_language: {settings.accept_language!r} is not a list such as 'en, de;q=0.5'"
             )
         lines.append(f"Accept-Language: {settings.accept_language}")
     lines.append(f"Accept-Encoding: {ACCEPT_ENCODING}")
@@ -59,7 +59,7 @@ def identity(settings: FetchSettings) -> tuple[str, ...]:
 
 
 def fields(validators: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """Conditional header fields as lines. Values once came from a server: what is no field is left out."""
+    """Conditional header fields as lines. Their values came from a server: invalid ones are left out."""
     return tuple(
         f"{name}: {value}" for name, value in validators if _TOKEN.fullmatch(name) and _VALUE.fullmatch(value)
     )

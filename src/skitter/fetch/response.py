@@ -1,8 +1,7 @@
 """What came back: raw bytes in, an Outcome out. Pure.
 
-The header block is read leniently, as browsers do, because servers are as they are; what is kept for the archive is the
-block itself. libcurl has already refused what is no HTTP. Codings are taken off the body, and never give more than was
-allowed.
+The header block is read leniently, as browsers do; the archive keeps the block itself. libcurl has already
+refused what is not HTTP. Bodies are decoded, never producing more than the limit.
 """
 
 import zlib
@@ -28,14 +27,14 @@ from skitter.urls import resolve
 
 Headers = Sequence[tuple[str, str]]
 
-# RFC 9110 15.4: the statuses whose Location is where the resource is now. 300 leaves the choice to a person.
+# RFC 9110 15.4: the statuses whose Location is the new place. 300 leaves the choice to a person.
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 _CODED = ("content-encoding", "transfer-encoding")
 _BLANK = " \t\r"
 
 
 def outcome(exchange: Exchange, limit: int, purpose: Purpose = Purpose.PAGE) -> Outcome:
-    """The outcome of a whole answer. `limit` bounds the decoded content."""
+    """The outcome of a complete answer. `limit` bounds the decoded content."""
     status, headers = read_head(exchange.head)
     wrong = _unusable(exchange, status)
     if wrong is not None:
@@ -49,14 +48,14 @@ def outcome(exchange: Exchange, limit: int, purpose: Purpose = Purpose.PAGE) -> 
         return Fetched(exchange, status, headers, exchange.body, exchange.body)
     transferred = decode_transfer(exchange.body, codings(headers, "transfer-encoding"), limit)
     decoded = decode(transferred.content, codings(headers, "content-encoding"), limit)
-    # RFC 9309 2.5: what exceeds the limit of a robots.txt is left unread, the rest is in force.
+    # RFC 9309 2.5: what exceeds the limit of a robots.txt is not read, the rest is in force.
     if Flaw.OVERSIZE in (transferred.flaw, decoded.flaw) and purpose is not Purpose.ROBOTS:
         return Failed(Fault.BOMB, f"more than {limit} bytes once decoded", exchange)
     return Fetched(exchange, status, headers, transferred.content, decoded.content)
 
 
 def _unusable(exchange: Exchange, status: int) -> Failed | None:
-    """What libcurl lets pass and we do not."""
+    """What libcurl accepts and we do not."""
     if not exchange.head.endswith((b"\n\r\n", b"\n\n")):
         return Failed(Fault.RESET, "the connection ended in the middle of the header fields", exchange)
     if status < 200:
@@ -80,7 +79,7 @@ def read_head(head: bytes) -> tuple[int, list[tuple[str, str]]]:
 
 
 def _text(raw: bytes) -> str:
-    """RFC 9110 5.5: fields are ASCII; where they are not, UTF-8 is likelier than the Latin-1 of old."""
+    """RFC 9110 5.5: fields are ASCII; otherwise UTF-8 is likelier than Latin-1."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -94,7 +93,7 @@ def _status(line: str) -> int:
 
 
 def first(headers: Headers, name: str) -> str:
-    """The value of the first field of that name, or nothing."""
+    """The value of the first field of that name, or ""."""
     for key, value in headers:
         if key == name:
             return value
@@ -102,23 +101,24 @@ def first(headers: Headers, name: str) -> str:
 
 
 def codings(headers: Headers, name: str) -> list[str]:
-    """The codings a field lists, in the order they were applied; it may stand on several lines."""
+    """The codings a field lists, in the order they were applied; the field may appear several times."""
     return [word for key, value in headers if key == name for word in value.lower().replace(",", " ").split()]
 
 
-# ------------------------------------------------------------------------------------------------ taking codings off
+# ------------------------------------------------------------------------------------------------ decoding bodies
 #
-# Compressed bodies are hostile until shown otherwise: 34 bytes of Brotli can mean gigabytes. Every decoder here is asked
-# for at most one byte more than the limit, so a bomb costs the limit and no more. Bodies that are cut short or damaged
-# give what could be decoded before the damage; half a page has links too.
+# Compressed bodies are untrusted: 34 bytes of Brotli can mean gigabytes. Every decoder here is asked for at
+# most one byte more than the limit, so a bomb costs the limit and no more. Truncated or damaged bodies give
+# what could be decoded before the damage; half a page has links too.
 
 # More than any honest chain; every coding costs a pass over up to `limit` bytes.
 MAX_CODINGS = 5
-# Members of one gzip body (RFC 1952 2.2) that are read. A megabyte holds fifty thousand empty ones, each with its price.
+# How many members of one gzip body (RFC 1952 2.2) are read. A megabyte holds fifty thousand empty ones, each
+# with a cost.
 MAX_MEMBERS = 1000
 # RFC 9659 3: a zstd window for HTTP is at most 8 MiB.
 ZSTD_WINDOW = 8 * 2**20
-_STEP = 64 * 1024  # input handed to a decoder at once: bounds what it copies when a member ends
+_STEP = 64 * 1024  # input given to a decoder at once: bounds what it copies when a member ends
 _GZIP, _ZLIB, _BARE = 31, 15, -15  # wbits of zlib's inflateInit2
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -126,14 +126,16 @@ _GZIP_MAGIC = b"\x1f\x8b"
 class Flaw(StrEnum):
     """What was wrong with a coded body."""
 
-    OVERSIZE = "oversize"  # more than the limit; the content is cut there
-    TRUNCATED = "truncated"  # ended too early; the content is what came out
-    CORRUPT = "corrupt"  # damaged; the content is what came out before, or the body as it is if nothing did
-    UNKNOWN = "unknown"  # no such coding, or too many; the content is the body as it is
+    OVERSIZE = "oversize"  # over the limit; the content is cut there
+    TRUNCATED = "truncated"  # ended too early; the content is what was decoded
+    CORRUPT = (
+        "corrupt"  # damaged; the content is what was decoded before, or the body as it is if nothing was
+    )
+    UNKNOWN = "unknown"  # unknown coding, or too many; the content is the body as it is
 
 
 class Decoded(Struct, frozen=True):
-    """Content with its codings off, and what was wrong on the way."""
+    """Decoded content, and what was wrong with the coding."""
 
     content: bytes
     flaw: Flaw | None = None
@@ -159,16 +161,16 @@ def decode(payload: bytes, codings: Sequence[str], limit: int) -> Decoded:
 
 
 def decode_transfer(body: bytes, codings: Sequence[str], limit: int) -> Decoded:
-    """The payload of a body as it came over the wire (RFC 9112 6.1: chunked comes last, and may be all there is)."""
+    """The payload of a body as received (RFC 9112 6.1: chunked comes last, and may be the only coding)."""
     if codings and codings[-1] == "chunked":
         body, codings = unchunk(body), codings[:-1]
     return decode(body, codings, limit)
 
 
 def unchunk(body: bytes) -> bytes:
-    """The payload of a chunked body (RFC 9112 7.1); of a broken one, what stands before the break.
+    """The payload of a chunked body (RFC 9112 7.1); of a broken one, the part before the break.
 
-    Extensions and trailers mean nothing to us. libcurl has checked the framing of whatever is a whole answer.
+    Extensions and trailers are ignored. libcurl has checked the framing of every complete answer.
     """
     parts: list[bytes] = []
     end = body.find(b"\n")
@@ -193,16 +195,16 @@ def _gzip(data: bytes, limit: int) -> Decoded:
 
 
 def _deflate(data: bytes, limit: int) -> Decoded:
-    """RFC 9110 8.4.1.2 says zlib format; some servers send the bare deflate stream."""
+    """RFC 9110 8.4.1.2 says zlib format; some servers send the raw deflate stream."""
     zlib_format = len(data) > 1 and data[0] & 15 == 8 and (data[0] << 8 | data[1]) % 31 == 0
     return _inflate(data, limit, _ZLIB if zlib_format else _BARE)
 
 
 def _inflate(data: bytes, limit: int, wbits: int) -> Decoded:
-    """Deflate in one of its wrappings; gzip may be several members in a row (RFC 1952 2.2)."""
+    """Deflate in one of its wrappers; gzip may have several members in a row (RFC 1952 2.2)."""
     view, at, begin, members = memoryview(data), 0, 0, 0
     parts: list[bytes] = []
-    done = 0  # parts that belong to finished members
+    done = 0  # output of finished members
     room = limit + 1
     stream = isal_zlib.decompressobj(wbits)
     while at < len(view):
@@ -223,19 +225,19 @@ def _inflate(data: bytes, limit: int, wbits: int) -> Decoded:
             at -= len(stream.unused_data)
             done, begin = len(parts), at
             if view[at : at + 2] != _GZIP_MAGIC or wbits != _GZIP or members == MAX_MEMBERS:
-                break  # what else is behind the end is padding or garbage, and no concern of ours
+                break  # anything else after the end is padding or garbage, and ignored
             stream = isal_zlib.decompressobj(wbits)
     return Decoded(b"".join(parts), None if stream.eof else Flaw.TRUNCATED)
 
 
 def _cut(parts: list[bytes], limit: int) -> Decoded:
-    """The first `limit` bytes of parts of which only the last goes beyond."""
+    """The first `limit` bytes of parts of which only the last exceeds it."""
     parts[-1] = parts[-1][: limit - sum(map(len, parts))]
     return Decoded(b"".join(parts), Flaw.OVERSIZE)
 
 
 def _salvage(good: memoryview, bad: memoryview, room: int, wbits: int) -> bytes:
-    """What a damaged stream gives before the damage, which lies in `bad`: a failing call gives nothing at all."""
+    """What a damaged stream gives before the damage, which is in `bad`: a failing call returns nothing at all."""
     stream = zlib.decompressobj(wbits)
     parts: list[bytes] = []
     for piece in (good, *(bad[at : at + 1] for at in range(len(bad)))):

@@ -1,11 +1,12 @@
-"""One reusable libcurl handle: what it is told to send, its standing orders, its limits, and what it collects of one answer.
+"""One reusable libcurl handle: the request it sends, its options, its limits, and the answer it collects.
 
-libcurl is handed every byte of the request head, the target from here and the fields from `request`, so the head in the
-archive is the head on the wire; a test compares the two against a recording server. A target is printable ASCII by
-construction: no URL can add a line.
+Every byte of the request head is handed to libcurl, the target from here and the fields from `request`, so
+the head in the archive is the head on the wire; a test compares the two against a recording server. A target
+is printable ASCII by construction: no URL can inject a line.
 
-A handle is configured once; a request sets only what differs. libcurl delivers the header fields and the body as they
-came, chunked framing and content coding on; this counts while they come and hangs up at the first byte too many.
+A handle is configured once; a request sets only what differs. libcurl delivers header fields and body as
+received, with chunked framing and content coding; this counts the bytes as they arrive and aborts at the
+first byte over a limit.
 """
 
 import re
@@ -22,23 +23,24 @@ from skitter.model import Exchange, Fault, Reason
 from skitter.settings import FetchSettings
 from skitter.urls import IPV4, resolve
 
-# Longer than the longest Crawl-delay that is waited for (300 s by default): the next polite visit finds the connection
-# open if the server still has it. One that the server has closed is found out by libcurl before it is used.
+# Longer than the longest Crawl-delay that is accepted (300 s by default): the next visit finds the connection
+# open if the server still has it. libcurl notices one that the server has closed before it is used.
 _IDLE_CONNECTION = 330
 # Larger reads mean fewer callbacks per body; the buffer is shared by all transfers of a CurlMulti.
 _READ_BUFFER = 128 * 1024
-# MAX_HTTP_RESP_HEADER_SIZE of libcurl: all header blocks of one transfer, interim answers included.
+# MAX_HTTP_RESP_HEADER_SIZE of libcurl: all header blocks of one transfer, including interim answers.
 _HEAD_END = 300 * 1024
 _NO_SOCKET: int = pycurl.SOCKET_BAD
 _EMPTY_LINES = (b"\r\n", b"\n")
 
-# What the WHATWG parser would leave as it is: a lower-case domain whose last label is no number, or four of them, then a
-# target of visible ASCII. All other URLs go through the parser first, so that every odd spelling of an address is put right.
+# What the WHATWG parser would leave unchanged: a lower-case domain whose last label is not a number, or four
+# of them, then a target of visible ASCII. All other URLs are parsed first, so that every odd spelling of an
+# address is normalised.
 _PLAIN = re.compile(
     rf"(https?)://((?:[a-z0-9_-]+\.)*[a-z][a-z0-9_-]*|{IPV4})(?::([0-9]{{1,5}}))?(/[\x21\x22\x24-\x7e]*)"
 )
-# A serialised http URL whose host can be in DNS (RFC 1123 2.1, and the underscore that is in use): the standard lets
-# more pass, libcurl does not. Credentials are skipped here: they are never sent.
+# A serialised http URL whose host can be in DNS (RFC 1123 2.1, plus the underscore that is in use): the
+# standard accepts more, libcurl does not. Credentials are skipped here: they are never sent.
 _SERIALISED = re.compile(
     r"(https?)://(?:[^/?#@]*@)?(\[[0-9a-f:.]+\]|(?:[a-z0-9_~-]+\.)*[a-z0-9_~-]+)(?::([0-9]{1,5}))?"
     r"(/[\x21\x22\x24-\x7e]*)"
@@ -57,17 +59,17 @@ BAD_PORTS = frozenset((
 
 
 class Target(Struct, frozen=True):
-    """Where a URL leads: what is connected to, what is named in Host, what is asked for."""
+    """The parts of a URL for sending: where to connect, the Host field, the request target."""
 
     scheme: str
     host: str  # without brackets
     port: int
     authority: str  # the Host field: the port only when it is not the default
-    path: str  # the request target in origin form, exactly as it will be sent
+    path: str  # the request target in origin form, exactly as it is sent
 
 
 def target(url: str) -> Target | Reason:
-    """Cut a URL for sending, or say why it cannot be sent."""
+    """Split a URL for sending, or say why it cannot be sent."""
     match = _PLAIN.fullmatch(url)
     if match is None:
         serialised = resolve(url, url)
@@ -86,13 +88,13 @@ def target(url: str) -> Target | Reason:
 
 
 def head(where: Target, lines: Sequence[str]) -> bytes:
-    """The request head as libcurl sends it when given this target, Host and these lines."""
+    """The request head as libcurl sends it for this target, Host and these lines."""
     text = "\r\n".join((f"GET {where.path} HTTP/1.1", f"Host: {where.authority}", *lines, "", ""))
     return text.encode("ascii")
 
 
 class Flight:
-    """Bytes of bodies that are held by all transfers together."""
+    """Bytes of bodies held by all transfers together."""
 
     __slots__ = ("held", "limit", "peak")
 
@@ -102,32 +104,30 @@ class Flight:
         self.peak = 0
 
     def hold(self, size: int) -> None:
-        """Count bytes in; a negative size counts them out."""
+        """Add to the count; a negative size subtracts."""
         self.held += size
         self.peak = max(self.peak, self.held)
 
 
 class Order(Struct, frozen=True):
-    """What one transfer is to do."""
+    """The parameters of one transfer."""
 
     target: Target
     address: str
     lines: tuple[str, ...]
     deadline: float  # seconds from now
     connect: float
-    limit: int  # bytes of the body that are read, at most
-    whole: bool = True  # an answer beyond the limit is of no use; False: its beginning is
-    kept: bool = True  # a kept connection may be used, and this one kept
+    limit: int  # maximum number of body bytes read
+    whole: bool = True  # whether an answer over the limit is useless; False: keep its beginning
+    kept: bool = True  # whether a connection may be reused, and kept afterwards
 
 
 class _Route(Struct, frozen=True):
     """How a peer is reached, in libcurl's terms."""
 
-    url: str  # names the peer and no more: what is asked for is REQUEST_TARGET, byte for byte
+    url: str  # only names the peer: the request is REQUEST_TARGET, byte for byte
     fields: list[str]
-    connect_to: list[
-        str
-    ]  # whatever libcurl thinks the host is, it connects here; certificate and SNI stay with the name
+    connect_to: list[str]  # libcurl connects here whatever the host is; certificate and SNI use the name
 
 
 @lru_cache(maxsize=4096)
@@ -138,17 +138,17 @@ def _route(scheme: str, host: str, port: int, authority: str, address: str, line
 
 
 class Transfer:
-    """A Curl handle with room for one answer."""
+    """A Curl handle with buffers for one answer."""
 
     def __init__(
         self, settings: FetchSettings, guard: Callable[[str], Reason | None], flight: Flight
     ) -> None:
         self.curl = pycurl.Curl()
-        self.fault: Fault | None = None  # the limit of ours that ended the transfer
-        self.trouble = ""  # what this machine could not give
-        self.peer = ""  # whom the connection leads to
-        self.refused: Reason | None = None  # why the guard refused to connect
-        self.repeated = False  # libcurl wanted to send the request once more, and was not allowed to
+        self.fault: Fault | None = None  # our limit that ended the transfer
+        self.trouble = ""  # what this machine lacked
+        self.peer = ""  # the other end of the connection
+        self.refused: Reason | None = None  # why the guard refused the connection
+        self.repeated = False  # libcurl wanted to repeat the request, and was not allowed to
         self._guard = guard
         self._flight = flight
         self._max_body = int(settings.max_body)
@@ -156,9 +156,9 @@ class Transfer:
         self._lines: list[bytes] = []
         self._chunks: list[bytes] = []
         self._received = 0
-        self._asked = False  # the request is being sent, or was
+        self._asked = False  # the request is being or was sent
         self._keeps = settings.keep_connections > 0
-        self._route: _Route | None = None  # what the handle was told for the last request
+        self._route: _Route | None = None  # the options of the last request
         self._limits: tuple[int, bool, int, int] | None = None
         self._configure(settings)
 
@@ -168,7 +168,7 @@ class Transfer:
         put(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
         put(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
         put(pycurl.FOLLOWLOCATION, 0)
-        put(pycurl.PROXY, "")  # a proxy from the environment would connect where the guard cannot look
+        put(pycurl.PROXY, "")  # a proxy from the environment would connect where the guard cannot check
         put(pycurl.NOPROXY, "*")
         put(pycurl.NETRC, pycurl.NETRC_IGNORED)
         put(pycurl.HTTP_TRANSFER_DECODING, 0)
@@ -180,7 +180,8 @@ class Transfer:
         put(pycurl.WRITEFUNCTION, self._take)
         put(pycurl.BUFFERSIZE, _READ_BUFFER)
         put(pycurl.MAXAGE_CONN, _IDLE_CONNECTION)
-        # Silence, in whole seconds. libcurl averages over the last few: after some data it is noticed up to 6 s late.
+        # Idle timeout, in whole seconds. libcurl averages over the last few: after some data it triggers up
+        # to 6 s late.
         put(pycurl.LOW_SPEED_LIMIT, 1)
         put(pycurl.LOW_SPEED_TIME, max(1, round(settings.idle_timeout)))
         put(pycurl.SSL_VERIFYPEER, 1)
@@ -190,7 +191,7 @@ class Transfer:
             put(pycurl.CAINFO, trusted)
 
     def prepare(self, order: Order) -> None:
-        """Make the handle ready for one request. What is as it was for the last one is not said again: 5 of 8 µs."""
+        """Prepare the handle for one request. Unchanged options are not set again: saves 5 of 8 µs."""
         put, where = self.curl.setopt, order.target
         route = _route(where.scheme, where.host, where.port, where.authority, order.address, order.lines)
         if route is not self._route:
@@ -202,7 +203,7 @@ class Transfer:
         put(pycurl.REQUEST_TARGET, where.path)
         self._max_body = order.limit
         limits = (
-            # With a limit libcurl ends a transfer by its Content-Length, before any of the body is here.
+            # With a limit, libcurl ends a transfer by its Content-Length, before any of the body arrives.
             order.limit if order.whole else 0,
             order.kept and self._keeps,
             max(1, int(order.deadline * 1000)),
@@ -216,7 +217,7 @@ class Transfer:
             put(pycurl.CONNECTTIMEOUT_MS, limits[3])
 
     def exchange(self, url: str, order: Order, started: float, ended: float) -> Exchange:
-        """What went over the wire, as far as it came. A header block that was too long is our `fault` from here on."""
+        """What was sent and received so far. Sets `fault` if the header block was too long."""
         self._check_head()
         sent = self.curl.getinfo(pycurl.REQUEST_SIZE)
         return Exchange(
@@ -231,7 +232,7 @@ class Transfer:
         )
 
     def _head(self) -> bytes:
-        """The header block of the final answer as received; interim answers (RFC 9110 15.2) are left out."""
+        """The header block of the final answer as received, without interim answers (RFC 9110 15.2)."""
         lines = self._lines
         if lines.count(b"\r\n") + lines.count(b"\n") > 1:
             ends = [at for at, line in enumerate(lines[:-1]) if line in _EMPTY_LINES]
@@ -239,7 +240,7 @@ class Transfer:
         return b"".join(lines)
 
     def clear(self) -> None:
-        """Let go of the answer."""
+        """Drop the answer."""
         self._flight.hold(-self._received)
         self._received = 0
         self._lines.clear()
@@ -250,17 +251,17 @@ class Transfer:
         self.repeated = self._asked = False
 
     def _ask(self, *_ends: object) -> int:
-        """libcurl's callback before it sends a request: one request for a transfer, and no other.
+        """libcurl's callback before it sends a request: allows one request per transfer.
 
-        libcurl repeats a request by itself when a kept connection is closed on it before a byte came (RFC 9112 9.3.1
-        allows that). The host would get two requests in a row, and the log would have one.
+        libcurl repeats a request by itself when a reused connection is closed on it before a byte arrived
+        (RFC 9112 9.3.1 allows that). The host would get two requests in a row, and the log would have one.
         """
         self.repeated = self._asked
         self._asked = True
         return int(pycurl.PREREQFUNC_ABORT if self.repeated else pycurl.PREREQFUNC_OK)
 
     def _take(self, chunk: bytes) -> int | None:
-        """libcurl's body callback. Any answer but None ends the transfer."""
+        """libcurl's body callback. Any result but None ends the transfer."""
         if not self._received:
             self._check_head()
             if self.fault is not None:
@@ -278,16 +279,17 @@ class Transfer:
         return None if self.fault is None else -1
 
     def _check_head(self) -> None:
-        """See that the header block is within its limit; libcurl stops it at the latest where `_HEAD_END` says."""
+        """Check that the header block is within its limit; libcurl stops it at `_HEAD_END` at the latest."""
         if sum(map(len, self._lines)) > self._max_headers:
             self.fault = Fault.HEADERS
 
     def _open(
         self, _purpose: int, peer: tuple[int, int, int, tuple[bytes | str, int]]
     ) -> socket.socket | int:
-        """libcurl's socket callback: the second lock. What is connected to is judged here, whatever was asked.
+        """libcurl's socket callback, the second check: the actual address is checked here, whatever was asked for.
 
-        A connection that libcurl wants once the request was sent could only serve to repeat it (see `_ask`).
+        A connection that libcurl wants after the request was sent could only be for repeating it (see
+        `_ask`).
         """
         if self._asked:
             self.repeated = True
@@ -300,12 +302,12 @@ class Transfer:
         try:
             return _Socket(family, kind, protocol)
         except OSError as problem:
-            self.trouble = f"no socket to be had: {problem.strerror}"
+            self.trouble = f"no socket available: {problem.strerror}"
             return _NO_SOCKET
 
 
 class _Socket(socket.socket):
-    """A socket that lasts until pycurl has duplicated it."""
+    """A socket that lives until pycurl has duplicated it."""
 
     def __del__(self) -> None:
         self.close()

@@ -15,6 +15,6 @@ def authorities(ca_file: str) -> str:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(ca_file)
     except OSError as problem:  # an SSLError is one, too
         raise SettingsError(
-            f"fetch.ca_file: {ca_file!r} gives no certificates ({problem.strerror}); name a file of them in PEM"
+            f"fetch.ca_file: {ca_file!r} has no certificates ({problem.strerror}); name a PEM file"
         ) from None
     return ca_file

@@ -29,7 +29,7 @@ def add(
 
 
 def _offer(shard: Shard, links: Sequence[Link], now: float) -> list[bytes]:
-    names, counts, offer = shard.names, shard.counts, shard.seen.offer
+    names, counts, offer, hash_key = shard.names, shard.counts, shard.seen.offer, shard.names.hash_key
     ids = list(map(names.known.ids.get, map(id, links)))  # 0.1 µs each
     others = [] if all(ids) else [place for place, id16 in enumerate(ids) if id16 is None]
     known = len(ids) - len(others)
@@ -40,8 +40,9 @@ def _offer(shard: Shard, links: Sequence[Link], now: float) -> list[bytes]:
             ids[place] = _add_robots(shard, link, now)
             continue
         if link.host != name:  # most links of a page have one host
-            name, host = link.host, names.host(link.host)
-        id16 = ids[place] = names.page_id(link.key, host.domain)
+            name = link.host
+            host = names.hosts.get(name) or names.host(name)
+        id16 = ids[place] = host.prefix + hash_key(link.key.encode("utf-8", "surrogatepass"))
         told = offer(id16, link.level, link.score)
         if told == KNOWN and not link.seed:
             known += 1

@@ -6,7 +6,7 @@ be reached.
 """
 
 from skitter import urls
-from skitter.frontier import levels
+from skitter.frontier.levels import DRAW, draw_retry
 from skitter.frontier.rows import HostRow, Span
 from skitter.frontier.sortable import number8, score8, time8, time_of
 from skitter.frontier.store import Source
@@ -24,9 +24,9 @@ def drawn(host: HostRow) -> tuple[int, int]:
         return Level.CRITICAL, host.turn
     critical, high, normal, low, background, *retries = host.levels
     mask = (critical > 0) | (high > 0) << 1 | (normal > 0) << 2 | (low > 0) << 3 | (background > 0) << 4
-    if not mask:
-        mask = sum((count > 0) << _LEVELS + level for level, count in enumerate(retries))
-    return levels.draw(mask, host.turn)
+    if mask or not any(retries):
+        return DRAW[mask][host.turn]
+    return draw_retry(retries, host.turn)
 
 
 def place_of(host: HostRow, now: float) -> bytes:
@@ -34,7 +34,7 @@ def place_of(host: HostRow, now: float) -> bytes:
     queue, _ = drawn(host)
     if queue < 0 or host.aside is not None:
         return b""
-    ready_at = host.ready_at()
+    ready_at = host.free_at if host.hops or host.held <= host.free_at else host.held
     if ready_at > now:
         return LATER + time8(ready_at) + number8(urls.fingerprint(host.name, 0))  # two may have the same time
     head = host.heads[queue]
@@ -94,11 +94,15 @@ class Agenda:
 
     def next_ready(self) -> tuple[str, int] | None:
         """The host that is next and the turn after it, by the draw of levels, then by score and age."""
-        heads = [window.first() for window in self._ready]
-        mask = sum(1 << level for level, head in enumerate(heads) if head is not None)
-        level, turn = levels.DRAW[mask][self.turn]
-        head = heads[level] if level >= 0 else None
-        return None if head is None else (head[1], turn)
+        mask = 0
+        for level, window in enumerate(self._ready):
+            if window.keys or (not window.complete and window.first() is not None):
+                mask |= 1 << level
+        level, turn = DRAW[mask][self.turn]
+        if level < 0:
+            return None
+        window = self._ready[level]
+        return window.values[window.keys[0]], turn
 
     def ready(self, count: int) -> list[str]:
         """Hosts that are soon next, so many of each level, as far as they are in memory."""
@@ -115,8 +119,11 @@ class Agenda:
 
     def next_later(self) -> tuple[float, str] | None:
         """The earliest clock, and whose it is."""
-        first = self._later.first()
-        return None if first is None else (time_of(first[0]), first[1])
+        window = self._later
+        if not window.keys and (window.complete or window.first() is None):
+            return None
+        place = window.keys[0]
+        return time_of(place), window.values[place]
 
     @property
     def ready_count(self) -> int:

@@ -2,6 +2,8 @@
 
 from typing import Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from skitter.model import Counts, Page, Purpose, Reason, Settlement, State
 
 K = TypeVar("K")
@@ -69,3 +71,14 @@ def _bump(counts: dict[K, int], name: K, by: int) -> None:
         counts[name] = value
     else:
         counts.pop(name, None)
+
+
+def copied(counts: Counts) -> Counts:
+    """Counts of the caller's own."""
+    return replace(
+        counts,
+        refused=dict(counts.refused),
+        failures=dict(counts.failures),
+        statuses=dict(counts.statuses),
+        depths=dict(counts.depths),
+    )

@@ -54,12 +54,14 @@ def _place_moved(shard: Shard, now: float) -> None:
 
 def _bring_back(shard: Shard, now: float) -> None:
     """Put retries and recrawls that are due into the queue."""
-    for kind in (RETRY, RECRAWL):
+    for window in shard.times.values():
         for _ in range(_MOVED_AT_ONCE):
-            first = shard.times[kind].first()
-            if first is None or first[0][0] > now:
+            if not window.keys and (window.complete or window.first() is None):
                 break
-            row = _due_row(shard, first[0][1])
+            time, id16 = window.keys[0]
+            if time > now:
+                break
+            row = _due_row(shard, id16)
             host = shard.host(row.host)
             if host.aside is not None:
                 shard.park(row)
@@ -127,21 +129,22 @@ def take(shard: Shard, name: str, now: float) -> Lease | None:
     host = shard.host(name)
     queue, turn = drawn(host)
     window = shard.queue(host, queue)
-    window.has(min(2, host.levels[queue]))  # the second one is the next head
-    head = window.first()
-    if head is None:
+    if len(window.keys) < min(2, host.levels[queue]):
+        window.has(min(2, host.levels[queue]))  # the second one is the next head
+    if not window.keys:
         raise AssertionError(f"queue {queue} of {name} has lost its head")
-    spot, first = head
+    spot = window.keys[0]
+    first = window.values[spot]
     origin, is_page = first.origin or urls.origin(first.url), not first.origin
     known = shard.rules[origin]
     taken: UrlRow | None = first
-    if is_page and known.expires <= max(now, host.ready_at()):
+    if is_page and known.expires <= max(now, host.free_at, host.held):
         link, taken, is_page = robots_first.robots_link(origin, name, first), None, False
         id16 = shard.names.id_of(link)
     else:
         link, id16 = link_of(first), first.id
-    suspicion = shard.suspects.get(id16, _TRUSTED) if shard.suspects else _TRUSTED
-    alone = crashes.suspected(suspicion.crashes, suspicion.in_hand)
+    suspicion = shard.suspects.get(id16, _TRUSTED)
+    alone = suspicion is not _TRUSTED and crashes.suspected(suspicion.crashes, suspicion.in_hand)
     if alone and shard.leases:
         _drain(shard, name)
         return None
@@ -197,8 +200,10 @@ def next_due(shard: Shard, now: float, refill_at: float) -> float | None:
         return None
     if shard.drain and shard.leases and _is_draining(shard):
         return None
-    reserved, later = shard.reserve.next_time(), shard.agenda.next_later()
-    times = [] if reserved is None else [reserved]
+    later = shard.agenda.next_later()
+    times = []
+    if shard.ahead and (reserved := shard.reserve.next_time()) is not None:
+        times.append(reserved)
     if shard.agenda.next_ready() is not None:
         times.append(refill_at)
     if later is not None:
@@ -214,9 +219,10 @@ def next_due(shard: Shard, now: float, refill_at: float) -> float | None:
 
 def _first_wanted(shard: Shard, kind: str) -> float | None:
     """The earliest time in a list that is not of a host that was set aside meanwhile."""
-    while (first := shard.times[kind].first()) is not None:
-        (time, id16), name = first
-        if shard.host(name).aside is None:
+    window = shard.times[kind]
+    while window.keys or (not window.complete and window.first() is not None):
+        time, id16 = window.keys[0]
+        if shard.host(window.values[time, id16]).aside is None:
             return time
         shard.park(_due_row(shard, id16))
     return None

@@ -5,11 +5,12 @@ one for the links of each level that were not tried yet, and one for those that 
 comes only when nothing untried waits, so a page that hangs never keeps others waiting.
 """
 
+from collections.abc import Sequence
+
 from skitter.model import Level
 
 LEVELS = tuple(Level)
 QUEUES = 2 * len(LEVELS)  # of a host: by level, then retries by level
-_UNTRIED = (1 << len(LEVELS)) - 1
 
 # The ruler sequence: the number of trailing zeros of 1..31 is 0 sixteen times, 1 eight times, … 4 once. Read as levels it
 # is a draw by the weights 16:8:4:2:1 that spreads every level evenly and needs one small number as its whole state.
@@ -28,12 +29,10 @@ DRAW = tuple(tuple(_next(turn, mask) for turn in range(len(RULER))) for mask in 
 """DRAW[mask][turn] is (level drawn, turn afterwards); bit n of the mask says that level n has something to give."""
 
 
-def draw(mask: int, turn: int) -> tuple[int, int]:
-    """The queue drawn, and the turn afterwards; bit n of the mask says that queue n has something to give."""
-    untried = mask & _UNTRIED
-    if untried or not mask:
-        return DRAW[untried][turn]
-    level, turn = DRAW[mask >> len(LEVELS)][turn]
+def draw_retry(retries: Sequence[int], turn: int) -> tuple[int, int]:
+    """The queue of retries that is next, and the turn afterwards, where so many wait in each."""
+    mask = sum((count > 0) << level for level, count in enumerate(retries))
+    level, turn = DRAW[mask][turn]
     return level + len(LEVELS), turn
 
 

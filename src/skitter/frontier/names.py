@@ -1,11 +1,11 @@
 """What names stand for: the id of a link, the domain and the shard of a host."""
 
-from collections.abc import Callable
 from hashlib import blake2b
 from typing import NamedTuple
 
 from skitter import urls
 from skitter.frontier.bounded import Bounded
+from skitter.frontier.store import Store
 from skitter.model import Link, Purpose
 
 
@@ -15,11 +15,12 @@ class Named(NamedTuple):
     domain: str
     owner: int  # the shard that it belongs to
     foreign: bool  # which is another one
+    prefix: bytes  # with which the ids of its URLs begin
 
 
-def key_id(key: str) -> bytes:
+def hash16(key: bytes) -> bytes:
     """An id that is the same everywhere. No two keys that anybody can find have the same (BLAKE2b)."""
-    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return blake2b(key, digest_size=16).digest()
 
 
 class Same:
@@ -32,7 +33,7 @@ class Same:
     def __init__(self, capacity: int) -> None:
         self.ids: dict[int, bytes] = {}
         self._links: list[Link] = []
-        self._capacity = capacity
+        self.capacity = capacity
 
     def remember(self, link: Link, id16: bytes) -> None:
         """This value stands for this URL."""
@@ -45,9 +46,8 @@ class Same:
         self._links.clear()
 
     def trim(self) -> None:
-        """Begin anew when there are too many: what is still in use is soon back."""
-        if len(self._links) > self._capacity:
-            self.forget()
+        """There are too many. Begin anew: what is still in use is soon back."""
+        self.forget()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -59,32 +59,35 @@ _SAME = 20_000  # links; most are held by the memo of judged links anyway
 class Names:
     """Ids and owners, remembered."""
 
-    def __init__(self, id_of: Callable[[str, str], bytes], shard: int, shards: int, capacity: int) -> None:
-        self.page_id = id_of  # by key and domain
+    def __init__(self, store: Store, shard: int, shards: int, capacity: int) -> None:
+        self._store = store
+        self.hash_key = store.hash_key
         self._shard, self._shards = shard, shards
-        self._hosts: Bounded[str, Named] = Bounded(4 * capacity)
+        self.hosts: Bounded[str, Named] = Bounded(4 * capacity)  # of those that were met lately
         self.known = Same(_SAME)  # changes nothing when it is offered again
         self.refused = Same(_SAME)  # … when it is refused again
 
     def host(self, name: str) -> Named:
         """The domain of a host, and whose it is."""
-        named = self._hosts.get(name)
+        named = self.hosts.get(name)
         if named is None:
             domain = urls.registrable_domain(name)
             owner = urls.shard(domain, self._shards) if self._shards > 1 else self._shard
-            named = self._hosts[name] = Named(domain, owner, owner != self._shard)
+            named = Named(domain, owner, owner != self._shard, self._store.domain_prefix(domain))
+            self.hosts[name] = named
         return named
 
     def id_of(self, link: Link) -> bytes:
         """What a link's row, lease and page are known by."""
         key = link.key if link.purpose is Purpose.PAGE else f"robots\0{link.host}\0{link.origin}"
-        return self.page_id(key, self.host(link.host).domain)
+        named = self.hosts.get(link.host) or self.host(link.host)
+        return named.prefix + self.hash_key(key.encode("utf-8", "surrogatepass"))
 
     def trim(self) -> None:
         """Forget what is too much."""
-        self._hosts.trim()
-        self.known.trim()
-        self.refused.trim()
+        for kept in (self.hosts, self.known, self.refused):
+            if len(kept) > kept.capacity:
+                kept.trim()
 
     def statistics(self) -> dict[str, float]:
         """How much is remembered."""

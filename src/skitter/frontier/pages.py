@@ -1,17 +1,27 @@
-"""Pages in their places, each with what later pages are compared with."""
+"""Pages in their places, and which stored page a new one repeats: by digest, and by SimHash.
+
+The SimHashes of the domains that are crawled now are in memory, and all of a domain's are compared with one in a few
+microseconds: 4 µs for 3,000 of them.
+"""
 
 import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
 
 from skitter.frontier import counting
-from skitter.frontier.rows import PageRow
-from skitter.frontier.shard import Shard
+from skitter.frontier.rows import Compared, Found, PageRow, Wanted
 from skitter.model import Page, Place
-from skitter.ports import Mark
+from skitter.ports import Likeness, Mark, Twin
+
+if TYPE_CHECKING:
+    from skitter.dedup.simhash import SimhashSet
+    from skitter.frontier.shard import Shard
+    from skitter.frontier.store import AtHand
 
 _SERIAL = re.compile(r"(\d+)(?:\.warc\.gz)?\Z")
 
 
-def keep_page(shard: Shard, id16: bytes, page: Page, links: bytes, *, replaces: bool) -> None:
+def keep_page(shard: "Shard", id16: bytes, page: Page, links: bytes, *, replaces: bool) -> None:
     """Store a page, in the place of an earlier one if there may be one."""
     if replaces:
         drop_page(shard, id16)
@@ -35,7 +45,7 @@ def keep_page(shard: Shard, id16: bytes, page: Page, links: bytes, *, replaces: 
     shard.pages[id16] = shard.batch.pages[id16] = row
 
 
-def drop_page(shard: Shard, id16: bytes) -> None:
+def drop_page(shard: "Shard", id16: bytes) -> None:
     """Forget a page."""
     old = shard.pages[id16]
     if old is None:
@@ -71,3 +81,106 @@ def is_behind(place: Place | None, mark: Mark) -> bool:
 def _serial(file: str) -> tuple[int, str]:
     digits = _SERIAL.search(file)
     return (int(digits[1]) if digits else -1), file
+
+
+# ------------------------------------------------------------------------------------------------ twins
+
+# SimHashes that are held for one domain. A store at hand has an index that is quicker for larger ones. Behind a network a
+# page of a larger domain is compared with as many of its pages, not with all, and a near-duplicate may go unnoticed.
+AT_HAND, FAR = 16_384, 262_144
+_IN_ALL = 1_000_000  # … for all together: 8 MB. Then everything is forgotten and read again as it is needed
+
+
+class Nearby:
+    """SimHashes by domain."""
+
+    def __init__(self, per_domain: int = FAR) -> None:
+        self.per_domain = per_domain
+        self._domains: dict[str, SimhashSet] = {}
+        self._total = 0
+
+    def of(self, domain: str) -> "SimhashSet | None":
+        """The SimHashes of a domain, if they are in memory."""
+        return self._domains.get(domain)
+
+    def lacks(self, domain: str, simhash: int) -> bool:
+        """Whether it is certain that no page of the domain stands for a SimHash."""
+        held = self._domains.get(domain)
+        return held is not None and held.size < self.per_domain and not held.nearest(simhash, 0)
+
+    def hold(self, domain: str, found: list[int]) -> None:
+        """They were read."""
+        from skitter.dedup.simhash import SimhashSet  # noqa: PLC0415  numpy, which not every crawl needs
+
+        self._total += len(found) + 8
+        if self._total > _IN_ALL:
+            self._domains.clear()
+            self._total = len(found)
+        self._domains[domain] = SimhashSet(found)
+
+    def add(self, domain: str, simhash: int) -> None:
+        """A page stands for a SimHash from now on."""
+        held = self._domains.get(domain)
+        if held is not None and held.size < self.per_domain:
+            held.add(simhash)
+            self._total += 1
+
+    def forget(self, domain: str) -> None:
+        """A page stands for its SimHash no more."""
+        self._domains.pop(domain, None)
+
+    def statistics(self) -> dict[str, float]:
+        """How much is in memory."""
+        return {"domains": len(self._domains), "simhashes": self._total}
+
+
+async def pages_alike(
+    load: Callable[[Wanted], Awaitable[Found]],
+    pages: Sequence[Likeness],
+    distance: int,
+    nearby: Nearby,
+    compared: Compared,
+    at_hand: "AtHand | None" = None,
+) -> list[Twin | None]:
+    """The stored pages that these repeat. `compared` gets what was found out about digests."""
+    same = list(dict.fromkeys((page.domain, page.digest) for page in pages if page.digest))
+    domains = {page.domain for page in pages if page.simhash is not None}
+    unread = [(domain, nearby.per_domain) for domain in domains if nearby.of(domain) is None]
+    found = await load(Wanted(digests=same, domains=unread)) if same or unread else Found()
+    for domain, _ in unread:
+        nearby.hold(domain, found.domains.get(domain, []))
+    compared.update((key, found.digests.get(key)) for key in same)
+    near = [
+        [] if (page.domain, page.digest) in found.digests else _near(page, distance, nearby, at_hand)
+        for page in pages
+    ]
+    keys = list(dict.fromkeys(key for keys in near for key in keys))
+    rows = (await load(Wanted(simhashes=keys))).simhashes if keys else {}
+    return [
+        _twin(found.digests.get((page.domain, page.digest)) or _oldest([rows.get(key) for key in keys]))
+        for page, keys in zip(pages, near, strict=True)
+    ]
+
+
+def _near(page: Likeness, distance: int, nearby: Nearby, at_hand: "AtHand | None") -> list[tuple[str, int]]:
+    """By domain and SimHash, what is nearest to a page."""
+    held = nearby.of(page.domain)
+    if page.simhash is None or held is None:
+        return []
+    if at_hand is not None and held.size >= nearby.per_domain:
+        found = at_hand.nearest(page.domain, page.simhash, distance)
+    else:
+        found = held.nearest(page.simhash, distance)
+    return [(page.domain, simhash) for simhash in found]
+
+
+def _oldest(rows: Sequence[PageRow | None]) -> PageRow | None:
+    pages = [row for row in rows if row is not None]
+    return min(pages, key=lambda row: (row.page.fetched_at, row.page.simhash or 0), default=None)
+
+
+def _twin(row: PageRow | None) -> Twin | None:
+    if row is None:
+        return None
+    page = row.page
+    return Twin(page.url, page.fetched_at, page.digest, page.simhash, page.archive)

@@ -3,23 +3,19 @@
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
-from msgspec.structs import replace
-
 from skitter import urls
 from skitter.frontier.levels import LEVELS
-from skitter.frontier.nearby import Nearby
+from skitter.frontier.pages import Nearby, pages_alike
 from skitter.frontier.patience import patiently
 from skitter.frontier.rows import (
     FOREIGN,
     STATES,
-    Compared,
     Found,
     HostRow,
-    PageRow,
     UrlRow,
     Wanted,
 )
-from skitter.frontier.store import AtHand, Store
+from skitter.frontier.store import Store
 from skitter.model import Counts, HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
 from skitter.ports import Likeness, Twin
 
@@ -33,7 +29,6 @@ class ShardReader:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._at_hand: AtHand | None = None  # its index of SimHashes may be asked
 
     async def _load(self, wanted: Wanted) -> Found:
         return await patiently(lambda: self._store.load(wanted))
@@ -47,7 +42,8 @@ class ShardReader:
         return (await patiently(self._store.meta)).counts
 
     def _id(self, key: str, host: str) -> bytes:
-        return self._store.id_of(key, urls.registrable_domain(host))
+        prefix = self._store.domain_prefix(urls.registrable_domain(host))
+        return prefix + self._store.hash_key(key.encode("utf-8", "surrogatepass"))
 
     async def url(self, key: str, host: str) -> UrlRecord | None:
         """What is known of a URL."""
@@ -82,40 +78,7 @@ class ShardReader:
 
     async def twins(self, pages: Sequence[Likeness], distance: int) -> list[Twin | None]:
         """The same for many pages: a round trip for the digests, and one more where something is near."""
-        return await self._twins(pages, distance, Nearby(), {})
-
-    async def _twins(
-        self, pages: Sequence[Likeness], distance: int, nearby: Nearby, compared: Compared
-    ) -> list[Twin | None]:
-        """`compared` gets what was found out about digests."""
-        same = list(dict.fromkeys((page.domain, page.digest) for page in pages if page.digest))
-        domains = {page.domain for page in pages if page.simhash is not None}
-        unread = [(domain, nearby.per_domain) for domain in domains if nearby.of(domain) is None]
-        found = await self._load(Wanted(digests=same, domains=unread)) if same or unread else Found()
-        for domain, _ in unread:
-            nearby.hold(domain, found.domains.get(domain, []))
-        compared.update((key, found.digests.get(key)) for key in same)
-        near = [
-            [] if (page.domain, page.digest) in found.digests else self._near(page, distance, nearby)
-            for page in pages
-        ]
-        keys = list(dict.fromkeys(key for keys in near for key in keys))
-        rows = (await self._load(Wanted(simhashes=keys))).simhashes if keys else {}
-        return [
-            _twin(found.digests.get((page.domain, page.digest)) or _oldest([rows.get(key) for key in keys]))
-            for page, keys in zip(pages, near, strict=True)
-        ]
-
-    def _near(self, page: Likeness, distance: int, nearby: Nearby) -> list[tuple[str, int]]:
-        """By domain and SimHash, what is nearest to a page."""
-        held = nearby.of(page.domain)
-        if page.simhash is None or held is None:
-            return []
-        if self._at_hand is not None and held.size >= nearby.per_domain:
-            found = self._at_hand.nearest(page.domain, page.simhash, distance)
-        else:
-            found = held.nearest(page.simhash, distance)
-        return [(page.domain, simhash) for simhash in found]
+        return await pages_alike(self._load, pages, distance, Nearby(), {})
 
     # -- everything --------------------------------------------------------------------------------------------
 
@@ -216,26 +179,3 @@ def _url_record(row: UrlRow, host: HostRow | None, *, leased: bool) -> UrlRecord
         last_crawl=row.last_crawl,
         next_crawl=None if state is State.REFUSED else row.due,
     )
-
-
-def copied(counts: Counts) -> Counts:
-    """Counts of the caller's own."""
-    return replace(
-        counts,
-        refused=dict(counts.refused),
-        failures=dict(counts.failures),
-        statuses=dict(counts.statuses),
-        depths=dict(counts.depths),
-    )
-
-
-def _oldest(rows: Sequence[PageRow | None]) -> PageRow | None:
-    pages = [row for row in rows if row is not None]
-    return min(pages, key=lambda row: (row.page.fetched_at, row.page.simhash or 0), default=None)
-
-
-def _twin(row: PageRow | None) -> Twin | None:
-    if row is None:
-        return None
-    page = row.page
-    return Twin(page.url, page.fetched_at, page.digest, page.simhash, page.archive)

@@ -54,5 +54,5 @@ class LatelySeen:
 
     @property
     def is_full(self) -> bool:
-        """Whether some will be forgotten with the next `trim`."""
+        """Whether some are to be forgotten."""
         return len(self._ranks) > self._ranks.capacity

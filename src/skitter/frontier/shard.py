@@ -15,9 +15,10 @@ from skitter.frontier.bounded import Bounded
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Flight, Lease, Rules, rules_of
 from skitter.frontier.names import Names
-from skitter.frontier.nearby import Nearby
+from skitter.frontier.pages import Nearby
 from skitter.frontier.reserve import Reserve
 from skitter.frontier.rows import (
+    QUEUE,
     QUEUED,
     RECRAWL,
     RETRY,
@@ -93,12 +94,7 @@ class Shard:
         self.alone = b""  # the visit that must be the only one in flight
         self.drain = ""  # the host whose suspected visit waits until nothing is in flight
         self.batches = 0  # written so far
-        self._begin_unit()
-
-    def _begin_unit(self) -> None:
-        source = self.source
-        self.batch = Batch(self.meta)
-        self.messages: list[Link] = []  # for other shards
+        # What is held for one verb.
         self.rows: Through[bytes, UrlRow | None] = Through(self._read_row)
         self.stood: dict[bytes, Standing] = {}
         self.pages: Through[bytes, PageRow | None] = Through(source.page)
@@ -106,6 +102,13 @@ class Shard:
         self.simhashes: Through[tuple[str, int], PageRow | None] = Through(source.simhash)
         self.parked: Through[str, list[UrlRow]] = Through(self._read_parked)
         self.headless: dict[tuple[str, int], HostRow] = {}  # their first link is behind the head they name
+        self._begin_unit()
+
+    def _begin_unit(self) -> None:
+        self.batch = Batch(self.meta)
+        self.messages: list[Link] = []  # for other shards
+        for held in (self.rows, self.stood, self.pages, self.digests, self.simhashes, self.parked):
+            held.clear()
 
     # -- a unit of work ----------------------------------------------------------------------------------------
 
@@ -132,7 +135,7 @@ class Shard:
         batch.number = self.batches
         batch.hosts = dict(self.touched)
         stood = self.stood
-        batch.stood = {id16: stood[id16] for id16 in batch.urls if id16 in stood}
+        batch.stood = {id16: stood[id16] for id16 in stood if id16 in batch.urls}
         self.meta.clock = max(self.meta.clock, now)
         if len(self.hosts) > self.capacity // 2:  # what was changed lately is forgotten last
             for name, host in self.touched.items():
@@ -148,8 +151,14 @@ class Shard:
             for name in list(islice(self.hosts, len(self.hosts) - self.capacity // 2)):
                 if name not in self.flights and name not in self.reserve.hosts and name != self.drain:
                     del self.hosts[name]
-        for kept in (self.rules, self.queues, self.seen, self.names):
-            kept.trim()
+        if len(self.rules) > self.rules.capacity:
+            self.rules.trim()
+        if len(self.queues) > self.queues.capacity:
+            self.queues.trim()
+        if self.seen.is_full:  # a link that is known is not looked up: its rank must be remembered
+            self.names.known.forget()
+            self.seen.trim()
+        self.names.trim()
 
     # -- rows of URLs ------------------------------------------------------------------------------------------
 
@@ -227,7 +236,7 @@ class Shard:
             if self.headless:
                 self.headless.pop((host.name, queue), None)
         window = self.queues.get((host.name, queue))
-        if window is not None:
+        if window is not None and (window.complete or spot <= window.horizon):
             window.push(spot, row)
         self.rows[row.id] = self.batch.urls[row.id] = row
         self.touched[host.name] = host
@@ -411,13 +420,16 @@ class Shard:
             if flight.visits > 1:
                 robots = flight.robots and link.purpose is not Purpose.ROBOTS
                 self.flights[link.host] = Flight(flight.visits - 1, robots)
-            self.reserve.look_at(link.host, 0.0)
+            if self.ahead:
+                self.reserve.look_at(link.host, 0.0)
         else:
             self.reserve.remove(link.host, id16)
-        if lease.row is None:
+        row = lease.row
+        if row is None:
             self.rows[id16] = None
         elif id16 not in self.batch.urls:  # else this verb has written it, and knows where it stood
-            self.adopt(lease.row)
+            self.rows[id16] = row
+            self.stood[id16] = Standing(QUEUE, row.host, row.level, -row.score, row.seq)
         self.touch(host)
         self.batch.leases[id16] = None
         self.counts.leased -= 1

@@ -5,7 +5,7 @@ it one by one, when they are needed. What is behind a network is asked for many 
 `Seen` says which URLs were offered before.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Protocol
 
 from skitter.frontier.rows import (
@@ -43,8 +43,13 @@ class Store(Protocol):
     7. An engine that is away is `EngineAway`; the call may be made again.
     """
 
-    def id_of(self, key: str, domain: str) -> bytes:
-        """What a URL is known by: 16 bytes that no two keys share."""
+    @property
+    def hash_key(self) -> Callable[[bytes], bytes]:
+        """Makes of a key what its URL is known by: with the prefix of its domain 16 bytes that no two keys share."""
+        ...
+
+    def domain_prefix(self, domain: str) -> bytes:
+        """The beginning of the ids of a domain's URLs; may be empty."""
         ...
 
     async def open(self) -> Opening:
@@ -60,7 +65,7 @@ class Store(Protocol):
         ...
 
     async def sync(self) -> None:
-        """Make everything written survive a loss of power."""
+        """Make everything written survive a power loss."""
         ...
 
     async def meta(self) -> Meta:
@@ -182,8 +187,13 @@ class Seen(Protocol):
         """Offering this URL changes nothing, until it waits again."""
         ...
 
+    @property
+    def is_full(self) -> bool:
+        """Whether some are to be forgotten."""
+        ...
+
     def trim(self) -> None:
-        """Forget what is too much. Called between two verbs."""
+        """Forget some. Called between two verbs."""
         ...
 
     def statistics(self) -> dict[str, float]:

@@ -57,32 +57,32 @@ class Window(Generic[K, V]):
     deleted long ago, and lie in the store as tombstones, are never walked over twice (1.1 ms after 4,000 of them).
     """
 
-    __slots__ = ("_read", "_values", "complete", "horizon", "keys", "size")
+    __slots__ = ("_read", "complete", "horizon", "keys", "size", "values")
 
     def __init__(self, start: K, size: int, read: "Callable[[Window[K, V]], None]") -> None:
         self.size = size
         self.horizon: K = start
         self.complete = False  # the list has no more keys than those in memory
         self.keys: list[K] = []
-        self._values: dict[K, V] = {}
+        self.values: dict[K, V] = {}
         self._read: Callable[[Window[K, V]], None] = read  # fills it, or raises Lacking
 
     def push(self, key: K, value: V) -> None:
         """A key was put into the list."""
         if not self.complete and key > self.horizon:
             return
-        if key not in self._values:
+        if key not in self.values:
             insort(self.keys, key)
-        self._values[key] = value
+        self.values[key] = value
         if len(self.keys) > 2 * self.size:
             for beyond in self.keys[self.size :]:
-                del self._values[beyond]
+                del self.values[beyond]
             del self.keys[self.size :]
             self.horizon, self.complete = self.keys[-1], False
 
     def discard(self, key: K) -> None:
         """A key was taken out of the list."""
-        if self._values.pop(key, None) is not None:
+        if self.values.pop(key, None) is not None:
             del self.keys[bisect_left(self.keys, key)]
 
     def lacks(self, count: int) -> bool:
@@ -92,9 +92,9 @@ class Window(Generic[K, V]):
     def fill(self, found: Iterable[tuple[K, V]], horizon: K | None) -> None:
         """These are all keys up to a new horizon; None: all there are."""
         for key, value in found:
-            if key not in self._values:
+            if key not in self.values:
                 insort(self.keys, key)
-            self._values[key] = value
+            self.values[key] = value
         if horizon is None:
             self.complete = True
         else:
@@ -104,7 +104,7 @@ class Window(Generic[K, V]):
         """The first key, and what is found there."""
         while not self.keys and not self.complete:
             self._read(self)
-        return (self.keys[0], self._values[self.keys[0]]) if self.keys else None
+        return (self.keys[0], self.values[self.keys[0]]) if self.keys else None
 
     def has(self, count: int) -> None:
         """Read on until the first so many keys are known, or all there are."""
@@ -113,7 +113,7 @@ class Window(Generic[K, V]):
 
     def in_memory(self, count: int) -> list[tuple[K, V]]:
         """The first keys that were read already."""
-        return [(key, self._values[key]) for key in self.keys[:count]]
+        return [(key, self.values[key]) for key in self.keys[:count]]
 
     def __len__(self) -> int:
         return len(self.keys)

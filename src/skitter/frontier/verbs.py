@@ -1,121 +1,220 @@
-"""The verbs of the frontier: each reads what it needs, decides, and ends with one write.
+"""The verbs of the frontier that a crawl is made of: links in, visits out, visits back.
 
-Verbs take turns. While an engine is away they wait; when somebody else has taken the shard they raise `Fenced`, and change
-nothing.
+Each verb reads what it needs, decides, and ends with one write. A store at hand is read while a verb decides and written to at
+once, so a verb runs to its end without giving way to others. Behind a network verbs take turns: what a verb needs is loaded
+first, and its write is finished also when it is cancelled, before the next verb begins. While the engine is away they
+wait; when somebody else has taken the shard they raise `Fenced`, and change nothing. What the engine refuses to store was
+decided in memory all the same, so memory is then read again.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from typing import TypeVar, cast
+from contextlib import asynccontextmanager
+from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
 from skitter.engines.parts import in_parts
-from skitter.frontier import adding, ahead, judging, leasing, prefetch, recovery, settling
-from skitter.frontier.held import IDLE
-from skitter.frontier.pages import is_behind
+from skitter.frontier import adding, ahead, leasing, pages, prefetch, recovery, settling
+from skitter.frontier.counting import copied
+from skitter.frontier.held import IDLE, Lease
+from skitter.frontier.names import Names
+from skitter.frontier.pages import Nearby, pages_alike
 from skitter.frontier.patience import patiently
-from skitter.frontier.reading import copied
-from skitter.frontier.rows import RETRY, Times, Wanted
+from skitter.frontier.reading import ShardReader
+from skitter.frontier.rows import Batch, Opening, Wanted
+from skitter.frontier.seen import LatelySeen
 from skitter.frontier.shard import Shard
-from skitter.frontier.store import Outbox, Positions
-from skitter.frontier.turns import Turns
-from skitter.model import Counts, HostRecord, Link, Page, Reason, RobotsCopy, Settlement, Visit
-from skitter.ports import Judge, Judged, Likeness, Mark, Opened, Twin, Unstorable
+from skitter.frontier.store import AtHand, Forwarding, Positions, Seen, Source, Store
+from skitter.frontier.through import Far, Lacking
+from skitter.model import Counts, HostRecord, Link, Reason, RobotsCopy, Settlement, Visit
+from skitter.ports import Likeness, Mark, StateError, Twin, Unstorable
+from skitter.settings import Settings
 
 T = TypeVar("T")
+_LEAST_WINDOW = 500  # hosts of a shard, however many shards there are
+_SEEN = 7  # URLs that are remembered, for each host in the window
 _LINKS_AT_ONCE = 2_000  # links that are added in one write
-_ROWS_AT_ONCE = 500
 _LEAST_AHEAD, _MOST_AHEAD = 64, 4_096  # visits that are taken out ahead
 _FEW = 8  # hosts with visits in flight, or free hosts that nothing was taken out of yet
 _SHOWN = 200  # characters of a URL that is complained of
 _SEVERAL = 4  # visits that were handed out since some were taken out
 
 
-class ShardFrontier(Turns):
-    """`skitter.ports.Frontier` on a store.
+class HandMark(Protocol):
+    """Where the visit is noted whose bytes are worked on, readable after the process has died."""
 
-    `at_hand`: the side of the store that is on this machine, if it is. `forwarding` carries links to other shards; without it
-    they wait in the store's outbox. `grace`: seconds for which requests of the last owner may still be under way when the
-    shard is opened. `in_hand` is of the machine: a visit that kills the process is found out sooner where it is opened
-    again.
-    """
+    def read(self) -> bytes:
+        """The id that stands there; zeros for none."""
+        ...
 
-    # -- the shard's life --------------------------------------------------------------------------------------
+    def write(self, id16: bytes | None) -> None:
+        """Take one, or put it down."""
+        ...
 
-    async def open(self, now: float) -> Opened:
-        """Recover what the last owner left open."""
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+class Verbs(ShardReader):
+    """What is in memory of a shard, how it comes there and into the store, and the verbs that work on it."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings | None = None,
+        *,
+        shard: int = 0,
+        shards: int = 1,
+        at_hand: AtHand | None = None,
+        forwarding: Forwarding | None = None,
+        grace: float = 0.0,
+        in_hand: HandMark | None = None,
+    ) -> None:
+        super().__init__(store)
+        self._at_hand = at_hand
+        settings = settings or Settings()
+        self._settings = settings if at_hand is not None else _shared_out(settings, shards)
+        self._number, self._shards = shard, shards
+        self._names = Names(store, shard, shards, 0)  # until the shard is open
+        self._forwarding, self._grace, self._hand = forwarding, grace, in_hand
+        self._shard: Shard | None = None
+        self._turn = asyncio.Lock()
+        self._delivery: asyncio.Future[None] | None = None
+        self._broken = False  # a write has failed: memory is ahead of the store
+        self._clock = 0.0
+        self._refill_at = 0.0  # when visits are taken out ahead again
+        self._handed = 0  # visits handed out since they were
+        self.complain: Callable[[str], None] = lambda _text: None  # of links that the engine refuses
+
+    # -- turns and round trips ---------------------------------------------------------------------------------
+
+    def _new_shard(self, opening: Opening) -> Shard:
+        window = self._settings.frontier.window
+        self._names = Names(self._store, self._number, self._shards, window)
+        source: Source = Far()
+        seen: Seen = LatelySeen(_SEEN * window)
+        near = Nearby(pages.FAR)
+        if self._at_hand is not None:
+            source, seen, near = self._at_hand, self._at_hand.seen, Nearby(pages.AT_HAND)
+        by_message = self._forwarding is not None
+        shard = Shard(opening, self._settings, self._names, source, seen, near, by_message=by_message)
+        if self._at_hand is None:
+            shard.ahead = float(self._settings.cluster.lease_ahead)
+        return shard
+
+    @property
+    def _open_shard(self) -> Shard:
+        if self._shard is None:
+            raise StateError("the frontier is not open")
+        return self._shard
+
+    def _begin(self) -> Shard:
+        """A verb on a store at hand. What it decides is in memory before it is written, so a verb that fails is the last."""
+        if self._broken:
+            raise StateError("a write has failed; open the crawl again, what was settled is safe")
+        shard = self._shard
+        if shard is None:
+            raise StateError("the frontier is not open")
+        self._broken = True
+        return shard
+
+    @asynccontextmanager
+    async def _verb(self) -> AsyncIterator[Shard]:
+        """One verb at a time, and none before what was decided earlier is written."""
+        if self._at_hand is not None:
+            yield self._begin()
+            self._broken = False
+            return
+        async with self._turn:
+            await self._delivered()
+            yield self._open_shard
+
+    async def _delivered(self) -> None:
+        delivery = self._delivery
+        if delivery is not None:
+            await asyncio.shield(delivery)
+            if self._delivery is delivery:  # else the next one is under way
+                self._delivery = None
+
+    async def _fetch(self, wanted: Wanted) -> None:
+        """Load what is missing, if anything is. A store at hand is read when it is needed."""
+        if self._at_hand is None and wanted:
+            wanted.urls = list(dict.fromkeys(wanted.urls))
+            wanted.hosts = list(dict.fromkeys(wanted.hosts))
+            wanted.robots = list(dict.fromkeys(wanted.robots))
+            prefetch.take_in(self._open_shard, wanted, await self._load(wanted))
+
+    async def _until_known(
+        self, step: Callable[[], T], more: Callable[[Wanted], Wanted] = lambda wanted: wanted
+    ) -> T:
+        """Take a step that may have to be given something first; `more` adds what it will need besides."""
+        while True:
+            try:
+                return step()
+            except Lacking as lacking:
+                wanted = more(lacking.wanted)
+            await self._fetch(wanted)
+
+    async def _commit(self, now: float, *, last: bool = False) -> None:
+        """All that was decided becomes durable together. Links for other shards are safe before."""
+        shard = self._open_shard
+        if shard.headless:
+            await self._until_known(shard.find_heads)
+        batch, messages = shard.seal(now)
+        batch.last = last
+        if self._at_hand is not None:
+            await self._store.write(batch)
+        else:
+            self._delivery = asyncio.ensure_future(self._deliver(batch, messages))
+            await self._delivered()
+
+    async def _end(self, shard: Shard, now: float, *, counts_matter: bool = True) -> None:
+        """A verb on a store at hand has decided."""
+        if counts_matter or shard.has_changes:
+            if shard.headless:
+                shard.find_heads()
+            await self._store.write(shard.seal(now)[0])
+        self._broken = False
+
+    async def _commit_changes(self, shard: Shard, now: float) -> None:
+        if shard.has_changes:
+            await self._commit(now)
+
+    async def _read_again(self, now: float, closed: Mapping[bytes, Lease] | None = None) -> None:
+        """Memory as the engine has it, after it has refused what was decided.
+
+        Visits that are out stay out, and those that were `closed` by what it refused are out again.
+        """
+        old, self._delivery = self._open_shard, None
         opening = await patiently(self._store.open)
         shard = self._shard = self._new_shard(opening)
-        self._clock = now
-        written_at = opening.meta.clock
-        set_back = written_at > now + recovery.SET_BACK
-        if set_back:
-            await self._set_clocks_back(written_at - now, now)
-            shard.meta.clock = now
-        if opening.power_lost:
-            shard.unsure_since = now
-        async with self._verb():
-            await self._fetch(prefetch.need_leases(shard, opening.leases))
-            hand = self._hand.read() if self._hand is not None else b""
-            opened = recovery.recover(shard, opening.leases, hand, now + self._grace, now)
-            await self._commit(now)
-        await patiently(self._store.sync)
-        self.in_hand(None)
-        return replace(opened, set_back=written_at - now) if set_back else opened
+        shard.follow(old)
+        out = {id16: lease for id16, lease in old.leases.items() if lease.handed} | dict(closed or {})
+        await self._fetch(prefetch.need_leases(shard, opening.leases))
+        recovery.resume(shard, opening.leases, out)
+        await self._commit(now)
 
-    async def _set_clocks_back(self, by: float, now: float) -> None:
-        """The clock was set back: what was written by the old one would keep hosts waiting for as long."""
-        names = [row.name async for row in self._store.hosts() if max(row.free_at, row.held) > now]
-        for at in range(0, len(names), _ROWS_AT_ONCE):
-            async with self._verb() as shard:
-                some = names[at : at + _ROWS_AT_ONCE]
-                await self._fetch(Wanted(hosts=some))
-                recovery.move_clocks(shard, some, by)
-                await self._commit(now)
-        after = None
-        while rows := (await self._load(Wanted(times=[Times(RETRY, after, _ROWS_AT_ONCE)]))).times[0]:
-            after = rows[-1].due or 0.0, rows[-1].id
-            async with self._verb() as shard:
-                ids = [row.id for row in rows if (row.due or 0.0) > now]
-                await self._fetch(Wanted(urls=ids))
-                recovery.move_retries(shard, ids, by)
-                await self._commit(now)
-
-    async def close(self, now: float = 0.0) -> None:
-        """Put open visits back, and let go of the engine."""
-        try:
-            if self._shard is not None and not self._broken:
-                async with self._verb() as shard:
-                    now = max(now, self._clock)
-                    recovery.give_back(shard, now)
-                    await self._commit(now, last=True)
-        finally:
-            await self.abandon()
-
-    async def abandon(self) -> None:
-        """Let go of the engine as a crash would: open visits stay open."""
-        self._shard = None
-        if self._delivery is not None:
-            self._delivery.cancel()  # nobody waits for it any more
-        if self._hand is not None:
-            self._hand.close()
-            self._hand = None
-        await self._store.close()
-
-    async def sync(self) -> None:
-        """Make everything acknowledged survive a loss of power."""
-        await self._delivered()
-        await self._store.sync()
-
-    def in_hand(self, visit: Visit | None) -> None:
-        """Note what is worked on."""
-        if self._hand is not None:
-            self._hand.write(None if visit is None else self._names.id_of(visit.link))
+    async def _deliver(self, batch: Batch, messages: list[Link]) -> None:
+        forwarding = self._forwarding
+        if messages and forwarding is not None:
+            by_shard: dict[int, list[Link]] = {}
+            for link in messages:
+                by_shard.setdefault(self._names.host(link.host).owner, []).append(link)
+            await patiently(lambda: forwarding.send(by_shard))
+        await patiently(lambda: self._store.write(batch))
 
     # -- links in ----------------------------------------------------------------------------------------------
 
     async def add(self, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]], now: float) -> int:
         """Accept links, once each."""
+        if self._at_hand is not None:
+            shard = self._begin()
+            before = shard.counts.added
+            adding.add(shard, links, refused, now)
+            await self._end(shard, now)
+            return shard.counts.added - before
         before = self._open_shard.counts.added
         for at in range(0, max(len(links), 1), _LINKS_AT_ONCE):
             async with self._verb():
@@ -153,12 +252,10 @@ class ShardFrontier(Turns):
         positions: Positions,
         now: float,
     ) -> None:
-        shard = self._open_shard
-        if self._at_hand is None:
-            wanted = Wanted()
-            looked = prefetch.need_links(shard, links, refused, wanted)
-            await self._fetch(wanted)
-            await self._until_known(lambda: prefetch.need_more(shard, looked))
+        shard, wanted = self._open_shard, Wanted()
+        looked = prefetch.need_links(shard, links, refused, wanted)
+        await self._fetch(wanted)
+        await self._until_known(lambda: prefetch.need_more(shard, looked))
         adding.add(shard, links, refused, now)
         shard.meta.positions.update(positions)
         await self._commit(now)
@@ -180,22 +277,30 @@ class ShardFrontier(Turns):
 
     async def lease(self, limit: int, now: float) -> list[Visit]:
         """Hand out what may be visited now."""
-        async with self._verb() as shard:
-            visits: list[Visit] = []
-            if not shard.ahead:
-                await self._until_known(
-                    lambda: leasing.lease(shard, limit, now, visits),
-                    lambda wanted: prefetch.look_ahead(shard, limit - len(visits), wanted, now),
-                )
-                await self._commit_changes(shard, now)
-                return visits
-            visits = ahead.hand_out_reserved(shard, limit, now)
-            if len(visits) < limit and self._worth_a_trip(shard, limit, now):
-                await self._take_ahead(shard, limit, now)
-                await self._commit_changes(shard, now)
-                visits += ahead.hand_out_reserved(shard, limit - len(visits), now)
-            self._handed += len(visits)
+        visits: list[Visit] = []
+        if self._at_hand is not None:
+            shard = self._begin()
+            leasing.lease(shard, limit, now, visits)
+            await self._end(shard, now, counts_matter=False)
             return visits
+        async with self._verb() as shard:
+            if shard.ahead:
+                return await self._lease_ahead(shard, limit, now)
+            await self._until_known(
+                lambda: leasing.lease(shard, limit, now, visits),
+                lambda wanted: prefetch.look_ahead(shard, limit - len(visits), wanted, now),
+            )
+            await self._commit_changes(shard, now)
+            return visits
+
+    async def _lease_ahead(self, shard: Shard, limit: int, now: float) -> list[Visit]:
+        visits = ahead.hand_out_reserved(shard, limit, now)
+        if len(visits) < limit and self._worth_a_trip(shard, limit, now):
+            await self._take_ahead(shard, limit, now)
+            await self._commit_changes(shard, now)
+            visits += ahead.hand_out_reserved(shard, limit - len(visits), now)
+        self._handed += len(visits)
+        return visits
 
     async def _take_ahead(self, shard: Shard, limit: int, now: float) -> None:
         target = min(max(limit, 2 * self._handed, _LEAST_AHEAD), _MOST_AHEAD)
@@ -213,6 +318,11 @@ class ShardFrontier(Turns):
 
     async def next_due(self, now: float) -> float | None:
         """The earliest host clock or retry."""
+        if self._at_hand is not None:
+            shard = self._begin()
+            due = leasing.next_due(shard, now, 0.0)
+            await self._end(shard, now, counts_matter=False)
+            return due
         async with self._verb() as shard:
             refill_at = self._refill_at if len(shard.flights) >= _FEW else 0.0
             due = await self._until_known(
@@ -226,16 +336,20 @@ class ShardFrontier(Turns):
 
     async def settle(self, settlements: Sequence[Settlement], mark: Mark, now: float) -> list[bool]:
         """Close visits with all that came of them. Of one that an engine refuses, no more is kept than that, and why."""
+        if self._at_hand is not None:
+            shard = self._begin()
+            self._pass_time(shard, mark, now)
+            told = settling.settle(shard, settlements, now)
+            await self._end(shard, now)
+            return told
 
         async def step(some: Sequence[Settlement]) -> list[bool]:
             await self.announce(some)
             async with self._verb() as shard:
-                if self._at_hand is not None:
-                    return await self._settle(some, mark, now)
                 ids = [self._names.id_of(settlement.visit.link) for settlement in some]
                 closed = {id16: lease for id16 in ids if (lease := shard.leases.get(id16)) and lease.handed}
                 try:
-                    return await self._settle(some, mark, now)
+                    return await self._settle(shard, some, mark, now)
                 except Unstorable:
                     await self._read_again(now, closed)
                     raise
@@ -245,18 +359,21 @@ class ShardFrontier(Turns):
 
         return await in_parts(settlements, step, give_up)
 
-    async def _settle(self, settlements: Sequence[Settlement], mark: Mark, now: float) -> list[bool]:
-        shard = self._open_shard
-        if self._at_hand is None:
-            wanted = Wanted()
-            looked = prefetch.need_settlements(shard, settlements, wanted)
-            await self._fetch(wanted)
-            await self._until_known(lambda: prefetch.need_hosts_of_pages(shard))
-            await self._until_known(lambda: prefetch.need_more(shard, looked))
-            await self._until_known(lambda: prefetch.need_hops(shard, settlements))
+    def _pass_time(self, shard: Shard, mark: Mark, now: float) -> None:
         shard.counts.elapsed += max(0.0, now - self._clock)
         self._clock = max(now, self._clock)
         shard.meta.mark = mark
+
+    async def _settle(
+        self, shard: Shard, settlements: Sequence[Settlement], mark: Mark, now: float
+    ) -> list[bool]:
+        wanted = Wanted()
+        looked = prefetch.need_settlements(shard, settlements, wanted)
+        await self._fetch(wanted)
+        await self._until_known(lambda: prefetch.need_hosts_of_pages(shard))
+        await self._until_known(lambda: prefetch.need_more(shard, looked))
+        await self._until_known(lambda: prefetch.need_hops(shard, settlements))
+        self._pass_time(shard, mark, now)
         told = settling.settle(shard, settlements, now)
         if (
             shard.ahead and self._handed >= _SEVERAL
@@ -268,103 +385,10 @@ class ShardFrontier(Turns):
     async def announce(self, settlements: Sequence[Settlement]) -> None:
         """Tell others what is about to be settled. Here there are none."""
 
-    # -- links for other shards --------------------------------------------------------------------------------
-
-    async def outbox(self, limit: int, after: int = 0) -> list[tuple[int, Link]]:
-        """The oldest links that wait to be forwarded."""
-        # It is asked for where there is no `forwarding`.
-        return await cast("Outbox", self._store).outbox(limit, after)
-
-    async def forwarded(self, ids: Sequence[int]) -> None:
-        """Forget what its owner has."""
-        async with self._verb() as shard:
-            known = await self._waiting(set(ids)) if ids else []
-            shard.batch.outbox.update(dict.fromkeys(known))
-            shard.counts.outbox -= len(known)
-            await self._commit_changes(shard, self._clock)
-
-    async def _waiting(self, ids: set[int]) -> list[int]:
-        known, after, last = [], min(ids) - 1, max(ids)
-        while after < last and (some := await self.outbox(_LINKS_AT_ONCE, after)):
-            known += [number for number, _ in some if number in ids]
-            after = some[-1][0]
-        return known
-
-    # -- once more ---------------------------------------------------------------------------------------------
-
-    async def reopen(self, mark: Mark, now: float) -> int:
-        """Pages that the archive has lost are pending again."""
-        again = await self.fetch_again(lambda page: is_behind(page.archive, mark), now)
-        async with self._verb() as shard:
-            shard.meta.mark = mark
-            await self._commit(now)
-        return again
-
-    async def reopen_files(self, files: Collection[str], now: float) -> int:
-        """Pages in files of the archive that are lost are pending again; says how many. For an owner that has just opened.
-
-        So are pages that repeat a lost one byte for byte: of them the archive has no more than a word that they do. They
-        come first: as long as the lost ones are there, it can be done again, from wherever it was broken off.
-        """
-
-        def lost(page: Page) -> bool:
-            return page.archive is not None and page.archive.file in files
-
-        gone = {
-            row.page.url async for row in self._store.pages() if lost(row.page) and not row.page.identical
-        }
-        again = await self.fetch_again(lambda page: page.identical and page.duplicate_of in gone, now)
-        again += await self.fetch_again(lost, now)
-        async with (
-            self._verb()
-        ):  # even of nothing: who is not the owner any more shall not say that it is done
-            await self._commit(now)
-        return again
-
-    async def fetch_again(self, lost: Callable[[Page], bool], now: float) -> int:
-        """Pages of which something is lost are pending again; says how many."""
-        again = 0
-        async for rows in self._in_parts(row async for row in self._store.pages() if lost(row.page)):
-            async with self._verb() as shard:
-                await self._fetch(prefetch.need_pages(shard, rows))
-                ids = [row.id for row in rows]
-                await self._until_known(lambda ids=ids: prefetch.need_hosts_of_rows(shard, ids))  # type: ignore[misc]
-                recovery.reopen(shard, rows)
-                await self._commit(now)
-            again += len(rows)
-        return again
-
-    async def judge_again(self, judge: Judge, settings: str, now: float) -> Judged:
-        """Judge what waits, and what settings refused, if that was last done by other settings than these."""
-        shard = self._open_shard
-        if shard.meta.judged_by == settings:
-            return Judged()
-        came = went = 0
-        if shard.meta.judged_by:
-            async for rows in self._in_parts(
-                row async for row in self._store.urls() if judging.concerns(row)
-            ):
-                async with self._verb():
-                    ids = [row.id for row in rows]
-                    await self._fetch(Wanted(urls=ids, hosts=[row.host for row in rows]))
-                    some = judging.judge_again(shard, ids, judge)
-                    await self._commit(now)
-                came, went = came + some[0], went + some[1]
-        async with self._verb():
-            shard.meta.judged_by = settings
-            await self._commit(now)
-        return Judged(came, went)
-
-    async def _in_parts(self, rows: AsyncIterator[T]) -> AsyncIterator[list[T]]:
-        """A bounded number at a time."""
-        some: list[T] = []
-        async for row in rows:
-            some.append(row)
-            if len(some) == _ROWS_AT_ONCE:
-                yield some
-                some = []
-        if some:
-            yield some
+    def in_hand(self, visit: Visit | None) -> None:
+        """Note what is worked on."""
+        if self._hand is not None:
+            self._hand.write(None if visit is None else self._names.id_of(visit.link))
 
     # -- what its owner knows better ---------------------------------------------------------------------------
 
@@ -372,9 +396,9 @@ class ShardFrontier(Turns):
         """The crawl in numbers. What is taken out ahead still waits, as far as anybody else is concerned."""
         shard = self._open_shard
         counts = copied(shard.counts)
-        waiting = shard.waiting_ahead()
-        counts.leased -= shard.reserve.size
-        counts.queued += waiting
+        if shard.reserve.size:
+            counts.leased -= shard.reserve.size
+            counts.queued += shard.waiting_ahead()
         return counts
 
     async def host(self, name: str) -> HostRecord | None:
@@ -394,7 +418,8 @@ class ShardFrontier(Turns):
         async with self._turn:
             shard = self._open_shard
             shard.compared = {}
-            return await self._twins(pages, distance, shard.nearby, shard.compared)
+            load = self._load if self._at_hand is None else self._store.load
+            return await pages_alike(load, pages, distance, shard.nearby, shard.compared, self._at_hand)
 
     async def _leased(self) -> Collection[bytes]:
         return {id16 for id16, lease in self._open_shard.leases.items() if lease.handed}
@@ -409,3 +434,10 @@ class ShardFrontier(Turns):
     def statistics(self) -> dict[str, dict[str, float]]:
         """Round trips, and how much is in memory."""
         return super().statistics() | self._open_shard.statistics()
+
+
+def _shared_out(settings: Settings, shards: int) -> Settings:
+    """What is held in memory is bounded by the window, and a worker may have every shard: each has its part of it."""
+    whole = settings.frontier.window
+    part = max(whole // shards, min(whole, _LEAST_WINDOW))
+    return replace(settings, frontier=replace(settings.frontier, window=part))

@@ -1,18 +1,20 @@
-"""From what a page says to Links: resolved, known by their key, judged by the scope, scored.
+"""From hrefs to Links: resolved, keyed, checked against the scope, scored.
 
-Navigation repeats on every page of a site, so judgements are remembered by what they depend on: the href as written,
-without its fragment, and the part of the base that it is relative to. There is one memory for each such part, so that a
-link that is known costs one look into a dictionary (0.25 µs; judging it costs 4). A remembered Link keeps the parent and
-depth it was first seen with, which is what the frontier records anyway, since it accepts a URL once. Parts that nobody
-asks for any more are forgotten first.
+Navigation repeats on every page of a site, so judgements are memoised by what they depend on: the href as
+written, without its fragment, and the part of the base that it is relative to. There is one memo for each
+such part, so a known link costs one dictionary look-up (0.25 µs; judging it costs 4). A memoised Link keeps
+the parent and depth it was first seen with, which is what the frontier records anyway, since it accepts a URL
+once. Parts not used lately are evicted first.
 """
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+import msgspec
 from msgspec.structs import replace
 
 from skitter import reasons, urls
+from skitter.dedup.digest import sha1
 from skitter.model import Document, Link, Reason
 from skitter.schedule import BY_DEPTH_ALONE, COUNTS_IN_LINKS, strategy
 from skitter.scope import ROOTED, Scope
@@ -20,19 +22,18 @@ from skitter.settings import Settings
 
 Judged = tuple[Link, Reason | None]
 Refused = tuple[Link, Reason]
-# By href. What is wanted stands for itself: every object less is a cache miss less, of 40 for a page.
+# By href. A wanted link is stored without a wrapper: each object saved is a cache miss saved, for each of 40
+# links on a page.
 Known = dict[str, Link | Refused | None]
 
 _REMEMBERED = 20_000  # judgements; about 12 MB when full
-_NEW = Link(url="", key="", host="")  # stands for none: None is a judgement
+_NEW = Link(url="", key="", host="")  # means not memoised: None is a judgement
 _NOFOLLOW = Reason(reasons.NOFOLLOW, "every link to it found so far is rel=nofollow")
 _NOFOLLOW_PAGE = Reason(reasons.NOFOLLOW_PAGE, "the page asks not to follow its links")
 _ABSOLUTE = ("http://", "https://")
-_LONGEST_HREF = (
-    16_384  # characters: nobody fetches what is longer, and it is worth neither a record nor memory
-)
+_LONGEST_HREF = 16_384  # characters: longer hrefs are never fetched, and worth neither a record nor memory
 _COUNTED = 1_000_000  # URLs whose in-links are counted
-_DOUBTED = 100_000  # links that wait for news of the roots, at most; others wait for their turn to wait
+_DOUBTED = 100_000  # most links that wait for news about roots; others queue for that
 
 
 class LinkJudge:
@@ -43,15 +44,16 @@ class LinkJudge:
         self._scope = scope
         self._strategy = strategy(settings.schedule)
         self._by_depth_alone = settings.schedule.strategy in BY_DEPTH_ALONE
-        self._memo: dict[str, Known] = {}  # by the part of the base that matters
-        self._before: dict[str, Known] = {}  # parts that were not asked for lately, and are forgotten next
-        self._remembered = 0  # judgements made, or recalled, since something was forgotten
+        self._memo: dict[str, Known] = {}  # by the relevant part of the base
+        self._before: dict[str, Known] = {}  # parts not used lately, evicted next
+        self._remembered = 0  # judgements made or recalled since the last eviction
         self._in_links: dict[str, int] | None = {} if settings.schedule.strategy in COUNTS_IN_LINKS else None
         self.hits = self.misses = 0
-        self.dropped = 0  # links that waited, and are not wanted any more
+        self.dropped = 0  # waiting links that are no longer wanted
+        self.returned = 0  # links that earlier settings refused, and that are wanted now
         self._doubted: set[str] = (
             set()
-        )  # keys of links that may be in scope by a root that is not known here yet
+        )  # keys of links that may be in scope through a root not known here yet
 
     def found(self, page: Link, document: Document) -> tuple[list[Link], list[Refused]]:
         """The links of a page: (wanted, refused)."""
@@ -66,7 +68,7 @@ class LinkJudge:
         return wanted, refused
 
     def redirected(self, link: Link, target: str) -> Judged | None:
-        """Where a redirect leads: a link with one hop less to go. None when the target is no URL we could visit."""
+        """A redirect's target: a link with one hop less left. None if the target is not a URL we could visit."""
         forms = urls.link(target, link.url, self._settings.urls)
         if forms is None:
             return None
@@ -88,23 +90,41 @@ class LinkJudge:
         return hop, reason
 
     def seed(self, seed: Link) -> Judged:
-        """What a person asked for. Its file may have scored it already."""
+        """A seed as a link. Its file may have given a score."""
         if not seed.score:
             seed = replace(seed, score=self._strategy(seed.url, seed.depth, 0.0, 0))
         return seed, self._scope.seed_refusal(seed.url)
 
     def refusal_now(self, link: Link) -> Reason | None:
-        """Why a link that waits is not wanted any more: it was accepted under other settings. None when it is."""
+        """Why a waiting link, accepted under other settings, is no longer wanted; None if it is."""
         return self._outdated(link.url, link.depth, link.host, seed=link.seed)
 
+    def judge_again(self, link: Link, refused: Reason | None) -> Reason | None:
+        """Why the current settings do not want a link that waits, or that was refused; None when they do."""
+        return self.refusal_now(link) if refused is None else self.refusal(link)
+
+    def refusal(self, link: Link) -> Reason | None:
+        """Why the current settings do not want a link; None when they do."""
+        return self._scope.seed_refusal(link.url) if link.seed else self._scope.refusal(link.url, link.depth)
+
+    @property
+    def judged_by(self) -> str:
+        """A digest of the settings that decide about links."""
+        return sha1(msgspec.json.encode(self._settings.scope)).decode()
+
     def page_refusal_now(self, robots_txt: Link) -> Reason | None:
-        """The same of the page that a robots.txt is asked for. Only seeds, and where they redirect to, have depth 0."""
+        """`refusal_now` for the page that a robots.txt is fetched for.
+
+        Only seeds and their redirect targets have depth 0.
+        """
         page = robots_txt.parent
         return self._outdated(page, robots_txt.depth, "", seed=not robots_txt.depth) if page else None
 
     def may_have_a_root(self, link: Link, reason: Reason) -> bool:
-        """Whether a link that is out of scope may be in it by a root that others know already. It is asked twice about a
-        link, with time to hear of such roots in between: the second answer is no."""
+        """Whether an out-of-scope link may be in scope through a root that others know already.
+
+        Called twice for a link, with time in between to hear of such roots; the second answer is no.
+        """
         if reason.code not in ROOTED or link.key in self._doubted:
             self._doubted.discard(link.key)
             return False
@@ -119,7 +139,7 @@ class LinkJudge:
         return Reason(reason.code, f"{reason.detail}; it was accepted under earlier settings")
 
     def widen(self, root: str) -> bool:
-        """Take a root into the scope. Says whether it lay outside; then what was refused so far may be wanted now."""
+        """Add a root to the scope. Returns whether it was outside; then links refused so far may be wanted now."""
         outside = self._scope.refusal(root, 0) is not None
         self._scope.widen(root)
         if outside:
@@ -127,7 +147,7 @@ class LinkJudge:
         return outside
 
     def widen_all(self, roots: Iterable[str]) -> None:
-        """Take roots into the scope that others have found, very many perhaps."""
+        """Add roots found elsewhere to the scope, possibly very many."""
         before = self._scope.width
         for root in roots:
             self._scope.widen(root)
@@ -135,24 +155,25 @@ class LinkJudge:
             self._memo, self._before, self._remembered = {}, {}, 0
 
     def visited(self, link: Link) -> None:
-        """It waits no longer: its in-links need not be counted any more."""
+        """The link no longer waits: stop counting its in-links."""
         if self._in_links is not None:
             self._in_links.pop(link.key, None)
 
     def statistics(self) -> dict[str, float]:
-        """The memo in numbers, and how many links were dropped."""
+        """Statistics of the memo, and the number of dropped links."""
         numbers: dict[str, float] = {
             "entries": sum(len(known) for memo in (self._memo, self._before) for known in memo.values()),
             "capacity": _REMEMBERED,
             "hits": self.hits,
             "misses": self.misses,
         }
-        return numbers | {"dropped": self.dropped} if self.dropped else numbers
+        changed = {"dropped": self.dropped, "returned": self.returned}
+        return numbers | {name: number for name, number in changed.items() if number}
 
     # -- the hrefs of a page ---------------------------------------------------------------------------------
 
     def _judge(self, hrefs: Sequence[str], base: str, page: Link) -> tuple[list[Link], list[Refused]]:
-        """Every href that is a link: (wanted, refused)."""
+        """Each href as a link: (wanted, refused)."""
         everywhere, site, folder = self._known(base, page)
         wanted: list[Link] = []
         refused: list[Refused] = []
@@ -177,7 +198,7 @@ class LinkJudge:
         return wanted, refused
 
     def _known(self, base: str, page: Link) -> tuple[Known, Known, Known]:
-        """What is known of absolute hrefs, of those that begin with a slash, and of those relative to a directory."""
+        """The memos for absolute hrefs, for those beginning with a slash, and for those relative to a directory."""
         if self._remembered + len(self._memo) > _REMEMBERED // 2:
             self._before, self._memo, self._remembered = self._memo, {}, 0
         depth = "" if self._settings.scope.max_depth is None else f"{page.depth + 1} "
@@ -192,7 +213,7 @@ class LinkJudge:
         )
 
     def _recall(self, part: str) -> Known:
-        """A part that was not asked for since something was forgotten; of a large one the newer half, for the sake of room."""
+        """A part not used since the last eviction; if it is large, only its newer half, to save memory."""
         known = self._before.pop(part, {})
         if len(known) > _REMEMBERED // 4:
             known = dict(islice(known.items(), len(known) // 2, None))
@@ -201,7 +222,7 @@ class LinkJudge:
         return known
 
     def _is_worth_remembering(self, href: str) -> bool:
-        """Not if its score changes with every link, if it is relative to this one page, or too long."""
+        """Not if its score changes with every link, if it is relative to this page alone, or too long."""
         return (
             self._in_links is None and href[:1] > " " and href[0] not in "?#" and len(href) <= _LONGEST_HREF
         )
@@ -230,6 +251,9 @@ class LinkJudge:
 
 
 def _without_fragment(href: str) -> str:
-    """Links to many places of one page are one link. A blank before the # is part of the path, and would be at the end."""
+    """Links to several fragments of one page are one link.
+
+    A blank before the # is part of the path, and would be trimmed at the end.
+    """
     cut = href[: href.index("#")]
     return href if cut[-1:] <= " " else cut

@@ -1,7 +1,7 @@
-"""Links that a program does not want: the `links=` of `skitter.crawl()`.
+"""The `links=` filter of `skitter.crawl()`: links that a program does not want.
 
-The filter is the caller's code. What it raises costs the link it was asked about, with the reason on record, and not the
-crawl.
+The filter is the caller's code. If it raises, that link is dropped with a reason on record, and the crawl
+continues.
 """
 
 import inspect
@@ -17,11 +17,11 @@ Wanted = Callable[[PageLink], object]
 """Says of a link whether the crawl should follow it: anything that is true or false."""
 
 REFUSED = Reason(reasons.FILTER, "refused by your filter")
-_SAID = 10  # exceptions that are told one by one; the report counts all of them
+_SAID = 10  # exceptions reported one by one; the report counts all of them
 
 
 class LinkFilter:
-    """Asks the caller about every link that the crawl would follow."""
+    """Asks the caller about every link that would be followed."""
 
     def __init__(self, wanted: Wanted, settings: Settings, events: Events) -> None:
         self._wanted = wanted
@@ -32,7 +32,7 @@ class LinkFilter:
     def __call__(
         self, page: model.Page, fetched: Fetched, document: Document, links: Sequence[Link]
     ) -> tuple[list[Link], list[tuple[Link, Reason]]]:
-        """The links of a page that are wanted, and the others with the reason."""
+        """Split a page's links into wanted ones and refused ones with the reason."""
         source = made(page, fetched.exchange, self._settings)
         told = {link.url: link for link in links_of(source, document)}
         wanted: list[Link] = []
@@ -48,7 +48,7 @@ class LinkFilter:
     def _refusal(self, link: PageLink) -> Reason | None:
         try:
             return None if self._wanted(link) else REFUSED
-        except Exception as error:  # noqa: BLE001  the caller's code, not ours: it costs this link, and is told
+        except Exception as error:  # noqa: BLE001  the caller's code, not ours: this link is dropped and the error reported
             what = f"{type(error).__name__}: {error}"
             self._raised += 1
             if self._raised <= _SAID:
@@ -61,10 +61,10 @@ class LinkFilter:
 
 
 def checked(wanted: Wanted) -> Wanted:
-    """The filter, if it is one."""
+    """The filter, if there is one."""
     if not callable(wanted):
         raise TypeError(
-            f"links={wanted!r} is no function; write for example links=lambda link: 'blog' in link.url"
+            f"links={wanted!r} is not a function; write for example links=lambda link: 'blog' in link.url"
         )
     if inspect.iscoroutinefunction(wanted):
         raise TypeError("links must be a plain function: what an `async def` returns is always true")

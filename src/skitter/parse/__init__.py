@@ -1,8 +1,8 @@
-"""Bodies become Documents here.
+"""Parsing: from bodies to Documents.
 
-`sniff` says what a body is; the table says who reads it. What nobody reads is a Document too, one without text: it is
-archived and its header fields count. A parser does not fail on what the web sends: it finds less. An exception from here
-is a bug of ours, and the visit records it as such.
+`sniff` determines what a body is; the table says which parser reads it. A body without a parser is a Document
+too, one without text: it is archived and its header fields count. A parser does not fail on what the web
+sends: it finds less. An exception from here is a bug of ours, and the visit records it as such.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ PARSERS: dict[str, Callable[[Body, ParseSettings], Document]] = {
 
 
 def parse(url: str, headers: Sequence[tuple[str, str]], content: bytes, settings: ParseSettings) -> Document:
-    """Read a body as what it is. Header names are lower-case. Linear in the length of the content."""
+    """Parse a body according to its type. Header names are lower-case. Linear in the length of the content."""
     body = sniff.body(url, headers, content[: settings.max_input])
     parser = PARSERS.get(body.media_type)
     if parser is not None:

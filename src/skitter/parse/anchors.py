@@ -1,7 +1,7 @@
-"""What the links of an HTML document say: the text of each anchor, and its rel.
+"""Texts and rels of the links in an HTML document.
 
-A crawl has no use for either, so they are not read with the rest; this is for programs that ask. Read from the tags, in
-time linear in the document, whatever the document.
+A crawl needs neither, so they are not read with the rest; this is for programs that ask. Read from the tags,
+in time linear in the document.
 """
 
 from collections.abc import Iterator
@@ -11,9 +11,7 @@ from msgspec import Struct
 from skitter.parse import markup
 from skitter.parse.findings import INLINE, folded
 
-_LONGEST_TEXT = (
-    1000  # characters of an anchor's text that are kept: an <a> that is never closed has the rest of the page
-)
+_LONGEST_TEXT = 1000  # characters kept of an anchor's text: an unclosed <a> contains the rest of the page
 
 
 class Anchor(Struct, frozen=True, gc=False):
@@ -25,7 +23,7 @@ class Anchor(Struct, frozen=True, gc=False):
 
 
 def anchors(source: str) -> Iterator[Anchor]:
-    """The anchors in order of appearance. An anchor ends with its end tag, or where the next one begins."""
+    """The anchors in order of appearance. An anchor ends at its end tag, or where the next one begins."""
     href = rel = ""
     pieces: list[str] = []
     room = 0
@@ -44,8 +42,6 @@ def anchors(source: str) -> Iterator[Anchor]:
             attributes = markup.attributes(tag.written)
             href, rel = attributes.get("href") or "", folded(attributes.get("rel") or "")
             pieces, room = [], _LONGEST_TEXT
-            if (
-                tag.name == "area" and href
-            ):  # it has no content, but a text for those who do not see the picture
+            if tag.name == "area" and href:  # it has no content, but an alternative text
                 yield Anchor(href, folded(attributes.get("alt") or ""), rel)
                 href = ""

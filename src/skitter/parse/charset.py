@@ -1,8 +1,8 @@
-"""Which encoding a body is in, and its characters.
+"""The encoding of a body, and its characters.
 
-The order is that of the HTML Standard (13.2.3.2): a byte order mark, then what HTTP says, then what the document says of
-itself, then a guess. Labels mean what the Encoding Standard says they mean, which is not what Python's codec of the same
-name does: iso-8859-1 is windows-1252, gb2312 is gb18030, and utf-7 does not exist.
+The order is that of the HTML Standard (13.2.3.2): a byte order mark, then what HTTP says, then what the
+document declares, then a guess. Labels mean what the Encoding Standard says, which is not what Python's codec
+of the same name does: iso-8859-1 is windows-1252, gb2312 is gb18030, and utf-7 does not exist.
 """
 
 import codecs
@@ -15,7 +15,7 @@ UTF_8 = "utf-8"
 FALLBACK = "windows-1252"
 REPLACEMENT = "replacement"
 
-# Encoding Standard, 4.2: the labels of each encoding, beside its own name.
+# Encoding Standard, 4.2: the labels of each encoding, besides its own name.
 _LABELS = {
     "utf-8": "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf8 x-unicode20utf8",
     "ibm866": "866 cp866 csibm866",
@@ -65,7 +65,7 @@ _LABELS = {
 }
 _NAMES = {label: name for name, labels in _LABELS.items() for label in (name, *labels.split())}
 
-# Python's name for the nearest codec, where it is another one than ours.
+# Python's name for the nearest codec, if it differs from ours.
 _CODECS = {
     "ibm866": "cp866",
     "iso-8859-8-i": "iso8859-8",
@@ -84,12 +84,12 @@ _MARKS = ((b"\xef\xbb\xbf", UTF_8), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "ut
 
 
 def named(label: str) -> str:
-    """The encoding a label stands for, or nothing (Encoding Standard, 4.2: get an encoding)."""
+    """The encoding of a label, or "" (Encoding Standard, 4.2: get an encoding)."""
     return _NAMES.get(label.strip(markup.SPACE).lower(), "")
 
 
 def mark(content: bytes) -> tuple[str, int]:
-    """The encoding a byte order mark tells, and the length of the mark."""
+    """The encoding of a byte order mark, and the length of the mark."""
     for signature, name in _MARKS:
         if content.startswith(signature):
             return name, len(signature)
@@ -97,10 +97,10 @@ def mark(content: bytes) -> tuple[str, int]:
 
 
 def guess(content: bytes) -> str:
-    """What a document without any declaration is in.
+    """The encoding of a document without any declaration.
 
-    Browsers must not look at the content here, lest pages come to depend on it. A crawler only wants the words: bytes
-    that are well-formed UTF-8 and not all ASCII are nothing else in practice.
+    Browsers must not look at the content here, lest pages come to depend on it. A crawler only wants the
+    words, and bytes that are well-formed UTF-8 and not all ASCII are nothing else in practice.
     """
     if content.isascii():
         return FALLBACK
@@ -112,17 +112,17 @@ def guess(content: bytes) -> str:
 
 
 def of_html(content: bytes, http: str, default: str | None = None) -> str:
-    """The encoding of an HTML document; `http` is the encoding its Content-Type names, if any."""
+    """The encoding of an HTML document; `http` is the encoding named by its Content-Type, if any."""
     return mark(content)[0] or usable(http) or declared(content) or default or guess(content)
 
 
 def usable(name: str) -> str:
-    """An encoding that may be taken from outside; x-user-defined is no text, so we do as if nothing were said."""
+    """An encoding declared from outside; x-user-defined is not text, so it counts as undeclared."""
     return "" if name == "x-user-defined" else name
 
 
 def decode(content: bytes, name: str) -> str:
-    """The characters. What is no character becomes U+FFFD; nothing raises."""
+    """Decode to characters. Invalid bytes become U+FFFD; nothing raises."""
     _, skip = mark(content)
     content = content[skip:]
     if name in SINGLE_BYTE:
@@ -165,7 +165,10 @@ codecs.register_error(_REFERENCE, _reference)
 
 @cache
 def _table(name: str) -> str:
-    """The 256 characters of a single-byte encoding. Bytes 0x80 to 0x9F that Python leaves out are control characters."""
+    """The 256 characters of a single-byte encoding.
+
+    Bytes 0x80 to 0x9F that Python leaves undefined are control characters.
+    """
     known = [bytes([byte]).decode(codec(name), "ignore") for byte in range(256)]
     return "".join(
         char or (chr(byte) if 0x80 <= byte < 0xA0 else "\ufffd") for byte, char in enumerate(known)
@@ -174,7 +177,7 @@ def _table(name: str) -> str:
 
 # ------------------------------------------------------------------------------------------------ inside the document
 
-# HTML Standard 4.2.5.4: declarations stand in the first 1024 bytes. Browsers go on, as long as the head lasts.
+# HTML Standard 4.2.5.4: declarations are in the first 1024 bytes. Browsers read on to the end of the head.
 _PRESCAN = 1024
 _LOOK_AT = 64 * 1024
 _DECLARES = re.compile(rb"charset|encoding", re.IGNORECASE)
@@ -187,9 +190,10 @@ _LABEL = re.compile(r""""([^"]*+)"|'([^']*+)'|([^\t\n\f\r ;"'][^\t\n\f\r ;]*+)""
 
 
 def declared(content: bytes) -> str:
-    """What the document says of itself: a meta element, or else the XML declaration.
+    """What the document declares: a meta element, or else the XML declaration.
 
-    The standard's prescan knows no scripts and so believes a declaration inside one; browsers do not, nor do we.
+    The standard's prescan ignores scripts and so believes a declaration inside one; browsers do not, nor do
+    we.
     """
     head = content[:_LOOK_AT]
     if not _DECLARES.search(head):
@@ -229,7 +233,7 @@ def _of_meta(attributes: markup.Attributes) -> str:
         label = _LABEL.match(content, found.end()) if found else None
         name = named(label[1] or label[2] or label[3] or "") if label else ""
     if name in {"utf-16be", "utf-16le"}:
-        return UTF_8  # or else we could not have read this
+        return UTF_8  # otherwise we could not have read this
     return FALLBACK if name == "x-user-defined" else name
 
 

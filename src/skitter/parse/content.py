@@ -1,7 +1,7 @@
-"""Content markers: where the operator says which part of a page counts.
+"""Content markers: which part of a page counts.
 
-Some sites fence their articles with a pair of markers, such as comments. With both markers set, only what stands between
-them is content, and a page without them is none.
+Some sites enclose their articles in a pair of markers, such as comments. With both markers set, only what is
+between them is content, and a page without them has none.
 """
 
 from skitter.settings import ParseSettings
@@ -10,7 +10,7 @@ MISSING = "the content markers are missing"
 
 
 def between(source: str, settings: ParseSettings) -> list[str] | None:
-    """All that stands between a start and the next end, where both are named; None if there is no such pair."""
+    """Everything between a start and the next end; None if no markers are set or there is no such pair."""
     start, end = settings.content_start, settings.content_end
     found = []
     position = source.find(start)

@@ -1,8 +1,8 @@
-"""What a page asks of robots, in its header fields and its meta elements.
+"""Robots directives of a page, from header fields and meta elements.
 
-X-Robots-Tag and <meta name=robots> as Google documents them: rules add up, and the stricter wins. A rule for a named
-robot counts only for that robot; ours is `AGENT`. Preferences about AI are not ours to judge: they are recorded as sent
-and travel with the page.
+X-Robots-Tag and <meta name=robots> as Google documents them: rules add up, and the stricter wins. A rule for
+a named robot only counts for that robot; ours is `AGENT`. Preferences about AI are not interpreted: they are
+recorded as sent and stay with the page.
 """
 
 import re
@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from skitter.model import Directives
 from skitter.parse import markup
 
-AGENT = "skitter"  # the product token, the one that robots.txt knows us by
+AGENT = "skitter"  # the product token, as in robots.txt
 
-# Rules that have a value, so that what stands before their colon is not the name of a robot.
+# Rules with a value, so that the text before their colon is not a robot's name.
 _VALUED = markup.names("max-image-preview max-snippet max-video-preview unavailable_after")
 _NAMED = re.compile(r"\s*([\w\-.*]+)\s*:\s*(.*)", re.DOTALL)
 _NO_INDEX = frozenset(("noindex", "none"))
@@ -22,7 +22,7 @@ _NO_AI = ("noai", "noimageai")
 
 # draft-ietf-aipref-vocab; other labels must be ignored.
 _USAGES = frozenset(("bots", "train-ai", "train-genai", "ai-use", "search"))
-# RFC 9651 4.2.2: a member of a dictionary, its value (a token here, or something we have no use for), its parameters.
+# RFC 9651 4.2.2: a dictionary member, its value (a token here, or something we do not use), its parameters.
 _MEMBER = re.compile(
     r'([a-z*][a-z0-9_\-.*]*+)(?:=("(?:[^"\\]++|\\.)*+"|[^;,"\s]*+))?+((?:\s*;[^,"]*+(?:"[^"]*+"[^,"]*+)*+)*+)'
 )
@@ -30,7 +30,7 @@ _COMMA = re.compile(r"[\t ]*+,[\t ]*+")
 
 
 def rules(lines: Iterable[str], agent: str = AGENT) -> list[str]:
-    """The rules in X-Robots-Tag lines that are for everybody or for this agent, in lower case."""
+    """The rules in X-Robots-Tag lines for everybody or for this agent, in lower case."""
     found = []
     for line in lines:
         ours = True
@@ -46,12 +46,12 @@ def rules(lines: Iterable[str], agent: str = AGENT) -> list[str]:
 
 
 def meta_rules(content: str) -> list[str]:
-    """The rules in a robots meta element. Authors separate them by commas, by blanks, or by both."""
+    """The rules in a robots meta element. Authors separate them by commas, blanks, or both."""
     return content.lower().replace(",", " ").split()
 
 
 def usage(field: str) -> dict[str, str]:
-    """Content-Usage: a dictionary of y and n (draft-ietf-aipref-attach). What is malformed says nothing at all."""
+    """Content-Usage: a dictionary of y and n (draft-ietf-aipref-attach). A malformed one is ignored entirely."""
     found: dict[str, str] = {}
     position, field = 0, field.strip()
     while position < len(field):
@@ -77,7 +77,7 @@ def signals(field: str) -> dict[str, str]:
 
 
 def reservation(name: str, value: str) -> dict[str, str]:
-    """TDM Reservation Protocol, a header field or meta element: only 0 and 1 mean something."""
+    """TDM Reservation Protocol, a header field or meta element: only 0 and 1 have a meaning."""
     value = value.strip()
     known = value in ("0", "1") if name == "tdm-reservation" else value and name == "tdm-policy"
     return {name: value} if known else {}
@@ -93,13 +93,13 @@ def directives(found: Iterable[str], preferences: dict[str, str]) -> Directives:
 def of_page(
     headers: dict[str, list[str]], meta: Iterable[str] = (), preferred: dict[str, str] | None = None
 ) -> Directives:
-    """What a page asks for in its header fields, together with the rules and preferences of its meta elements."""
+    """What a page asks for in its header fields, combined with the rules and preferences of its meta elements."""
     found, preferences = of_headers(headers)
     return directives([*found, *meta], preferences | (preferred or {}))
 
 
 def of_headers(headers: dict[str, list[str]]) -> tuple[list[str], dict[str, str]]:
-    """Rules and preferences that the header fields name."""
+    """Rules and preferences in the header fields."""
     preferences: dict[str, str] = {}
     for line in headers.get("content-signal", ()):
         preferences |= signals(line)

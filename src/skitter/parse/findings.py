@@ -1,7 +1,7 @@
-"""What is found in an HTML document: what each element has to say, and the walk over the tree that asks them.
+"""What is found in an HTML document: the handler of each element, and the walk over the tree that calls them.
 
-`read_tree` is how documents are read. The few that are not safe to make a tree of are read by `flat`, which asks the same
-elements.
+Documents are read by `read_tree`. The few that are unsafe to build a tree of are read by `flat`, which calls the same
+handlers.
 """
 
 import re
@@ -13,13 +13,13 @@ from skitter.parse import directives, markup
 from skitter.parse.markup import SPACE, Attributes
 from skitter.parse.refresh import refresh
 
-# Elements that do not interrupt a line of text (the style sheet of HTML Standard, 15.3). All others part their
-# text from their neighbours', unknown ones too.
+# Inline elements (the style sheet of HTML Standard, 15.3). All others separate their text from its
+# neighbours, including unknown ones.
 INLINE = markup.names(
     "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rb rp rt ruby s samp small "
     "span strike strong sub sup time tt u var"
 )
-# Elements whose text is not part of the page as a reader sees it.
+# Elements whose text is not visible to a reader.
 UNSEEN = markup.names("iframe noembed noframes noscript script style template textarea title wbr")
 
 _BLANKS = tuple(chr(code) for code in range(128) if chr(code).isspace() and chr(code) != " ")
@@ -27,12 +27,12 @@ _DROPPED = str.maketrans("", "", "\t\n\r")  # WHATWG URL 4.4: the parser removes
 _NOT_WEB = re.compile(r"(?!https?:)[a-z][a-z0-9+.\-]*+:", re.IGNORECASE | re.ASCII)
 _WEB = ("http://", "https://")
 _LINK_KINDS = frozenset(("next", "alternate"))
-_TOLD = frozenset(("author", "description", "keywords"))  # meta names that are fields of the document
+_TOLD = frozenset(("author", "description", "keywords"))  # meta names that become fields of the document
 _ROBOTS = frozenset(("robots", directives.AGENT))
 
 
 class Findings:
-    """A document in the making."""
+    """A document being built."""
 
     __slots__ = (
         "author",
@@ -54,9 +54,9 @@ class Findings:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.written: dict[str, bool] = {}  # hrefs in order of appearance; whether they may be followed
-        self.unchecked = limit  # so many may be written down before it is asked which of them are links
-        self.pieces: list[str] = []  # of the text
+        self.written: dict[str, bool] = {}  # hrefs in order of appearance, and whether they may be followed
+        self.unchecked = limit  # how many may be collected before they are checked for being links
+        self.pieces: list[str] = []  # pieces of the text
         self.title: str | None = None
         self.heading = ""
         self.base: str | None = None
@@ -66,11 +66,11 @@ class Findings:
         self.preferences: dict[str, str] = {}
 
     def text(self) -> str:
-        """What a reader sees, white space folded."""
+        """The visible text, white space folded."""
         return folded("".join(self.pieces))
 
     def link(self, href: str | None, *, follow: bool = True) -> None:
-        """What may be a link: `hrefs` says whether it is, of all together, unless there are too many to keep."""
+        """Add a possible link: `hrefs` checks all of them together, unless there are too many to keep."""
         if not href:
             return
         if len(self.written) >= self.unchecked:
@@ -84,7 +84,8 @@ class Findings:
     def hrefs(self) -> dict[str, bool]:
         """The links in order of appearance, and whether they may be followed.
 
-        Few pages have hrefs that need tidying. One look at all of them in one string costs 2 µs, 40 looks cost 20.
+        Few pages have hrefs that need cleaning. One check of all of them in one string costs 2 µs, 40 checks
+        cost 20.
         """
         written, together = self.written, " ".join(self.written)
         if not together.isprintable() or together.count(" ") >= len(written):
@@ -116,7 +117,7 @@ class Findings:
         self.link(attributes.get("src"))
 
     def on_link(self, attributes: Attributes) -> None:
-        """<link>: other pages by rel=next and rel=alternate, and the canonical address."""
+        """<link>: other pages by rel=next and rel=alternate, and the canonical URL."""
         rel = attributes.get("rel")
         if not rel:
             return
@@ -136,7 +137,7 @@ class Findings:
         self.language = self.language or (attributes.get("lang") or attributes.get("xml:lang") or "").strip()
 
     def on_meta(self, attributes: Attributes) -> None:
-        """<meta>: by its name, or by the header field it stands for."""
+        """<meta>: by its name, or by the header field it replaces."""
         content = attributes.get("content")
         if not content:
             return
@@ -154,17 +155,17 @@ class Findings:
         if name == "refresh":
             self.refresh(content)
         elif name == "content-language" and not self.meta_language and "," not in content:
-            # HTML Standard, 4.2.5.3: a list of languages says nothing about this document.
+            # HTML Standard, 4.2.5.3: a list of languages does not apply to this document.
             self.meta_language = (content.split() or [""])[0]
 
     def refresh(self, content: str) -> None:
-        """Where the page sends its reader."""
+        """A refresh: where the page redirects its reader."""
         found = refresh(content)
         self.link(found[1] if found else None)
 
 
 def _tidy(href: str) -> str:
-    """An href without what the URL parser drops anyway; nothing if it cannot lead to another page."""
+    """An href without what the URL parser drops anyway; empty if it cannot lead to another page."""
     href = href.strip(SPACE)
     if not href.isprintable():
         href = href.translate(_DROPPED)
@@ -174,8 +175,8 @@ def _tidy(href: str) -> str:
 def folded(text: str) -> str:
     """Text on one line.
 
-    White space is rare and short in what comes here: in plain ASCII it is cheaper to look for each kind of it than to
-    make a string of every word (8 against 30 µs for 7 KB). There are too many kinds in Unicode for that.
+    White space is rare and short in this input: in plain ASCII, searching for each kind is cheaper than
+    creating a string for every word (8 against 30 µs for 7 KB). Unicode has too many kinds for that.
     """
     if not text.isascii():
         return " ".join(text.split())
@@ -190,7 +191,7 @@ def folded(text: str) -> str:
 
 
 def read_links(source: str, findings: Findings) -> None:
-    """Links for readers without scripts or frames, which we are."""
+    """Links for readers without scripts or frames, like us."""
     if "href" in source.lower():
         for tag in markup.tags(source):
             if tag.name in ("a", "area") and not tag.end:
@@ -212,11 +213,11 @@ ELEMENTS: dict[str, Found] = {
 
 # ------------------------------------------------------------------------------------------------ the tree
 #
-# Text comes from Lexbor with a blank between any two text nodes. So that words do not break where nothing is to be seen,
-# inline elements are taken out of the tree first and leave their content; what no reader sees goes with its content. This
-# does in C what a walk over all text nodes does in Python four times slower.
+# Lexbor puts a blank between any two text nodes. So that words are not split in the middle, inline elements are
+# first replaced by their content, and invisible elements are removed with theirs. This does in C what a walk
+# over all text nodes would do four times slower in Python.
 
-# Events would copy a selected <option> into <selectedcontent>, as often as the page likes.
+# With events, a selected <option> would be copied into <selectedcontent>, as often as the page likes.
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 
 _BLANK = LexborHTMLParser("<body><!-- -->")
@@ -235,7 +236,7 @@ _MARKUP_INSIDE = frozenset((_ID["noscript"], _ID["noframes"]))
 
 
 def read_tree(source: bytes, findings: Findings) -> None:
-    """Read a document in UTF-8: one walk over the elements of Lexbor's tree for links and the head, then the text in one go.
+    """Read a UTF-8 document: one walk over the elements of Lexbor's tree for links and the head, then the text at once.
 
     Scripting is "on", so that <noscript> holds one text, which is not part of the page.
     """
@@ -274,7 +275,7 @@ def read_tree(source: bytes, findings: Findings) -> None:
 
 
 def _look_inside(node: LexborNode, tag: int, findings: Findings) -> None:
-    """What is not part of the text may still matter."""
+    """Elements that are not part of the text may still matter."""
     if tag == _TITLE:
         if findings.title is None and not _is_drawn(node):
             findings.title = folded(node.text())
@@ -283,7 +284,7 @@ def _look_inside(node: LexborNode, tag: int, findings: Findings) -> None:
 
 
 def _is_drawn(title: LexborNode) -> bool:
-    """Whether a <title> belongs to a picture (SVG), not to the document."""
+    """Whether a <title> belongs to an SVG image instead of the document."""
     parent = title.parent
     for _ in range(_PICTURE_DEPTH):
         if parent is None or parent.tag_id == _HEAD:

@@ -1,4 +1,4 @@
-"""An HTML document read from its tags alone, for documents that are not safe to make a tree of (see `html.is_tame`).
+"""HTML read from its tags alone, for documents that are not safe to build a tree from (see `html.is_tame`).
 
 Links and titles come out the same; text may break differently where tags are wrongly nested.
 """
@@ -12,9 +12,9 @@ _SLOPPY = re.compile(r"<[\t\n\f\r ]++a(?=[\t\n\f\r /])", re.IGNORECASE)
 
 
 def read(source: str, findings: Findings) -> None:
-    """Go through the tags."""
+    """Read the document tag by tag."""
     add = findings.pieces.append
-    templates = drawings = 0  # how deep we are in them
+    templates = drawings = 0  # current depth in them
     heading: int | None = None
     for tag in markup.tags(source.replace("\0", "")):
         name, change = tag.name, -1 if tag.end else 1
@@ -52,7 +52,7 @@ def _look_inside(tag: markup.Tag, findings: Findings, *, in_drawing: bool) -> No
 
 
 def sloppy_anchors(source: str, findings: Findings) -> None:
-    """Anchors that HTML reads as text because of a blank: `< a href = x >`."""
+    """Anchors that HTML treats as text because of a blank: `< a href = x >`."""
     for tag in markup.tags(_SLOPPY.sub("<a", source)):
         if tag.name == "a" and not tag.end:
             findings.on_anchor(markup.attributes(tag.written))

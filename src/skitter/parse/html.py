@@ -1,7 +1,7 @@
 """HTML documents: from bytes to a Document.
 
-Lexbor takes UTF-8, so a page in UTF-8 goes to it as it came; other encodings are decoded first. Where the operator has
-named content markers, the head is still read from the whole page, but text and links only from between the markers.
+Lexbor takes UTF-8, so a page in UTF-8 is passed on as received; other encodings are decoded first. With
+content markers, the head is still read from the whole page, but text and links only from between the markers.
 """
 
 import re
@@ -20,12 +20,12 @@ from skitter.settings import ParseSettings
 from skitter.urls import resolve
 
 _ASCII = bytes(range(0x80))
-TITLE = 1_000  # characters of a title that are kept; browsers and search engines show fewer than 100
-TOLD = 5_000  # of a description, an author, keywords
+TITLE = 1_000  # characters kept of a title; browsers and search engines show fewer than 100
+TOLD = 5_000  # … of a description, author or keywords
 
 
 def parse(body: Body, settings: ParseSettings) -> Document:
-    """Read an HTML document."""
+    """Parse an HTML document."""
     encoding = charset.of_html(body.content, body.http_charset)
     source = _utf8(body.content, encoding)
     if body.media_type == sniff.XHTML:
@@ -44,7 +44,7 @@ def parse(body: Body, settings: ParseSettings) -> Document:
 
 
 def _utf8(raw: bytes, encoding: str) -> bytes:
-    """The document in UTF-8, which it may be already."""
+    """The document in UTF-8; unchanged if it already is."""
     if encoding == charset.UTF_8:
         return raw.removeprefix(b"\xef\xbb\xbf")
     if encoding in charset.SINGLE_BYTE and raw.isascii():
@@ -53,7 +53,7 @@ def _utf8(raw: bytes, encoding: str) -> bytes:
 
 
 def read(source: bytes, settings: ParseSettings) -> Findings:
-    """Everything there is to find in a document in UTF-8."""
+    """Everything found in a UTF-8 document."""
     findings = Findings(settings.max_links)
     if is_tame(source):
         read_tree(source, findings)
@@ -86,7 +86,7 @@ def _document(body: Body, encoding: str, page: Findings) -> Document:
 
 
 def _base(href: str | None, url: str) -> str:
-    """HTML Standard, 2.4.2: the page's own address where <base> is missing or useless."""
+    """HTML Standard, 2.4.2: the page's own URL if <base> is missing or invalid."""
     return url if href is None else resolve(href, url or href) or url
 
 
@@ -106,7 +106,7 @@ def _hrefs(page: Findings, encoding: str) -> tuple[list[str], list[str]]:
 
 
 def in_encoding(href: str, encoding: str) -> str:
-    """A link whose query is written in the page's encoding, which nobody will know later (WHATWG URL, 4.4)."""
+    """A link whose query is encoded in the page's encoding, which is unknown later (WHATWG URL, 4.4)."""
     path, mark, rest = href.partition("?")
     query, hash_mark, fragment = rest.partition("#")
     if query.isascii() or "#" in path or encoding.startswith("utf-16") or encoding == charset.REPLACEMENT:
@@ -115,7 +115,7 @@ def in_encoding(href: str, encoding: str) -> str:
 
 
 def capped(text: str, most: int) -> str:
-    """At most so many characters; the marks over the last letter stay with it, or go with it."""
+    """At most this many characters; combining marks are not separated from their letter."""
     if len(text) <= most:
         return text
     while most and unicodedata.combining(text[most]):
@@ -123,42 +123,44 @@ def capped(text: str, most: int) -> str:
     return text[:most].rstrip()
 
 
-# ------------------------------------------------------------------------------------------------ is a tree safe to make?
+# ------------------------------------------------------------------------------------------------ is a tree safe to build?
 #
-# Building a tree by the standard takes time quadratic in the depth of nesting and in the attributes of an element, and
-# memory quadratic in unclosed formatting elements: 14 KB of <b id=…> and <p> take a second and 380 MB. `is_tame` says,
-# cheaply and without trusting the markup, that a document is too small for such a thing to matter. All others are read
-# by `flat`.
+# Building a tree by the standard takes time quadratic in the nesting depth and in the attributes of an
+# element, and memory quadratic in unclosed formatting elements: 14 KB of <b id=…> and <p> take a second and
+# 380 MB. `is_tame` shows, cheaply and without trusting the markup, that a document is too small for that to
+# matter. All others are read by `flat`.
 
-# Worst cases measured with selectolax 1.0: 8,000 tags nested 0.1 s; 64 KiB of attributes on one element 0.4 s;
-# 300,000 reconstructed formatting elements 0.2 s and 110 MB.
+# Worst cases measured with selectolax 1.0: 8,000 nested tags 0.1 s; 64 KiB of attributes on one element 0.4
+# s; 300,000 reconstructed formatting elements 0.2 s and 110 MB.
 _MAX_TAGS = 8_000
 _MAX_ATTRIBUTES = 100  # on one element
 _MAX_MERGED = 20
 _MAX_RECONSTRUCTED = 300_000
-_MAX_LOOKED_AT = 200_000  # tags of a document whose nesting is looked at: 0.1 s
+_MAX_LOOKED_AT = 200_000  # most tags of a document whose nesting is checked: 0.1 s
 _FEW_TAGS = 1_000  # half of them reconstructing the other half stays below the limit
-_SHORT = 64 * 1024  # there is no room for more attributes than can be borne
+_SHORT = 64 * 1024  # smaller documents cannot hold too many attributes
 
-# Formatting elements (HTML Standard, 13.2.4.3) that are never closed are made anew in every block that follows. Without
-# attributes there are at most three of a kind ("Noah's Ark clause"), and an <a> closes the <a> before it. Attributes of
-# every further <html> and <body> are added to those of the first (13.2.6.4.7).
+# Formatting elements (HTML Standard, 13.2.4.3) that are never closed are created again in every block that
+# follows. Without attributes there are at most three of a kind ("Noah's Ark clause"), and an <a> closes the
+# <a> before it. Attributes of every further <html> and <body> are added to those of the first (13.2.6.4.7).
 _FORMATTING = rb"b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u"
-# The first two letters are looked at first: so most tags cost nothing more, and the search takes two thirds of the time.
+# The first two letters are checked first: most tags cost nothing more, and the search takes two thirds of the
+# time.
 _COSTLY = re.compile(
     rb"<(?=[bcefhinstuBCEFHINSTU][iomtIOMT\t\n\f\r /])(?i:(%b)|body|html)[\t\n\f\r /]" % _FORMATTING
 )
-# One that is closed before anything but text and <span> can follow it: whatever stands around it, it is made once. If the
-# tokenizer does not see its start tag, then it is none; if it does, it sees the end tag too, because quotes and tags in
-# between are whole. <span> is not "special", so the end tag takes it along (13.2.6.4.7, the adoption agency algorithm).
-# Without this, a third of 4,500 pages of documentation would pass for hostile, and be read four times slower.
+# A formatting element that is closed before anything but text and <span> can follow it is created once,
+# whatever surrounds it. If the tokenizer does not see its start tag, it does not exist; if it does, it sees
+# the end tag too, because quotes and tags in between are complete. <span> is not "special", so the end tag
+# closes it too (13.2.6.4.7, the adoption agency algorithm). Without this, a third of 4,500 pages of
+# documentation would count as hostile, and be read four times slower.
 _TAG_END = rb"""(?:[\t\n\f\r ]++[a-zA-Z][a-zA-Z0-9:\-]*+(?:="[^"<>]*+"|='[^'<>]*+')?+)*+[\t\n\f\r ]*+>"""
 _CLOSED = re.compile(
     rb"<(?=[bcefinstu][iomt\t\n\f\r ])(%b)(?=[\t\n\f\r ])%b(?:[^<]++|</?span%b)*+</\1>"
     % (_FORMATTING, _TAG_END, _TAG_END)
 )
-# A start tag with too many attributes, looked for behind every < and letter. Long names and values are counted as several
-# attributes: so a tag that is none, inside which others begin, costs no more than its share.
+# A start tag with too many attributes, searched for after every < and letter. Long names and values count as
+# several attributes, so a false tag that contains the beginnings of others costs no more than its length.
 _FLOOD = re.compile(
     rb"<[a-zA-Z][^\t\n\f\r />]{0,64}+(?:[\t\n\f\r /]*+[^\t\n\f\r />][^\t\n\f\r />=]{0,64}+"
     rb"""(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:"[^"]*+"?+|'[^']*+'?+|[^\t\n\f\r >]{0,64}+))?+){%d}+"""
@@ -167,10 +169,10 @@ _FLOOD = re.compile(
 
 
 def is_tame(source: bytes) -> bool:
-    """Whether the tree of this document is small, whatever the document says.
+    """Whether the tree of this document is small, whatever its markup.
 
-    Every start tag begins with < and a letter, so that counting those is an upper bound even where comments or quotes
-    hide some of them from us, or us from them. Where there are many, their nesting is looked at.
+    Every start tag begins with < and a letter, so counting those is an upper bound even if comments or quotes
+    hide some. If there are many, their nesting is checked.
     """
     tags = source.count(b"<")
     if tags > _MAX_TAGS and not (tags <= _MAX_LOOKED_AT and is_shallow(source, tags)):
@@ -187,8 +189,9 @@ def is_tame(source: bytes) -> bool:
     return len(source) <= _SHORT or _FLOOD.search(source) is None
 
 
-# For `is_shallow`. An element that holds nothing but text is closed by its end tag, whatever and wherever it is, so it
-# changes no depth: it is one token, the first kind here. Then raw text elements, tags, and what is no tag.
+# For `is_shallow`. An element that holds only text is closed by its end tag, whatever and wherever it is, so
+# it changes no depth: it is one token, the first alternative here. Then raw text elements, tags, and what is
+# not a tag.
 _TOKEN = re.compile(
     rb"<(?:([a-zA-Z][a-zA-Z0-9]*+)(?=[\t\n\f\r />])%(attributes)b>[^<]*+</\1>"
     rb"|(?=[%(letters)b])((?i:%(raw)b))(?=[\t\n\f\r />])%(attributes)b>(?:[^<]++|<(?!/(?i:\2)[\t\n\f\r />]))*+"
@@ -200,20 +203,20 @@ _TOKEN = re.compile(
         b"raw": "|".join(sorted(markup.RAW)).encode(),
     }
 )
-# Where our tags and those of the standard could differ: sections that only drawings have, scripts inside comments inside
-# scripts, and elements of HTML inside a drawing.
+# Where our tags could differ from the standard's: CDATA sections in SVG, scripts inside comments inside
+# scripts, and HTML elements inside SVG.
 _COMMENT = re.compile(rb"<!--(?:[^-]++|-(?!->))*+")
 _DRAWN = markup.names("circle ellipse g line path polygon polyline rect svg use")
 
 
 def is_shallow(source: bytes, tags: int) -> bool:
-    """Whether the elements of a large document are nested so little that its tree is made in time linear in its size.
+    """Whether the elements of a large document are nested so little that its tree is built in linear time.
 
-    An element counts as closed only by its own end tag, right after everything inside it was closed. That is how tools
-    write; a document that nests otherwise counts as deeper than it is. Elements that end by themselves are left out: there
-    are at most four for each of the others (table, tbody, tr, td).
+    An element counts as closed only by its own end tag, right after everything inside it was closed. That is
+    how tools write; a document that nests otherwise counts as deeper than it is. Elements that end by
+    themselves are ignored: there are at most four for each of the others (table, tbody, tr, td).
     """
-    most = _MAX_TAGS * _MAX_TAGS // 5 // tags  # end tags look for their element through all that are open
+    most = _MAX_TAGS * _MAX_TAGS // 5 // tags  # end tags search for their element through all open ones
     if b"<![CDATA[" in source or any(b"<script" in each.lower() for each in _COMMENT.findall(source)):
         return False
     is_open: list[bytes] = []
@@ -240,7 +243,7 @@ def is_shallow(source: bytes, tags: int) -> bool:
 _VOID = markup.names(
     "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr"
 )
-# End tags may be left out (HTML Standard, 13.1.2.4): the next one of these, or the end of what holds them, ends them.
+# Optional end tags (HTML Standard, 13.1.2.4): the next one of these, or the end of the parent, ends them.
 _ENDS_BY_ITSELF = markup.names("colgroup dd dt li optgroup option p rb rp rt tbody td tfoot th thead tr")
 _NOT_COUNTED = frozenset(name.encode() for name in _VOID | _ENDS_BY_ITSELF)
 _DRAWN_BYTES = frozenset(name.encode() for name in _DRAWN)
@@ -248,9 +251,10 @@ _FORMATTING_NAMES = frozenset(_FORMATTING.decode().split("|"))
 
 
 def is_bearable(source: str) -> bool:
-    """Whether a tree of this document can be made in bearable time and memory.
+    """Whether a tree of this document can be built in acceptable time and memory.
 
-    Asked only for programs that want the tree of a page, large ones too: it goes through all tags, where `is_tame` counts.
+    Only called for programs that want the tree of a page, including large ones: it goes through all tags,
+    where `is_tame` counts.
     """
     raw = source.encode("utf-8", "replace")
     if is_tame(raw):
@@ -263,9 +267,10 @@ def is_bearable(source: str) -> bool:
 
 
 def _nesting(tags: Sequence[markup.Tag]) -> tuple[int, int]:
-    """How deep elements are nested at most, and how many formatting elements are made anew in what follows.
+    """The maximum nesting depth, and how many formatting elements are created again in what follows.
 
-    A formatting element that holds a block is not ended by its end tag (13.2.6.4.7), so it counts as never closed.
+    A formatting element that holds a block is not ended by its end tag (13.2.6.4.7), so it counts as never
+    closed.
     """
     is_open: Counter[str] = Counter()
     formatting: Counter[str] = Counter()

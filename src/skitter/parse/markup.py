@@ -1,8 +1,9 @@
 """Markup as a stream of tags, without a tree: linear in its input, whatever the input.
 
-The tokenizer of the HTML Standard (13.2.5) in one regular expression. Every repetition in it is possessive, so that
-nothing is gone back on, and every alternative ends by itself at the end of the input. It differs from the standard in
-two places that only matter to scripts: the escaped states of <script>, and CDATA sections, which are read as comments.
+The tokenizer of the HTML Standard (13.2.5) in one regular expression. Every repetition in it is possessive,
+so that nothing backtracks, and every alternative ends by itself at the end of the input. It differs from the
+standard in two places that only matter to scripts: the escaped states of <script>, and CDATA sections, which
+are read as comments.
 """
 
 import re
@@ -13,10 +14,10 @@ from msgspec import Struct
 
 Attributes = dict[str, str | None]
 
-SPACE = " \t\n\f\r"  # ASCII white space of the standards; str.strip() alone knows many more
-_MAX_WRITTEN = 64 * 1024  # characters of a tag that are looked at: longer ones hold data, not addresses
+SPACE = " \t\n\f\r"  # ASCII white space of the standards; str.strip() alone strips many more
+_MAX_WRITTEN = 64 * 1024  # characters of a tag that are examined: longer ones hold data, not addresses
 
-# 13.2.5.32 to 13.2.5.39, in verbose syntax. A quote that is never closed takes the rest of the document.
+# 13.2.5.32 to 13.2.5.39, in verbose syntax. An unclosed quote extends to the end of the document.
 _GAP_CHARACTERS = SPACE + "/"
 _GAP = r"[\t\n\f\r\ /]*+"
 _NAME = r"[^\t\n\f\r\ />][^\t\n\f\r\ />=]*+"
@@ -27,16 +28,16 @@ _PARTS = re.compile(
 )
 
 
-# The same for bytes, without blanks that only mean something to people.
+# The same for bytes, without the blanks of the verbose syntax.
 ATTRIBUTES_BYTES = _ATTRIBUTES.replace("\\ ", " ").encode()
 
 
 def names(text: str) -> frozenset[str]:
-    """A set of names, written as one would say them."""
+    """A set of names from a space-separated string."""
     return frozenset(text.split())
 
 
-# Elements whose content is text up to their own end tag (13.2.6.2 and where it is called from, scripting enabled).
+# Elements whose content is text up to their own end tag (13.2.6.2 and its callers, scripting enabled).
 RAW = names("iframe noembed noframes noscript script style textarea title xmp")
 RAW_LETTERS = "".join(sorted({letter for name in RAW for letter in (name[0], name[0].upper())}))
 _TOKEN = re.compile(
@@ -53,7 +54,7 @@ _TOKEN = re.compile(
 
 
 class Tag(Struct, gc=False):
-    """One tag of the source. `text` is what stands before it; `content` is what a raw text element holds."""
+    """One tag of the source. `text` is the text before it; `content` is the content of a raw text element."""
 
     text: str
     name: str
@@ -64,7 +65,7 @@ class Tag(Struct, gc=False):
 
 
 def tags(source: str) -> Iterator[Tag]:
-    """The tags in order; the last one has no name and brings the text at the end."""
+    """The tags in order; the last one has no name and holds the text at the end."""
     done = 0
     for token in _TOKEN.finditer(source):
         start = token.start()
@@ -75,14 +76,14 @@ def tags(source: str) -> Iterator[Tag]:
             yield Tag(text, name.lower(), bool(end), written, "", start)
         elif raw:
             yield Tag(text, raw.lower(), written=raw_attributes, content=content, start=start)
-        elif text:  # before a comment, or before a tag that the file ends in, which is none (13.2.5.8)
+        elif text:  # before a comment, or before an incomplete tag at the end of the file, which does not count (13.2.5.8)
             yield Tag(text, "", start=start)
     yield Tag(source[done:], "", start=len(source))
 
 
 def attributes(written: str) -> Attributes:
-    """Attributes by their lower-case names; of two with one name the first counts."""
-    # Without a gap at the end there is a name behind every gap, so that no gap is gone through twice.
+    """Attributes by their lower-case names; of duplicates the first counts."""
+    # Without a gap at the end there is a name after every gap, so that no gap is scanned twice.
     found: Attributes = {}
     for name, double, single, bare in _PARTS.findall(written[:_MAX_WRITTEN].rstrip(_GAP_CHARACTERS)):
         found.setdefault(name.lower(), unescape(double or single or bare, attribute=True))
@@ -95,7 +96,7 @@ _RAW_TAG = re.compile(
 
 
 def spelt_out(source: str) -> str:
-    """XHTML in which <script/> is <script></script>: HTML has no such tag and would take the rest for a script."""
+    """XHTML in which <script/> is <script></script>: HTML has no such tag and would read the rest as a script."""
     return _RAW_TAG.sub(
         lambda tag: f"<{tag[1]}{tag[2]}></{tag[1]}>" if tag[2].endswith("/") else tag[0], source
     )
@@ -110,7 +111,7 @@ _SHORTEST, _LONGEST = min(map(len, _UNTERMINATED)), max(map(len, _UNTERMINATED))
 
 
 def unescape(text: str, *, attribute: bool = False) -> str:
-    """Replace character references as the tokenizer does (13.2.5.72 and on); in attributes it is more careful."""
+    """Replace character references as the tokenizer does (13.2.5.72 and on); in attributes it is stricter."""
     if "&" not in text:
         return text
 
@@ -126,19 +127,19 @@ def unescape(text: str, *, attribute: bool = False) -> str:
 
 
 def _unterminated(written: str, following: str, *, attribute: bool) -> str:
-    """A name without its semicolon, of which the longest known beginning counts: '&notit;' is '¬it;'."""
+    """A name without its semicolon, of which the longest known prefix counts: '&notit;' is '¬it;'."""
     name = written[1:]
     for length in range(min(len(name), _LONGEST), _SHORTEST - 1, -1):
         if name[:length] in _UNTERMINATED:
             after = name[length : length + 1] or following
             if attribute and (after == "=" or (after.isascii() and after.isalnum())):
-                return written  # for the sake of href="?a=1&copy=2"
+                return written  # because of href="?a=1&copy=2"
             return html5[name[:length]] + name[length:]
     return written
 
 
 def _numbered(digits: str, radix: int) -> str:
-    """13.2.5.80: what browsers have always made of numbers that are no characters."""
+    """13.2.5.80: what browsers have always done with numbers that are not characters."""
     digits = digits.lstrip("0")
     number = int(digits, radix) if 0 < len(digits) <= 7 else 0 if not digits else 0x110000
     if 0x80 <= number < 0xA0:

@@ -1,4 +1,4 @@
-"""Pages that send their reader on: <meta http-equiv=refresh> and the Refresh header, which share one grammar.
+"""<meta http-equiv=refresh> and the Refresh header, which share one grammar.
 
 HTML Standard, 4.2.5.3 (Refresh state), the "shared declarative refresh steps".
 """
@@ -12,13 +12,11 @@ _URL = re.compile(r"[uU][rR][lL][\t\n\f\r ]*+=[\t\n\f\r ]*+")
 
 
 def refresh(content: str) -> tuple[int, str | None] | None:
-    """Seconds and target; the target is None for the page itself. None when it is no refresh at all."""
+    """Seconds and target; the target is None for the page itself. None if it is not a refresh."""
     time = _TIME.match(content)
     if time is None or not (time[1] or time[2]):
         return None
-    seconds = int(
-        time[1][:9] or 0
-    )  # longer than thirty years is long enough, and Python limits the digits of an int
+    seconds = int(time[1][:9] or 0)  # thirty years is long enough, and Python limits the digits of an int
     rest = content[time.end() :]
     if rest and rest[0] not in ";," + SPACE:
         return None

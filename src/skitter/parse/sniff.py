@@ -1,8 +1,8 @@
-"""What a body is: its media type, by the label or, where the label is missing or plainly wrong, by the first bytes.
+"""The media type of a body, from its label or, if that is missing or plainly wrong, from its first bytes.
 
-After the MIME Sniffing Standard, which tells when a label must be believed: text/plain that looks like HTML stays
-text/plain, and only a body without a label, or with one that says nothing, is judged by its content alone. We go further
-than the standard in one thing: a body labelled HTML that is an image or an archive is not read as HTML.
+Follows the MIME Sniffing Standard, which says when a label must be believed: text/plain that looks like HTML
+stays text/plain, and only a body without a label, or with a meaningless one, is judged by its content alone.
+We deviate in one point: a body labelled HTML that is an image or an archive is not read as HTML.
 """
 
 import re
@@ -14,9 +14,9 @@ from msgspec import Struct
 from skitter.parse import charset, markup
 
 _RESOURCE_HEADER = 1445  # bytes; MIME Sniffing Standard, 5.2
-_MAX_FIELD = 1000  # characters of a Content-Type that are looked at, and remembered
+_MAX_FIELD = 1000  # characters of a Content-Type that are examined and cached
 
-# Header fields that any of the parsers reads. Names are lower-case, as the fetcher leaves them.
+# Header fields that any parser reads. Names are lower-case, as the fetcher returns them.
 _READ = markup.names(
     "content-language content-signal content-type content-usage refresh tdm-policy tdm-reservation x-robots-tag"
 )
@@ -24,7 +24,7 @@ XHTML = "application/xhtml+xml"
 _HTML = frozenset(("text/html", XHTML))
 _UNKNOWN = frozenset(("", "unknown/unknown", "application/unknown", "*/*"))
 
-# MIME Sniffing Standard, 3.1: a byte that no text has.
+# MIME Sniffing Standard, 3.1: a byte that does not occur in text.
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 # 7.1: how an HTML document begins; the byte after the tag's name ends it.
 _HTML_START = re.compile(
@@ -33,12 +33,12 @@ _HTML_START = re.compile(
     re.IGNORECASE,
 )
 _XML_START = re.compile(rb"(?:\xef\xbb\xbf)?[\t\n\f\r ]*+<\?xml")
-# 7.3: feeds are served as HTML often enough.
+# 7.3: feeds are often served as HTML.
 _FEED = re.compile(
     rb"(?:\xef\xbb\xbf)?(?:[\t\n\f\r ]++|<!--(?:[^-]++|-(?!->))*+-->|<[!?][^>]*+>)*+<(rss|feed|rdf:RDF)[\t\n\f\r >]"
 )
 _FEEDS = {b"rss": "application/rss+xml", b"feed": "application/atom+xml", b"rdf:RDF": "application/rss+xml"}
-# 6.1 to 6.4 and 7.1, and some more that are met on the web.
+# 6.1 to 6.4 and 7.1, and some more that occur on the web.
 _MAGIC = (
     (re.compile(rb"%PDF-"), "application/pdf"),
     (re.compile(rb"%!PS-Adobe-"), "application/postscript"),
@@ -71,23 +71,23 @@ _OCTETS = "application/octet-stream"
 
 
 class Body(Struct, frozen=True):
-    """A body, and all that is known about it before it is read."""
+    """A body, and what is known about it before it is read."""
 
     url: str
     media_type: str
-    http_charset: str  # the encoding that Content-Type names, or nothing
-    headers: dict[str, list[str]]  # those that matter to parsers
+    http_charset: str  # the encoding named by Content-Type, or ""
+    headers: dict[str, list[str]]  # those that parsers use
     content: bytes
 
     @property
     def language(self) -> str:
-        """The language the header fields name; a list of several says nothing (RFC 9110 8.5)."""
+        """The language named by the header fields; a list of several is ignored (RFC 9110 8.5)."""
         value = ",".join(self.headers.get("content-language", ())).strip()
         return "" if "," in value else value
 
 
 def body(url: str, headers: Sequence[tuple[str, str]], content: bytes) -> Body:
-    """Say what a response body is."""
+    """Determine what a response body is."""
     read: dict[str, list[str]] = {}
     for name, value in headers:
         if name in _READ:
@@ -99,7 +99,7 @@ def body(url: str, headers: Sequence[tuple[str, str]], content: bytes) -> Body:
 
 @lru_cache(256)
 def content_type(value: str) -> tuple[str, str]:
-    """The media type a Content-Type field names, in lower case, and the encoding, if it names a known one."""
+    """The media type of a Content-Type field, in lower case, and the encoding, if it names a known one."""
     essence = _ESSENCE.match(value.lower())
     return essence[1] if essence else "", next(
         filter(None, map(_charset_parameter, _PARAMETER.finditer(value))), ""
@@ -109,8 +109,8 @@ def content_type(value: str) -> tuple[str, str]:
 _ESSENCE = re.compile(
     r"[\t\n\r ]*+([!#$%&'*+\-.^_`|~0-9a-z]++/[!#$%&'*+\-.^_`|~0-9a-z]++)[\t\n\r ]*+(?:[;,]|\Z)"
 )
-# MIME Sniffing Standard, 4.4: name=value behind a semicolon; no white space around the equals sign. A comma comes from
-# a field that was sent twice.
+# MIME Sniffing Standard, 4.4: name=value after a semicolon; no white space around the equals sign. A comma
+# comes from a field that was sent twice.
 _PARAMETER = re.compile(r""";[\t\n\r ]*+([^;="]++)(?:=(?:"((?:[^"\\]++|\\.)*+)"?|([^;,]*+)))?""", re.DOTALL)
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
@@ -142,10 +142,10 @@ def media_type(supplied: str, encoding: str, content: bytes) -> str:
 
 
 def _binary(head: bytes, encoding: str) -> str:
-    """What a body is that claims to be text and is not; nothing if it is text."""
+    """What a body labelled as text really is; empty if it is text."""
     if head.startswith(b"%PDF-"):
         return "application/pdf"
-    # UTF-16 has zero bytes in it.
+    # UTF-16 contains zero bytes.
     if charset.mark(head)[0] or encoding.startswith("utf-16") or not _BINARY.search(head):
         return ""
     return _magic(head) or _OCTETS

@@ -1,4 +1,4 @@
-"""Plain text, and text formats that are read well enough as such."""
+"""Plain text, and text formats that can be read as plain text."""
 
 from skitter.model import Document
 from skitter.parse import charset, content, directives

@@ -1,1 +1,1 @@
-"""What people and programs are told: log, report, records, and numbers the way people read them."""
+"""Output for people and programs: log, report, record shapes, and number formatting."""

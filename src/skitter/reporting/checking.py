@@ -1,7 +1,7 @@
-"""Is what a crawl has written still there? What was found, and where the pages of a store lie in its archive.
+"""Results of `skitter check`, and an index of where a store's pages are in the archive.
 
-Pages are kept as 16 bytes each: where the record begins, and a fingerprint of what has to stand there. So an archive of
-any size is read once, front to back, and only the pages that are missing something are looked at again, by name.
+A page takes 16 bytes: the position of its record, and a fingerprint of what must be there. So an archive of
+any size is read once, front to back, and only pages with missing data are looked up again by name.
 """
 
 from array import array
@@ -13,17 +13,17 @@ from msgspec import Struct, field
 
 from skitter.model import Page, Place
 
-SHOWN = 100  # URLs named with a finding
-_OFFSET_BITS = 40  # a terabyte a file, 16 million files
+SHOWN = 100  # URLs listed per finding
+_OFFSET_BITS = 40  # up to a terabyte per file, and 16 million files
 
 
 class Finding(Struct, kw_only=True):
-    """Something about one file that is not as it was written. What is no `damage` costs nothing and needs nothing."""
+    """One problem with one file. A finding without `damage` lost nothing and needs no action."""
 
     file: str  # as in archive/00-20240501120000-00000.warc.gz
     problem: str
     damage: bool = True
-    pages: int = 0  # that are lost by it
+    pages: int = 0  # pages lost by it
     urls: list[str] = field(default_factory=list)  # the first of them
     mendable: bool = False  # by --repair
 
@@ -47,12 +47,12 @@ class Checked(Struct, kw_only=True):
 
     @property
     def lost(self) -> int:
-        """Pages of which something is lost."""
+        """Number of pages that lost something."""
         return sum(finding.pages for finding in self.findings)
 
 
 class Places:
-    """Where the pages of a shard lie."""
+    """The places of a shard's pages in the archive."""
 
     def __init__(self) -> None:
         self._files: dict[str, int] = {}
@@ -61,13 +61,13 @@ class Places:
         self._sorted_prints = np.empty(0, np.uint64)
 
     def add(self, place: Place, uri: str, page: Page) -> None:
-        """A page, with its URL as records spell it."""
+        """Add a page, with its URL as in the records."""
         number = self._files.setdefault(place.file, len(self._files))
         self._codes.append(number << _OFFSET_BITS | place.offset)
         self._prints.append(_print(uri, place.length, page.digest))
 
     def sort(self) -> Iterator[tuple[str, int]]:
-        """All are in. Gives the places that more than one page claims."""
+        """All pages are added. Returns the places claimed by more than one page."""
         codes = np.frombuffer(self._codes, np.uint64) if self._codes else self._sorted
         order = np.argsort(codes)
         self._sorted = codes[order]
@@ -78,21 +78,21 @@ class Places:
             yield names[int(code) >> _OFFSET_BITS], int(code) & (1 << _OFFSET_BITS) - 1
 
     def files(self) -> set[str]:
-        """The files that pages lie in."""
+        """The files that contain pages."""
         return set(self._files)
 
     def knows(self, place: Place) -> bool:
-        """Whether a page lies exactly there."""
+        """Whether a page is exactly there."""
         return self._slice(place.file, place.offset, place.offset + 1)[1] > 0
 
     def agrees(self, place: Place, uri: str, digest: str) -> bool:
-        """Whether the page that lies there is this one."""
+        """Whether the page at this place is this one."""
         first, number = self._slice(place.file, place.offset, place.offset + 1)
         wanted = {_print(uri, place.length, digest), _print(uri, place.length, "")}
         return any(int(each) in wanted for each in self._sorted_prints[first : first + number])
 
     def between(self, file: str, start: int, end: int) -> list[int]:
-        """The offsets at which pages lie in a stretch of a file."""
+        """The offsets of pages within a range of a file."""
         first, number = self._slice(file, start, end)
         return [int(code) & (1 << _OFFSET_BITS) - 1 for code in self._sorted[first : first + number]]
 
@@ -106,10 +106,10 @@ class Places:
 
 
 class Lost:
-    """The records of a shard that cannot be read back."""
+    """The records of a shard that cannot be read."""
 
     def __init__(self) -> None:
-        self.files: dict[str, Finding] = {}  # whole files that are gone
+        self.files: dict[str, Finding] = {}  # whole files that are missing
         self.records: dict[tuple[str, int], Finding] = {}
 
     def __bool__(self) -> bool:
@@ -120,7 +120,7 @@ class Lost:
         return self.finding(page) is not None
 
     def finding(self, page: Page) -> Finding | None:
-        """What a page has lost its record to."""
+        """Why a page has lost its record."""
         if page.archive is None:
             return None
         return self.files.get(page.archive.file) or self.records.get((page.archive.file, page.archive.offset))

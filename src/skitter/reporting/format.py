@@ -1,8 +1,9 @@
-"""Numbers, times and foreign text, the way people read them.
+"""Numbers, times and untrusted text, formatted for people.
 
-Titles, URLs, header fields and error texts come from strangers, and end up on terminals, in spreadsheets and in other
-programs. Whatever is said to a person goes through `printable`, and whatever is written as JSON through `as_json` or
-`escaped`: no control character, no bidirectional override and nothing without width gets out raw.
+Titles, URLs, header fields and error texts come from strangers, and end up on terminals, in spreadsheets and
+in other programs. Everything shown to a person goes through `printable`, and everything written as JSON
+through `as_json` or `escaped`: no control character, no bidirectional override and nothing invisible gets out
+raw.
 """
 
 import json
@@ -20,7 +21,7 @@ def count(number: int) -> str:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """A number with its noun: 1 host, 2 hosts; `many` where the plural is not one with an s."""
+    """A number with its noun: 1 host, 2 hosts; pass `many` if the plural is not formed with an s."""
     return f"{count(number)} {one if number == 1 else many or one + 's'}"
 
 
@@ -34,7 +35,7 @@ def amount(size: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """The two largest units: 3725 -> 1h 02m."""
+    """A duration in its two largest units: 3725 -> 1h 02m."""
     if seconds < 10:
         return f"{max(seconds, 0):.1f}s"
     whole = round(seconds)
@@ -52,8 +53,9 @@ def moment(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-# Characters that have no width, or look like a space, and count as letters or marks: Unicode's default ignorable code points
-# that `str.isprintable` lets through, and BRAILLE PATTERN BLANK. VARIATION SELECTOR-16 stays: half of all emoji end with it.
+# Characters that are invisible, or look like a space, but count as letters or marks: Unicode's default
+# ignorable code points that `str.isprintable` accepts, and BRAILLE PATTERN BLANK. VARIATION SELECTOR-16
+# stays: half of all emoji end with it.
 _IGNORABLE = (
     "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0e\uffa0\U000e0100-\U000e01ef"
 )
@@ -62,7 +64,7 @@ _IS_IGNORABLE = re.compile(f"[{_IGNORABLE}]")
 
 @cache
 def _unseen() -> re.Pattern[str]:
-    """What a reader does not see: all that Python does not print, apart from spaces (0.1 s, and rarely needed)."""
+    """Invisible characters: everything that Python does not print, except spaces (0.1 s, and rarely needed)."""
     spans: list[list[int]] = []
     for code in range(sys.maxunicode + 1):
         letter = chr(code)
@@ -81,10 +83,10 @@ def _is_plain(text: str) -> bool:
 
 
 def printable(text: str) -> str:
-    """Text on one line without anything a terminal obeys or a reader does not see.
+    """Text on one line without anything a terminal obeys or a reader cannot see.
 
-    Control characters (C0 and C1), format characters (bidirectional, zero-width), lone surrogates and characters for private
-    use are written as an escape, \\u202e; white space of any kind is a space.
+    Control characters (C0 and C1), format characters (bidirectional, zero-width), lone surrogates and
+    private-use characters are written as escapes such as \\u202e; white space of any kind becomes a space.
     """
     if _is_plain(text):
         return text
@@ -99,17 +101,17 @@ def _shown(found: re.Match[str]) -> str:
 
 
 def as_json(value: object) -> str:
-    """A value as JSON on one line, which says the same to a program and nothing to a terminal."""
+    """A value as JSON on one line, safe to print on a terminal."""
     return escaped(json.dumps(value, ensure_ascii=False))
 
 
 def escaped(text: str) -> str:
-    """JSON in which `\\uXXXX` stands for every character that a reader would not see. It is the same JSON."""
+    """JSON with `\\uXXXX` for every invisible character. It is the same JSON."""
     return text if _is_plain(text) else _unseen().sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def shortened(text: str, width: int) -> str:
-    """At most `width` characters; what is cut is cut in the middle, because both ends of a URL tell something."""
+    """At most `width` characters, cut in the middle, because both ends of a URL are informative."""
     if len(text) <= width:
         return text
     if width < 8:
@@ -119,7 +121,7 @@ def shortened(text: str, width: int) -> str:
 
 
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], indent: str = "  ") -> list[str]:
-    """Columns, the first to the left and the others to the right, as lines."""
+    """Columns as lines, the first aligned left and the others right."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lines = []
     for first, *others in (head, *rows):

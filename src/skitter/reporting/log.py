@@ -1,4 +1,4 @@
-"""Two readers of the event stream: the request log, and what happened in words."""
+"""Two readers of the event stream: the request log, and messages in words."""
 
 import logging
 import os
@@ -17,11 +17,11 @@ log = logging.getLogger("skitter")
 
 
 class RequestLog:
-    """Every request to a server, one JSON object a line. Politeness is proven from this file.
+    """Every request to a server, one JSON object per line. Politeness is checked against this file.
 
-    The lines of a group of visits are handed to the operating system together, by `flush` and before the group is settled.
-    So a crash can leave a request in the log whose page is fetched again (both happened), but never a page without its
-    request. `sync` is called before the store is synced, so that this holds after a loss of power as well.
+    The lines of a group of visits are written together, by `flush`, before the group is settled. So a crash
+    can leave a request in the log whose page is fetched again (both happened), but never a page without its
+    request. `sync` is called before the store is synced, so that this also holds after a power loss.
     """
 
     KINDS = (Requested, Lost)
@@ -36,7 +36,7 @@ class RequestLog:
         self._waiting: list[Requested | Lost] = []
 
     def __call__(self, event: Event) -> None:
-        """Take a line for each request, and write one at once for each visit that a crash left open."""
+        """Buffer a line for each request; write one at once for each visit that a crash left open."""
         if isinstance(event, Requested):
             self._waiting.append(event)
         elif isinstance(event, Lost):
@@ -44,21 +44,21 @@ class RequestLog:
             self.flush()
 
     def flush(self) -> None:
-        """Write what was taken."""
+        """Write the buffered lines."""
         text, self._waiting = self._encode_lines(self._waiting), []
-        if not text.isascii():  # URLs are; whatever else may come is escaped, line by line
+        if not text.isascii():  # URLs already are; anything else is escaped, line by line
             text = b"".join(escaped(line).encode() + b"\n" for line in text.decode().split("\n")[:-1])
         while (
             text
-        ):  # a disk that is almost full takes a part; the next write raises, and the next start cuts it off
+        ):  # a nearly full disk may write only a part; the next write raises, and the next start cuts it off
             text = text[os.write(self._file, text) :]
 
     def sync(self) -> None:
-        """Bring what was written to the disk."""
+        """Sync the file."""
         os.fsync(self._file)
 
     def close(self) -> None:
-        """Write what is left, and let go of the file."""
+        """Write the rest, and close the file."""
         try:
             self.flush()
             self.sync()
@@ -67,7 +67,7 @@ class RequestLog:
 
 
 def request_of(settlement: Settlement) -> Requested | None:
-    """The request that a visit made, as the log tells it; None if nothing was sent."""
+    """The request of a visit, as in the log; None if nothing was sent."""
     exchange, visit = settlement.exchange, settlement.visit
     if exchange is None:
         return None
@@ -87,7 +87,7 @@ def request_of(settlement: Settlement) -> Requested | None:
 
 
 def _purpose(visit: Visit) -> str:
-    """What a request is for, in the words of the request log."""
+    """The purpose of a request, as named in the request log."""
     if visit.link.purpose is Purpose.ROBOTS:
         return "robots"
     if visit.attempt > 1:
@@ -96,7 +96,7 @@ def _purpose(visit: Visit) -> str:
 
 
 def _cut_torn_line(path: Path) -> str:
-    """Drop what stands behind the last line end: a crash tore it. Says what was done, or nothing."""
+    """Cut an incomplete last line that a crash left. Returns what was done, or ""."""
     if not path.exists() or not (size := path.stat().st_size):
         return ""
     with path.open("r+b") as file:
@@ -110,7 +110,7 @@ def _cut_torn_line(path: Path) -> str:
     return f"cut {size - keep} bytes of a torn line from {path.name}"
 
 
-# What a person wants to read.
+# Event types that people want to read.
 WARNING = (Opened, Deferred, SetAside, ScopeWidened, Warned)
 
 
@@ -132,18 +132,18 @@ def say(event: Event) -> None:
 
 
 def warnings(event: Event) -> list[str]:
-    """What an event warns of, a sentence each."""
+    """The warnings of an event, one sentence each."""
     match event:
         case Opened(_, lost, repaired):
             mended = [f"repaired: {repaired}"] if repaired else []
-            open_then = f"{lost} visits were open when the crawl stopped; they are tried again"
+            open_then = f"{lost} visits were in flight when the crawl stopped; they are repeated"
             return [*mended, open_then] if lost else mended
         case Deferred(origin, _, wait, problem):
             return [f"no robots.txt from {origin} ({problem}); trying again in {wait:.0f} s"]
         case SetAside(what, reason):
             return [f"set aside {what}: {reason.detail or reason.code}"]
         case ScopeWidened(seed, target):
-            return [f"{seed} redirects to {target}; the scope goes along"]
+            return [f"{seed} redirects to {target}; the scope is extended"]
         case Warned(text):
             return [text]
         case _:

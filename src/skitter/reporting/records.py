@@ -1,7 +1,7 @@
-"""Records as the outside sees them: the shapes of exports, of `--json` and of programs that read them.
+"""The JSON shapes of exports and `--json`.
 
-These shapes are a contract. A reference to something that does not exist is null; text that a page does not have is
-empty. Times are ISO 8601 in UTC.
+These shapes are a contract. A missing reference is null; text that a page does not have is empty. Times are
+ISO 8601 in UTC.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from skitter.reporting.format import moment
 
 
 def page_record(page: Page, text: str) -> dict[str, Any]:
-    """One page. `headers` are [name, value] pairs in the order they came, because a name may stand twice."""
+    """One page. `headers` are [name, value] pairs in the order received, because a name may occur twice."""
     return {
         "url": page.url,
         "requested_url": page.requested_url,
@@ -50,7 +50,7 @@ def page_record(page: Page, text: str) -> dict[str, Any]:
 
 
 def place(page: Page) -> dict[str, Any] | None:
-    """Where the answer lies in the archive."""
+    """The place of the answer in the archive."""
     where = page.archive
     return None if where is None else {"file": where.file, "offset": where.offset, "length": where.length}
 
@@ -91,7 +91,7 @@ def host_record(host: HostRecord) -> dict[str, Any]:
 
 
 def robots_record(copy: RobotsCopy) -> dict[str, Any]:
-    """What is known of an origin's robots.txt, without its text."""
+    """An origin's robots.txt copy, without its text."""
     return {
         "origin": copy.origin,
         "status": copy.status or None,
@@ -104,12 +104,12 @@ def robots_record(copy: RobotsCopy) -> dict[str, Any]:
 
 
 def reason(why: Reason | None) -> dict[str, str] | None:
-    """Why not."""
+    """The reason of a refusal or failure."""
     return None if why is None else {"code": why.code, "detail": why.detail}
 
 
 def explained_reason(why: Reason | None) -> dict[str, str | None] | None:
-    """Why not, with what the code means and what to do; both are null for a code that this version does not know."""
+    """A reason with its meaning and remedy; both are null for a code that this version does not know."""
     if why is None:
         return None
     entry = reasons.explained(why.code)
@@ -122,5 +122,5 @@ def explained_reason(why: Reason | None) -> dict[str, str | None] | None:
 
 
 def when(at: float | None) -> str | None:
-    """A time, or null where there is none; the epoch itself stands for none."""
+    """A time, or null if there is none; 0 means none."""
     return moment(at) if at else None

@@ -1,4 +1,4 @@
-"""A run in numbers: those of its parts summed up, and its end told to people as text, to programs as one JSON object."""
+"""The report of a run: sums over its parts, as text for people and as one JSON object for programs."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,12 @@ from skitter.settings.values import show
 Statistics = dict[str, dict[str, float]]
 """Caches, filters and connections in numbers, by name."""
 
-TOP_HOSTS = 20  # shown in a report
-WARNINGS = 100  # repeated in a report; all of them are in the log
-TROUBLES = 10  # hosts that did not answer, named in a report
+TOP_HOSTS = 20  # hosts shown in a report
+WARNINGS = 100  # warnings repeated in a report; all of them are in the log
+TROUBLES = 10  # failed hosts named in a report
 _EXIT_CODES = {Stop.DONE: 0, Stop.UNREACHABLE: 1, Stop.LIMIT: 3, Stop.DISK: 4, Stop.INTERRUPTED: 130}
 
-# What a run can come to, and what is said about it.
+# The possible outcomes of a run, in words.
 OUTCOMES: Mapping[str, str] = {
     "done": "finished: nothing is left to do",
     "limit": "stopped at a limit, with work left",
@@ -35,7 +35,7 @@ OUTCOMES: Mapping[str, str] = {
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """One run of a crawl, at its end. `counts` are those of the whole crawl, all its runs together."""
+    """One run of a crawl, at its end. `counts` are those of the whole crawl, over all its runs."""
 
     outcome: str  # one of OUTCOMES
     exit_code: int
@@ -49,12 +49,12 @@ class Report(Struct, frozen=True, kw_only=True):
     warnings: Sequence[str] = ()
     caches: Mapping[str, Mapping[str, float]] = {}  # by name: entries, hits, misses …
     limit: str = ""  # the setting that stopped it
-    larger: str = ""  # a value of it that lets the crawl go on
-    unreachable: Sequence[Trouble] = ()  # where no host has ever answered: what is wrong, and what to do
+    larger: str = ""  # a value for it with which the crawl would continue
+    unreachable: Sequence[Trouble] = ()  # if no host has ever answered: what is wrong, and what to do
 
 
 class Run(Struct, frozen=True):
-    """A run that has begun: when, and with how many pages from earlier ones."""
+    """The start of a run: when, and with how many pages from earlier runs."""
 
     started: float
     began: float  # by the monotonic clock
@@ -70,7 +70,10 @@ class Run(Struct, frozen=True):
         failed: Mapping[str, str],
         **more: Any,  # noqa: ANN401  the fields of Report
     ) -> Report:
-        """What it has come to. `now` is the time by both clocks; `failed` are origins that could not be reached, and why."""
+        """The report of the run.
+
+        `now` is the time by both clocks; `failed` are unreachable origins with the problem.
+        """
         ended, monotonic = now
         elapsed = monotonic - self.began
         limit, larger = reached(stop, limits, counts)
@@ -90,7 +93,7 @@ class Run(Struct, frozen=True):
 
 
 def reached(stop: Stop, limits: CrawlSettings, counts: Counts) -> tuple[str, str]:
-    """The setting that stopped a run, and a value that would let it go on; twice as much, where a number is to be raised."""
+    """The setting that stopped a run, and a value with which it would continue: twice as much."""
     if stop is Stop.DISK:
         return "crawl.min_free_disk", ""
     if stop is not Stop.LIMIT:
@@ -106,7 +109,7 @@ def reached(stop: Stop, limits: CrawlSettings, counts: Counts) -> tuple[str, str
 
 
 def to_json(report: Report) -> str:
-    """One object on one line. Times are ISO 8601 in UTC."""
+    """The report as one JSON object on one line. Times are ISO 8601 in UTC."""
     fields: dict[str, Any] = msgspec.to_builtins(report, str_keys=True)
     fields["hosts"] = [host_record(host) for host in report.hosts]
     fields["started"] = moment(report.started)
@@ -115,18 +118,18 @@ def to_json(report: Report) -> str:
 
 
 def headline(report: Report) -> str:
-    """What the run came to, in a few words."""
+    """The outcome in a few words."""
     if report.unreachable:
         return (
             OUTCOMES["unreachable"] if report.outcome in {"done", "unreachable"} else OUTCOMES[report.outcome]
         )
     if report.outcome == "done" and report.exit_code:
-        return "finished: not one page could be fetched"
+        return "finished: no page could be fetched"
     return OUTCOMES.get(report.outcome, report.outcome)
 
 
 def advice(report: Report) -> str:
-    """What to do next; empty when nothing is left to do."""
+    """What to do next; empty if nothing is left to do."""
     if not report.directory:
         return ""
     where = _named(report)
@@ -143,17 +146,17 @@ def advice(report: Report) -> str:
 
 
 def _going_on(report: Report, where: str) -> str:
-    """How to go on with a crawl that has work left."""
+    """How to continue a crawl that has work left."""
     if report.outcome == "disk":
-        return f"Make room on its disk ({report.limit}), then go on with: skitter resume {where}"
+        return f"Free some space on its disk ({report.limit}), then continue with: skitter resume {where}"
     if not report.limit:
-        return f"Go on with: skitter resume {where}"
+        return f"Continue with: skitter resume {where}"
     flag = "--" + report.limit.removeprefix("crawl.").replace("_", "-")
-    return f"The limit is {report.limit}. Go on with: skitter resume {where} {flag} {report.larger}"
+    return f"The limit is {report.limit}. Continue with: skitter resume {where} {flag} {report.larger}"
 
 
 def _named(report: Report) -> str:
-    """The directory as one writes it in a shell."""
+    """The directory, quoted for a shell."""
     return shlex.quote(printable(report.directory))
 
 
@@ -173,7 +176,7 @@ def next_steps(report: Report) -> list[str]:
 
 
 def in_one_line(report: Report) -> str:
-    """What the run came to, and what to do, for who wants to hear of failures only."""
+    """Outcome and advice in one line, for -q."""
     troubles = [line.strip() for trouble in report.unreachable for line in trouble_lines(trouble)]
     return ". ".join([headline(report), *troubles, advice(report)])
 
@@ -196,12 +199,12 @@ def render(report: Report) -> str:
 
 
 def trouble_lines(trouble: Trouble) -> list[str]:
-    """What is wrong with a host, and what to do."""
+    """One failed host: what is wrong, and what to do."""
     return [f"{printable(trouble.origin)}: {printable(trouble.problem)}", f"  {printable(trouble.remedy)}"]
 
 
 def error_answers(counts: Counts) -> int:
-    """Answers with a status of 4xx or 5xx, each request for itself."""
+    """Number of answers with a 4xx or 5xx status, each request counted."""
     return sum(number for status, number in counts.statuses.items() if status >= 400)
 
 
@@ -261,7 +264,7 @@ def _by_status(title: str, numbers_by_status: Mapping[int, int]) -> list[str]:
 
 
 def histogram(depths: Mapping[int, int], width: int = 40) -> list[str]:
-    """Pages by depth, as bars. Hundreds of levels are a trap's, not a reader's: beyond 20 they are summed up."""
+    """Pages by depth, as bars. Hundreds of levels indicate a trap, so those beyond 20 are summed up."""
     if not depths:
         return []
     shown = {str(depth): depths[depth] for depth in sorted(depths) if depth <= 20}
@@ -302,7 +305,7 @@ def host_table(hosts: Sequence[HostRecord]) -> list[str]:
 
 
 def cache_lines(caches: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Caches and filters in numbers, a line each."""
+    """Statistics of caches and filters, one line each."""
     if not caches:
         return []
     named = {
@@ -311,20 +314,27 @@ def cache_lines(caches: Mapping[str, Mapping[str, float]]) -> list[str]:
     return ["", "Caches", *(f"  {name}: {values}" for name, values in named.items())]
 
 
-def dropped(caches: Mapping[str, Mapping[str, float]]) -> str:
-    """A sentence about links that waited and are not wanted any more, if there were any."""
-    number = int(caches.get("links", {}).get("dropped", 0))
-    if not number:
-        return ""
-    are = "waiting URL is" if number == 1 else "waiting URLs are"
-    return f"{count(number)} {are} not wanted any more by the present settings of [scope]"
+def changed_settings(caches: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Sentences about links that came back or went because the settings changed, if there were any."""
+    links, said = caches.get("links", {}), []
+    if number := int(links.get("returned", 0)):
+        are = (
+            "URL that earlier settings refused is"
+            if number == 1
+            else "URLs that earlier settings refused are"
+        )
+        said.append(f"{count(number)} {are} wanted by the current settings of [scope]")
+    if number := int(links.get("dropped", 0)):
+        are = "waiting URL is" if number == 1 else "waiting URLs are"
+        said.append(f"{count(number)} {are} no longer wanted by the current settings of [scope]")
+    return said
 
 
 # ------------------------------------------------------------------------------------------------ sums
 
 
 def total(parts: Sequence[Counts]) -> Counts:
-    """The counts of a crawl from those of its shards. Time passes for all of them at once."""
+    """The counts of a crawl from those of its shards. Elapsed time is not summed: they run at the same time."""
     if len(parts) == 1:
         return parts[0]
     whole = Counts()
@@ -343,7 +353,7 @@ def total(parts: Sequence[Counts]) -> Counts:
 
 
 def added_up(parts: Sequence[Statistics]) -> Statistics:
-    """Statistics of several shards or workers as one."""
+    """Combine the statistics of several shards or workers."""
     whole: Statistics = {}
     for part in parts:
         for name, numbers in part.items():

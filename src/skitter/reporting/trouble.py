@@ -1,7 +1,7 @@
-"""Hosts that nobody could reach: what is wrong with them, and what to type instead. Pure.
+"""Hosts that could not be reached: what is wrong, and what to type instead. Pure.
 
-A crawl begins with the robots.txt of each origin, so a seed that cannot work shows there. Whether waiting for it is of any use
-is decided in `crawl.done`.
+A crawl starts with the robots.txt of each origin, so a seed that cannot work fails there. `crawl.done` decides whether
+waiting is useless.
 """
 
 import ipaddress
@@ -12,7 +12,7 @@ from msgspec import Struct
 from skitter import urls
 from skitter.model import Fault
 
-# What OpenSSL, GnuTLS and others say when the other end does not speak TLS, and when they do not trust it.
+# What OpenSSL, GnuTLS and others report when the other end does not speak TLS, and when they do not trust it.
 _NOT_TLS = ("wrong version number", "unknown protocol", "packet length", "record overflow", "not an ssl")
 _UNTRUSTED = (
     "self-signed",
@@ -34,11 +34,11 @@ class Trouble(Struct, frozen=True):
 
     origin: str
     problem: str  # what happened
-    remedy: str  # what to type instead, or to look at
+    remedy: str  # what to type instead, or to check
 
 
 def explained(origin: str, problem: str) -> Trouble:
-    """The trouble with an origin, from what its robots.txt request came to (`RobotsCopy.problem`)."""
+    """The problem with an origin, from its failed robots.txt request (`RobotsCopy.problem`)."""
     code, _, detail = problem.partition(": ")
     host = urls.host(origin)
     if code == Fault.TLS:
@@ -75,7 +75,7 @@ def _not_public(host: str, problem: str) -> tuple[str, str]:
 
 
 def _block(host: str) -> str:
-    """The network that a host is in, as far as its name shows: what a name resolves to is not told."""
+    """The network of a host, as far as its name shows: what a name resolves to is not revealed."""
     if urls.is_localhost(host):
         return "127.0.0.0/8"
     try:
@@ -95,5 +95,5 @@ def _other_scheme(origin: str) -> str:
 
 
 def all_explained(failed: Mapping[str, str]) -> list[Trouble]:
-    """Every origin that failed, in the order of their names."""
+    """Every failed origin, sorted by name."""
     return [explained(origin, problem) for origin, problem in sorted(failed.items())]

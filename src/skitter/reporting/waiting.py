@@ -1,7 +1,7 @@
-"""What a crawl waits for at the moment, for people who look on: URLs that are asked for, hosts that are left alone, and why.
+"""What a crawl is waiting for, for the progress display: requests in flight, pausing hosts, and why.
 
-Nothing is decided by this. The frontier knows every host's clock but not its reason; here the reasons of the last answers are
-kept for a few hosts, and only of those that are left alone for long enough to be noticed.
+Nothing is decided by this. The frontier knows every host's clock but not its reason; here the reasons of
+recent answers are kept for a few hosts, only for pauses long enough to be noticed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,21 +10,21 @@ from msgspec import Struct
 
 from skitter.model import Settlement, Visit
 
-SHOWN = 4  # URLs and hosts that anybody wants to see at once
-LONG = 2.0  # seconds that a host is left alone: shorter pauses are over before they are read
+SHOWN = 4  # most URLs and hosts worth showing
+LONG = 2.0  # seconds: shorter pauses are over before anybody reads them
 _KEPT = 1000  # hosts
-_TIDY = 1.0  # seconds between two looks for pauses that are over
+_TIDY = 1.0  # seconds between two clean-ups of finished pauses
 
 
 class Asked(Struct, frozen=True, array_like=True):
-    """A URL that was asked for, and for how many seconds its answer is awaited."""
+    """A request in flight, and for how many seconds."""
 
     url: str
     seconds: float
 
 
 class Pause(Struct, frozen=True, array_like=True):
-    """A host (or an origin) that is left alone for some more seconds."""
+    """A host (or an origin) that pauses for some more seconds."""
 
     host: str
     seconds: float
@@ -32,17 +32,15 @@ class Pause(Struct, frozen=True, array_like=True):
 
 
 class Waiting(Struct, frozen=True, array_like=True):
-    """What is waited for, the longest first among the URLs and the shortest first among the hosts."""
+    """What the crawl waits for: the longest requests first, the shortest pauses first."""
 
     asked: Sequence[Asked] = ()
     pauses: Sequence[Pause] = ()
-    next_in: float | None = (
-        None  # seconds until the next request may be made; None: nothing waits, or nobody knows
-    )
+    next_in: float | None = None  # seconds until the next request may start; None: nothing waits, or unknown
 
 
 class Pauses:
-    """Hosts that are left alone, and why, as the last settlements say."""
+    """Pausing hosts with the reason, from recent settlements."""
 
     def __init__(self, usual: float) -> None:
         """`usual` is the delay that every host gets."""
@@ -51,7 +49,7 @@ class Pauses:
         self._tidied = 0.0
 
     def note(self, settlement: Settlement, now: float) -> None:
-        """A visit is settled: is its host left alone, and why?"""
+        """Record a settled visit: does its host pause, and why?"""
         copy, free = settlement.robots, settlement.verdict.host_free
         if copy is not None:
             self._until.pop(copy.origin, None)
@@ -78,7 +76,7 @@ class Pauses:
 
 
 def _why(settlement: Settlement, usual: float) -> str:
-    """Why a host is left alone for long after this visit."""
+    """Why a host pauses for long after this visit."""
     verdict, status, exchange = settlement.verdict, settlement.status, settlement.exchange
     owed = verdict.host_delay or 0.0
     asked = (verdict.host_free or 0.0) - (exchange.ended if exchange is not None else 0.0)
@@ -89,12 +87,12 @@ def _why(settlement: Settlement, usual: float) -> str:
 
 
 def asked(visits: Iterable[Visit], now: float) -> list[Asked]:
-    """The URLs of visits that are under way."""
+    """The URLs of running visits."""
     return [Asked(visit.link.url, max(0.0, now - visit.leased_at)) for visit in visits]
 
 
 def together(parts: Sequence[Waiting]) -> Waiting:
-    """What several shards or workers wait for, as one."""
+    """Combine what several shards or workers wait for."""
     urls = sorted((each for part in parts for each in part.asked), key=lambda each: -each.seconds)
     pauses = sorted((each for part in parts for each in part.pauses), key=lambda each: each.seconds)
     due = [part.next_in for part in parts if part.next_in is not None]

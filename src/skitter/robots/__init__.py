@@ -1,14 +1,15 @@
-"""RFC 9309: what a robots.txt permits, and what it means when there is none to read. All of it is pure.
+"""RFC 9309: what a robots.txt permits, and what applies when it cannot be read. All of it is pure.
 
-`robots_rules` reads a file once and answers for any number of URLs; `judge` says what one answer to the request for a
-robots.txt means: what is in force from now on, and until when the host is left alone. In the order of work:
+`robots_rules` reads a file once and answers for any number of URLs; `judge` says what one answer to a
+robots.txt request means: what is in force from now on, and how long the host has to wait. In the order of
+work:
 
-    answer.py    an Outcome becomes a RobotsCopy, a hop to follow, or a host left alone
+    answer.py    an Outcome becomes a RobotsCopy, a hop to follow, or a host that waits
     reading.py   a file becomes the rules and delays of the group that applies to us
-    matching.py  which rule decides about a URL, both brought to one spelling (2.2.2), and what else the rules ask for
+    matching.py  which rule decides about a URL, paths normalised (2.2.2), and what else the rules ask for
 
-The semantics are those of Google's parser and matcher, the ones site owners test with: misspelt directives, a missing
-colon and odd line ends are forgiven, the longest rule decides, Allow wins a tie.
+The semantics are those of Google's parser and matcher, which site owners test with: misspelt directives, a
+missing colon and odd line ends are accepted, the longest rule decides, Allow wins a tie.
 """
 
 from skitter.robots.answer import RobotsAnswer, RobotsVerdict, judge, rules_in_force

@@ -1,7 +1,7 @@
 """What an answer to the request for a robots.txt means (RFC 9309 2.3.1).
 
-A definite answer, a file or the news that there is none, is relied on for a day. Without one nothing is allowed: the
-host is left alone and asked again a few times, then given up. Rules read earlier stay in force while a host fails.
+A definite answer (a file, or that there is none) is used for a day. Without one nothing is allowed: the host
+waits and is tried again a few times, then given up. Rules read earlier stay in force while a host fails.
 """
 
 from msgspec import Struct
@@ -23,8 +23,8 @@ from skitter.robots.matching import RobotsRules
 from skitter.robots.reading import LONGEST_DELAY, MAX_SIZE, clipped, robots_rules
 from skitter.settings import RobotsSettings
 
-# Seconds after a kept connection was closed on the request: the next one has a connection of its own. The host's delay
-# comes on top.
+# Seconds to wait after a reused connection was closed on the request: the next one gets a new connection. The
+# host's delay comes on top.
 _REUSED = 1.0
 
 
@@ -34,11 +34,11 @@ class RobotsAnswer(Struct, frozen=True, kw_only=True):
     origin: str
     outcome: Outcome
     hops: int = 0  # redirects that led to this request
-    retry_after: float | None = None  # seconds, as the server asked
+    retry_after: float | None = None  # seconds, from Retry-After
 
 
 class RobotsVerdict(Struct, frozen=True, kw_only=True):
-    """What it means: `copy` is in force from now on, or `follow` is the next place to ask."""
+    """What it means: `copy` is in force from now on, or `follow` is the next URL to fetch."""
 
     copy: RobotsCopy | None = None
     follow: str = ""
@@ -46,7 +46,7 @@ class RobotsVerdict(Struct, frozen=True, kw_only=True):
 
 
 def rules_in_force(copy: RobotsCopy, agent: str) -> RobotsRules:
-    """The rules that a copy stands for."""
+    """The rules of a copy."""
     if copy.access == "rules":
         return robots_rules(copy.body, agent)
     return replace(robots_rules(b"", agent), reachable=copy.access == "all")
@@ -55,7 +55,7 @@ def rules_in_force(copy: RobotsCopy, agent: str) -> RobotsRules:
 def judge(  # noqa: PLR0911  one return per kind of answer
     answer: RobotsAnswer, previous: RobotsCopy | None, settings: RobotsSettings, now: float, jitter: float
 ) -> RobotsVerdict:
-    """What the answer means, given the copy there was. `jitter` is a number in [-1, 1], drawn by the caller."""
+    """What the answer means, given the previous copy. `jitter` is a number in [-1, 1], drawn by the caller."""
     keep = _Keep(answer.origin, settings, now, jitter)
     match answer.outcome:
         case Fetched(exchange, status, content=content) if 200 <= status < 300:
@@ -79,7 +79,7 @@ def judge(  # noqa: PLR0911  one return per kind of answer
 
 
 class _Keep(Struct, frozen=True):
-    """A definite answer, kept for a day at most (2.4). Copies expire earlier by chance, never later."""
+    """A definite answer, kept for a day at most (2.4). Copies expire randomly earlier, never later."""
 
     origin: str
     settings: RobotsSettings
@@ -91,7 +91,7 @@ class _Keep(Struct, frozen=True):
         return self._copy(status=status, body=clipped(body, MAX_SIZE), access="rules", problem="")
 
     def none(self, status: int, problem: str) -> RobotsVerdict:
-        """There is no file: everything is allowed (2.3.1.3). So it is behind endless redirects (2.3.1.2)."""
+        """There is no file: everything is allowed (2.3.1.3). The same holds for endless redirects (2.3.1.2)."""
         return self._copy(status=status, body=b"", access="all", problem=problem)
 
     def _copy(self, *, status: int, body: bytes, access: str, problem: str) -> RobotsVerdict:
@@ -112,9 +112,9 @@ class _Keep(Struct, frozen=True):
 def _failed(
     answer: RobotsAnswer, previous: RobotsCopy | None, settings: RobotsSettings, now: float, problem: str
 ) -> RobotsVerdict:
-    """No answer: nothing is allowed (2.3.1.4), unless there are rules from before the trouble. Ask again later."""
+    """No answer: nothing is allowed (2.3.1.4), unless there are rules from before the failure. Try again later."""
     status = answer.outcome.status if isinstance(answer.outcome, Fetched) else 0
-    # Neither is the host's fault: we had no room, or it closed a connection that we had kept.
+    # Neither is the host's fault: our memory limit, or a reused connection that it closed.
     blameless = _is_fault(answer.outcome, Fault.BUSY, Fault.REUSE)
     tries = (previous.tries if previous else 0) + (not blameless)
     again = now + (
@@ -122,7 +122,8 @@ def _failed(
         if _is_fault(answer.outcome, Fault.REUSE)
         else _wait(answer.retry_after, tries, settings, busy=status == 429)
     )
-    # To crawl on, on old rules, in reply to "too many requests" would be absurd, though RFC 9309 has 429 with the 4xx.
+    # Crawling on with old rules after "too many requests" would be absurd, though RFC 9309 groups 429 with
+    # the other 4xx.
     held = again if status == 429 else 0.0
     if previous and previous.access == "rules" and now - previous.fetched_at <= settings.stale:
         return RobotsVerdict(copy=replace(previous, expires=again, held=held, tries=tries, problem=problem))
@@ -140,7 +141,9 @@ def _failed(
     if not given_up:
         return RobotsVerdict(copy=copy)
     times = "at the first try" if tries == 1 else f"in {tries} tries"
-    detail = f"{answer.origin}/robots.txt could not be had {times}, so nothing is allowed; last: {problem}"
+    detail = (
+        f"{answer.origin}/robots.txt could not be fetched {times}, so nothing is allowed; last: {problem}"
+    )
     return RobotsVerdict(copy=copy, aside=Reason(reasons.ROBOTS_UNREACHABLE, detail))
 
 
@@ -149,12 +152,12 @@ def _is_fault(outcome: Outcome, *faults: Fault) -> bool:
 
 
 def _for_good(outcome: Outcome) -> bool:
-    """Whether asking again is of no use: the name does not exist, or we may not connect to where it leads."""
+    """Whether a retry is useless: the name does not exist, or the guard refuses its addresses."""
     return isinstance(outcome, Refused) or _is_fault(outcome, Fault.NXDOMAIN)
 
 
 def _wait(asked: float | None, tries: int, settings: RobotsSettings, *, busy: bool) -> float:
-    """Seconds until the next try. A 429 is taken at its word the first time; who repeats it waits like one that fails."""
+    """Seconds until the next try. The first 429 decides its own wait; repeated ones wait like failures."""
     asked = min(asked or 0.0, LONGEST_DELAY)
     if asked and busy and tries == 1:
         return asked

@@ -11,17 +11,17 @@ _AT_HAND = 1000  # origins; those that are visited now are few
 
 
 class InForce(Struct, frozen=True):
-    """What holds for an origin now. Without rules we have never had an answer."""
+    """What applies to an origin now. Without rules there was never an answer."""
 
     rules: RobotsRules | None = None
     held: float = (
-        0.0  # before then nothing is wanted: the robots.txt could not be had, and will be asked for again
+        0.0  # until then nothing is fetched: the robots.txt could not be fetched, and will be tried again
     )
     problem: str = ""
     until: float = 0.0  # of the monotonic clock: the frontier is asked again from then on
 
     def refusal(self, url: str) -> Reason | None:
-        """Why the URL may not be fetched; None when it may."""
+        """Why the URL may not be fetched; None if it may."""
         rules = self.rules
         if rules is None:
             return Reason(reasons.ROBOTS_UNKNOWN, "the robots.txt of its origin has not been read")
@@ -30,7 +30,7 @@ class InForce(Struct, frozen=True):
         if not rules.reachable:
             return Reason(
                 reasons.ROBOTS_UNREACHABLE,
-                f"robots.txt could not be had ({self.problem}), so nothing is allowed",
+                f"robots.txt could not be fetched ({self.problem}), so nothing is allowed",
             )
         line = rules.line(url)
         if line is None:
@@ -40,16 +40,16 @@ class InForce(Struct, frozen=True):
 
 
 class Permissions:
-    """The rules of every origin we deal with. The truth is in the frontier; here it is parsed."""
+    """The rules of every origin in use. The frontier stores them; here they are parsed."""
 
     def __init__(self, frontier: Frontier, cache: Cache, clock: Clock, agent: str) -> None:
         self._frontier = frontier
         self._cache = cache
         self._clock = clock
         self._agent = agent
-        self.renewals = 0  # of any origin: as long as there was none, what was in force is
-        self._at_hand: dict[str, InForce] = {}  # of what the cache holds, the part that needs no asking
-        self._hits = 0  # there
+        self.renewals = 0  # of any origin: while there was none, the rules in force are unchanged
+        self._at_hand: dict[str, InForce] = {}  # the part of the cache that is read without awaiting
+        self._hits = 0  # of that part
 
     async def in_force(self, origin: str) -> InForce:
         """What the origin's robots.txt says."""
@@ -66,19 +66,19 @@ class Permissions:
         return found
 
     async def renew(self, copy: RobotsCopy) -> RobotsRules | None:
-        """There is a new copy: what it says from now on."""
+        """Use a new copy from now on."""
         await self.forget(copy.origin)
         renewed = await self._cache.get_or_fetch(copy.origin, lambda: self._read(copy))
         return renewed.rules
 
     async def forget(self, origin: str) -> None:
-        """Another shard has sent a copy to the frontier, or may have."""
+        """Forget an origin: another shard has sent a copy to the frontier, or may have."""
         self.renewals += 1
         self._at_hand.pop(origin, None)
         await self._cache.forget(origin)
 
     def statistics(self) -> dict[str, float]:
-        """The cache of parsed rules in numbers."""
+        """Statistics of the cache of parsed rules."""
         numbers = self._cache.statistics()
         return numbers | {"hits": numbers["hits"] + self._hits}
 

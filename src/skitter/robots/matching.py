@@ -1,8 +1,8 @@
-"""What the rules of a file say about a URL: the longest that matches decides, Allow before Disallow (RFC 9309 2.2.2).
+"""What the rules of a file say about a URL: the longest match decides, Allow before Disallow (RFC 9309 2.2.2).
 
-A file is a stranger's input of up to 500 KiB and is asked about every link, so nothing here backtracks. Rules without a
-wildcard are found by bisection, the others by plain substring searches; the number of those times the length of the
-path is what a question can cost, and `RuleIndex.too_much` puts a bound to it.
+A file is untrusted input of up to 500 KiB and is consulted for every link, so nothing here backtracks. Rules
+without a wildcard are found by bisection, the others by plain substring searches. A question costs at most
+their number times the length of the path, and `RuleIndex.too_much` bounds that.
 """
 
 import re
@@ -12,13 +12,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-_SHOWN = 200  # characters of a line worth showing to a person
+_SHOWN = 200  # characters of a line shown to a person
 MAX_WORK = (
     1 << 22
 )  # the largest of 1,911 real files needs 1,149 wildcard rules × 2,000 characters of a long URL
 
-# A rule's rank is one integer, so that the larger of two ranks decides: the length of the rule, then Allow before
-# Disallow, then the earlier line. No file of 500 KiB has 2^20 lines. 0 is the rank of no rule at all.
+# A rule's rank is one integer, and the higher rank decides: the length of the rule, then Allow before
+# Disallow, then the earlier line. No file of 500 KiB has 2^20 lines. Rank 0 means no rule.
 _LINE_BITS = 20
 _LAST_LINE = (1 << _LINE_BITS) - 1
 _ALLOWS = 1 << _LINE_BITS
@@ -26,17 +26,17 @@ _LENGTH_SHIFT = _LINE_BITS + 1
 
 
 def stamp(line: int, *, allow: bool) -> int:
-    """The part of a rank that is known before the rule is spelt."""
+    """The part of a rank that is known before the rule is normalised."""
     return (_ALLOWS if allow else 0) | _LAST_LINE - line
 
 
 def _forbids(rank: int) -> bool:
-    """Is this the rank of a rule that says no?"""
+    """Whether this is the rank of a Disallow rule."""
     return rank != 0 and not rank & _ALLOWS
 
 
 def _line_number(rank: int) -> int:
-    """The line on which the rule of this rank stands."""
+    """The line number of the rule with this rank."""
     return _LAST_LINE - (rank & _LAST_LINE)
 
 
@@ -44,13 +44,13 @@ class Glob(Struct, frozen=True, gc=False):
     """A rule with a wildcard in its middle: `head`, then each of `pieces` in turn, then `tail` at the very end."""
 
     rank: int
-    needle: str  # the longest part behind the head: a path without it cannot match
+    needle: str  # the longest part after the head: a path without it cannot match
     head: str
     pieces: tuple[str, ...]
     tail: str
 
     def matches(self, path: str) -> bool:
-        """Take each piece where it comes first: right for `*`, and each search starts where the last one ended."""
+        """Take each piece at its first occurrence: correct for `*`, and each search starts where the last one ended."""
         if not path.startswith(self.head):
             return False
         at = len(self.head)
@@ -63,23 +63,26 @@ class Glob(Struct, frozen=True, gc=False):
 
 
 class RuleIndex(Struct, frozen=True, eq=False):
-    """The rules of one group, made for looking up paths."""
+    """The rules of one group, indexed for looking up paths."""
 
     prefixes: tuple[str, ...]  # sorted
-    parents: "array[int]"  # for each prefix the index of the longest other one that starts it, or -1
+    parents: "array[int]"  # for each prefix the index of the longest other one that it starts with, or -1
     ranks: "array[int]"  # for each prefix the best rank of itself and its parents
     exact: dict[str, int]  # rules that end in `$`, by path
     globs: tuple[Glob, ...]  # best rank first
 
     def too_much(self, path: str) -> bool:
-        """Would it cost more than any honest file does? Only a file made to hurt, or a monstrous URL, gets there."""
+        """Whether a question would cost more than for any honest file.
+
+        Only a hostile file or a monstrous URL gets there.
+        """
         return len(self.globs) * len(path) > MAX_WORK
 
     def deciding(self, path: str) -> int:
         """The rank of the rule that decides about a path, 0 if none matches."""
         best = self.exact.get(path, 0)
-        # Everything sorted between a prefix of the path and the path begins with that prefix: so the longest one is
-        # the last entry not behind the path, or one of its parents.
+        # Everything sorted between a prefix of the path and the path begins with that prefix, so the longest
+        # one is the last entry not after the path, or one of its parents.
         at = bisect_right(self.prefixes, path) - 1
         while at >= 0:
             if path.startswith(self.prefixes[at]):
@@ -95,7 +98,7 @@ class RuleIndex(Struct, frozen=True, eq=False):
 
 
 class RobotsLine(Struct, frozen=True):
-    """The line that decides about a URL. `number` is 0 where rules forbid it without one."""
+    """The line that decides about a URL. `number` is 0 if the URL is forbidden without one."""
 
     number: int
     text: str
@@ -120,7 +123,7 @@ class RobotsRules(Struct, frozen=True, kw_only=True, eq=False):
         return max(self.crawl_delay, self.request_rate)
 
     def allows(self, url: str) -> bool:
-        """May this URL, of the origin that the file belongs to, be fetched?"""
+        """Whether this URL, of the origin that the file belongs to, may be fetched."""
         path = path_of(url)
         if path == "/robots.txt":  # always allowed: RFC 9309 2.2.2
             return True
@@ -129,7 +132,7 @@ class RobotsRules(Struct, frozen=True, kw_only=True, eq=False):
         return not _forbids(self.index.deciding(path))
 
     def line(self, url: str) -> RobotsLine | None:
-        """The line that decides about this URL, None where there is none."""
+        """The line that decides about this URL; None if there is none."""
         path = path_of(url)
         if path == "/robots.txt" or not self.reachable:
             return None
@@ -149,7 +152,7 @@ class RobotsRules(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def rule_index(rules: Sequence[tuple[str, int]]) -> RuleIndex:
-    """Index rules, given as written with their stamps; of two that are spelt alike the better one stays."""
+    """Index rules, given as written with their stamps; of two equal ones the better stays."""
     prefixes: dict[str, int] = {}
     exact: dict[str, int] = {}
     globs: dict[str, Glob] = {}
@@ -161,7 +164,7 @@ def rule_index(rules: Sequence[tuple[str, int]]) -> RuleIndex:
         elif rank > prefixes.get(rule, 0):
             prefixes[rule] = rank
         if low & _ALLOWS and "/index.htm" in rule:
-            # Google: who allows the index page of a folder allows the folder itself.
+            # Google: allowing the index page of a folder allows the folder itself.
             folder, _, page = rule.rpartition("/")
             if page.startswith("index.htm"):
                 _sort_in(f"{folder}/$", len(folder) + 2 << _LENGTH_SHIFT | low, prefixes, exact, globs)
@@ -173,7 +176,7 @@ def rule_index(rules: Sequence[tuple[str, int]]) -> RuleIndex:
 def _sort_in(
     rule: str, rank: int, prefixes: dict[str, int], exact: dict[str, int], globs: dict[str, Glob]
 ) -> None:
-    """Put a rule with `*` or `$` where it belongs: `/a$` is a path, `/a*` and `/a*$` are prefixes."""
+    """Classify a rule with `*` or `$`: `/a$` is a path, `/a*` and `/a*$` are prefixes."""
     anchored = rule.endswith("$")
     head, *parts = rule.removesuffix("$").split("*")
     if anchored and not parts:
@@ -200,16 +203,17 @@ def _chained(order: Sequence[str], own: dict[str, int]) -> tuple["array[int]", "
     return parents, ranks
 
 
-# ------------------------------------------------------------------------------------------------ one spelling for paths
+# ------------------------------------------------------------------------------------------------ normal form of paths
 #
-# `%70rivate`, `/a/../private` and `/private` are one question (RFC 9309 2.2.2). Escaped letters, digits and `-._~` are
-# unescaped, everything that may not stand in a URL is escaped, hexadecimal digits are capitals. Reserved characters stay as
-# they are written: `%2F` is no slash. Octets are handled as Latin-1 text, one character each, until they are escaped.
+# `%70rivate`, `/a/../private` and `/private` are the same (RFC 9309 2.2.2). Escaped letters, digits and
+# `-._~` are unescaped, everything not allowed in a URL is escaped, hexadecimal digits are upper case.
+# Reserved characters stay as written: `%2F` is not a slash. Bytes are handled as Latin-1 text, one character
+# each, until they are escaped.
 
-# Characters that stand for themselves in a path. Not `'`, which WHATWG escapes in queries; and not `*` and `$`, which are
-# literals in a URL, special in a rule.
+# Characters that stand for themselves in a path. Not `'`, which WHATWG escapes in queries; and not `*` and
+# `$`, which are literals in a URL but special in a rule.
 _PLAIN = r"A-Za-z0-9\-._~/?&=+,;:@!()\[\]"
-# Escapes that are spelt otherwise: small hexadecimal digits, and what RFC 3986 2.3 calls unreserved.
+# Escapes that change: lower-case hexadecimal digits, and what RFC 3986 2.3 calls unreserved.
 _ESCAPE = r"%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f]|2[DE]|3\d|4[1-9A-F]|5[\dAF]|6[1-9A-F]|7[\dAE])"
 _ODD = re.compile(rf"{_ESCAPE}|[^{_PLAIN}%]", re.ASCII)
 _ODD_IN_RULES = re.compile(rf"{_ESCAPE}|\$(?!\n|\Z)|[^{_PLAIN}%*$\n]", re.ASCII)
@@ -217,7 +221,7 @@ _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 
 _PLAIN_URL = re.compile(rf"https?://[^/?;#\\]*(/[{_PLAIN}]*)\Z")
 _ANY_URL = re.compile(r"(?://)?(?:[^/?;#\\]*://)?[^/?;#\\]*([^#]*)")
-_AS_IN_PATHS = str.maketrans("\\", "/", "\t\n\r")  # what WHATWG makes of these in the path of an http URL
+_AS_IN_PATHS = str.maketrans("\\", "/", "\t\n\r")  # what WHATWG does with these in the path of an http URL
 
 
 def path_of(url: str) -> str:
@@ -237,9 +241,9 @@ def path_of(url: str) -> str:
 
 
 def normal_rules(values: Sequence[str]) -> list[str]:
-    """The paths of rules, none with a line end in it, in one pass over all. `*` and a `$` at the end stay special.
+    """Normalise the paths of rules, none containing a line end, in one pass. `*` and a final `$` stay special.
 
-    No rules come out as one empty rule, which is what joining and splitting makes of nothing.
+    No rules come out as one empty rule, the result of joining and splitting nothing.
     """
     return _ODD_IN_RULES.sub(_respell, "\n".join(values)).split("\n")
 
@@ -253,7 +257,7 @@ def _respell(odd: re.Match[str]) -> str:
 
 
 def _without_dots(path: str) -> str:
-    """Resolve `.` and `..` (RFC 3986 5.2.4), as the client would before it asks."""
+    """Resolve `.` and `..` (RFC 3986 5.2.4), as a client does before it sends a request."""
     path, question, query = path.partition("?")
     kept: list[str] = []
     *names, last = path.split("/")[1:]

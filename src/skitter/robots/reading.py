@@ -1,7 +1,7 @@
-"""From the octets of a robots.txt to what it says to us: rules, delays, sitemaps.
+"""From the bytes of a robots.txt to what it says to us: rules, delays, sitemaps.
 
-The file is read line by line as Google's parser does it, whatever else is in it: HTML, half a byte order mark, UTF-16,
-line ends of all kinds. What cannot be understood is passed over (RFC 9309 2.3.1.5). Nothing raises.
+The file is read line by line as Google's parser does, whatever else is in it: HTML, half a byte order mark,
+UTF-16, line ends of all kinds. What cannot be understood is skipped (RFC 9309 2.3.1.5). Nothing raises.
 """
 
 import re
@@ -13,27 +13,28 @@ from skitter.robots.matching import RobotsRules, rule_index, stamp
 
 MAX_SIZE = 500 * 1024  # RFC 9309 2.5: the limit must be at least 500 KiB
 MAX_LINE = 2083 * 8 - 1  # octets of a line that Google reads: eight times the longest URL of old browsers
-LONGEST_DELAY = 1e9  # seconds; stands for every longer one, so that it stays finite when it is stored
-WHITE = " \t\n\v\f\r"  # C isspace(); str.strip() would take octets 0x85 and 0xA0 for spaces too
+LONGEST_DELAY = 1e9  # seconds; the cap for longer ones, so that the stored value stays finite
+WHITE = " \t\n\v\f\r"  # C isspace(); str.strip() would also strip bytes 0x85 and 0xA0
 
 
-# ------------------------------------------------------------------------------------------------ who is asked about
+# ------------------------------------------------------------------------------------------------ the product token
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]*")
 _VALID_TOKEN = re.compile(r"[A-Za-z_-]+")
 
 
 def product_token(user_agent: str) -> str:
-    """The name that a robots.txt is asked about: "Skitter/0.1 (+https://…)" goes by "skitter".
+    """The product token of a user agent: "Skitter/0.1 (+https://…)" gives "skitter".
 
-    RFC 9309 2.2.1 has letters, `_` and `-` only. Digits are read all the same, or "MJ12bot" would be anybody's "mj".
+    RFC 9309 2.2.1 allows only letters, `_` and `-`. Digits are accepted anyway, or "MJ12bot" would be
+    anybody's "mj".
     """
     found = _TOKEN.match(user_agent.lstrip(WHITE))
     return found[0].lower() if found else ""
 
 
 def valid_product_token(token: str) -> bool:
-    """May a crawler call itself that (RFC 9309 2.2.1)?"""
+    """Whether a crawler may use this product token (RFC 9309 2.2.1)."""
     return _VALID_TOKEN.fullmatch(token) is not None
 
 
@@ -41,7 +42,7 @@ def valid_product_token(token: str) -> bool:
 
 _UNKNOWN, _AGENT, _ALLOW, _DISALLOW, _SITEMAP, _CRAWL_DELAY, _REQUEST_RATE, _VISIT_TIME = range(8)
 
-# Google knows a directive by how its name begins, and takes these misspellings for it.
+# Google matches a directive by its prefix, and accepts these misspellings.
 _NAMES = {
     _AGENT: ("user-agent", "useragent", "user agent"),
     _ALLOW: ("allow",),
@@ -60,7 +61,10 @@ def _directive(name: str) -> int:
 
 
 def clipped(body: bytes, limit: int) -> bytes:
-    """At most `limit` octets. A body that reaches it ends with a whole line: half a rule may well be `Disallow: /`."""
+    """At most `limit` bytes.
+
+    A body that reaches it is cut after a complete line: half a rule could be `Disallow: /`.
+    """
     if len(body) < limit:
         return body
     end = max(body.rfind(b"\n", 0, limit), body.rfind(b"\r", 0, limit))
@@ -68,9 +72,9 @@ def clipped(body: bytes, limit: int) -> bytes:
 
 
 def _decoded(body: bytes) -> bytes:
-    """UTF-8, or what passes for it: cut at the limit, UTF-16 converted, the byte order mark or its beginning gone."""
+    """As UTF-8: cut at the limit, UTF-16 converted, the byte order mark or its beginning removed."""
     if body.startswith((b"\xff\xfe", b"\xfe\xff")):
-        wide = b"\0" in body  # some files are ASCII behind that mark
+        wide = b"\0" in body  # some files are ASCII after that mark
         body = body[:MAX_SIZE].decode("utf-16", "replace").encode() if wide else body[2:]
     body = clipped(body, MAX_SIZE)
     for mark in (b"\xef\xbb\xbf", b"\xef\xbb", b"\xef"):
@@ -84,13 +88,13 @@ def _lines(body: bytes) -> Iterator[tuple[int, int, str]]:
     lines = body.decode("latin-1").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if len(body) > MAX_LINE:
         lines = [line[:MAX_LINE] for line in lines]
-    if b"\0" in body:  # the end of a line for Google, whose lines are C strings
+    if b"\0" in body:  # Google's lines are C strings, so NUL ends a line
         lines = [line.partition("\0")[0] for line in lines]
     for number, line in enumerate(lines, 1):
         if "#" in line:
             line = line.partition("#")[0]  # noqa: PLW2901  the comment is no part of it
         name, colon, value = line.partition(":")
-        if not colon:  # forgiven where there are just two words
+        if not colon:  # accepted if there are just two words
             words = line.strip(WHITE).replace("\t", " ").split(" ", 1)
             if len(words) != 2 or " " in words[1].lstrip(" "):
                 continue
@@ -99,14 +103,14 @@ def _lines(body: bytes) -> Iterator[tuple[int, int, str]]:
         if directive:
             yield number, directive, value.strip(WHITE)
         elif "sitemap" in value and name.strip(WHITE).lower() in {"http", "https"}:
-            yield number, _SITEMAP, line.strip(WHITE)  # an address alone, the word before it forgotten
+            yield number, _SITEMAP, line.strip(WHITE)  # a bare address; the word before it is missing
 
 
 # ------------------------------------------------------------------------------------------------ groups
 
 
 class _Audience(IntEnum):
-    """Whom a group speaks to. One that names everybody and us is ours: the larger counts."""
+    """Whom a group addresses. A group that names both everybody and us is ours: the larger value counts."""
 
     OTHERS = 0
     EVERYBODY = 1
@@ -120,14 +124,14 @@ def _audience(value: str, token: str) -> _Audience:
 
 
 def robots_rules(body: bytes, agent: str) -> RobotsRules:
-    """What a robots.txt says to the product token of `agent`. Groups that name it are merged; else `*` applies."""
+    """What a robots.txt says to the product token of `agent`. Groups that name it are merged; otherwise `*` applies."""
     token, body = product_token(agent), _decoded(body)
     rules: tuple[list[tuple[str, int]], ...] = ([], [], [])  # by audience
     limits: tuple[list[tuple[int, str]], ...] = ([], [], [])
     sitemaps: dict[str, None] = {}
     named = _Audience.EVERYBODY  # whose group applies to us: ours, once there is one
-    # Other records do not end a list of agents (RFC 9309 2.2.4). Yet a delay that stands between two agents was meant
-    # for the first: so it is noted separately whom rules, and whom delays, are for.
+    # Other records do not end a list of agents (RFC 9309 2.2.4). But a delay between two agents was meant for
+    # the first, so the audience of rules and of delays is tracked separately.
     to = limit_to = _Audience.OTHERS
     rules_begun = limits_begun = False
     for number, directive, value in _lines(body):
@@ -168,7 +172,7 @@ _WINDOW = re.compile(r"(\d\d)(\d\d)(?: ?- ?| )(\d\d)(\d\d)", re.ASCII)
 def _values(
     limits: Sequence[tuple[int, str]], directive: int, form: re.Pattern[str]
 ) -> Iterator[re.Match[str]]:
-    """The values of one directive that have the right form, runs of white space counted as one."""
+    """The values of one directive that have the right form, with runs of white space collapsed."""
     return filter(
         None, (form.fullmatch(" ".join(value.split())) for kind, value in limits if kind == directive)
     )
@@ -180,7 +184,7 @@ def _crawl_delays(limits: Sequence[tuple[int, str]]) -> Iterator[float]:
 
 
 def _request_rates(limits: Sequence[tuple[int, str]]) -> Iterator[float]:
-    """Seconds per request. A rate for some hours of the day is kept all day."""
+    """Seconds per request. A rate for some hours of the day applies all day."""
     for value in _values(limits, _REQUEST_RATE, _RATE):
         pages, period = int(value[1]), int(value[2]) * _RATE_UNITS[value[3].lower()]
         if pages:

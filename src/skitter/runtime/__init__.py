@@ -1,1 +1,1 @@
-"""What every process needs and no crawler knows of: time, durable files, memory, hidden passwords."""
+"""What any process needs, independent of crawling: time, durable files, memory, hiding passwords."""

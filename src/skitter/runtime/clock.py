@@ -1,16 +1,16 @@
-"""The real time. Everything that asks for it is handed this, or a virtual one in tests."""
+"""The real clock, passed to everything that needs time; tests pass a virtual one."""
 
 import time
 
 
 class SystemClock:
-    """Wall-clock time that never goes back while the process lives, because it advances with the monotonic clock.
+    """Wall-clock time that never goes backwards while the process lives, because it advances with the monotonic clock.
 
-    A clock that is set back under a running crawl therefore never shortens a delay, and one that is set forward does not
-    make every host due at once.
+    So setting the system clock back never shortens a delay, and setting it forward does not make every host
+    due at once.
     """
 
-    # Seconds that never go back. The function itself: it is asked for several times a visit.
+    # Seconds that never go backwards. The function itself, without a wrapper: it is called several times per visit.
     monotonic = staticmethod(time.monotonic)
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""Files and folders that are still there after a loss of power.
+"""Files and folders that survive a power loss.
 
-`write` of a file is not enough: its bytes, and the entry in its folder that names it, stay in memory for up to half a
-minute. On ext4 a loss of power in that time leaves a file of no bytes, or none.
+Writing a file is not enough: its bytes, and the directory entry that names it, stay in memory for up to half
+a minute. On ext4 a power loss in that time leaves an empty file, or none.
 """
 
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def write(path: Path, octets: bytes) -> None:
-    """Replace a file, whole or not at all. It is on the disk when this returns."""
+    """Replace a file atomically. It is synced when this returns."""
     draft = path.with_name(f"{path.name}.new")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     with os.fdopen(handle, "wb") as file:
@@ -21,7 +21,7 @@ def write(path: Path, octets: bytes) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it that are missing. Their entries are on the disk when this returns."""
+    """Create a folder and its missing parents. Their directory entries are synced when this returns."""
     missing = [folder for folder in (path, *path.parents) if not folder.is_dir()]
     for folder in reversed(missing):
         folder.mkdir(exist_ok=True)
@@ -29,7 +29,7 @@ def make_folder(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Bring the entries of a folder to the disk: files in it that were made, renamed or removed."""
+    """Sync the entries of a folder: files created, renamed or removed in it."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

@@ -1,7 +1,7 @@
-"""Passwords in text that is about to be shown: what somebody wrote into an address where it does not belong. Pure.
+"""Hides passwords in text that is about to be shown: those that somebody wrote into an address. Pure.
 
-Settings and seeds that hold one are refused, or used without it. What is wrong with them is said with the text that was
-written, so every such text passes here on its way into a message.
+Settings and seeds with a password are refused, or used without it. Messages about them quote what was
+written, so every such text passes through here first.
 """
 
 import re
@@ -10,19 +10,19 @@ _SCHEME = r"(\b[a-z][a-z0-9+.-]*:/{1,3})"
 _HIDDEN = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        # RFC 3986 3.2.1: all before the last @ of an authority.
+        # RFC 3986 3.2.1: everything before the last @ of an authority.
         rf"{_SCHEME}[^\s'\"<>/?#]*@",
-        # Passwords are also written with / ? # in them. What looks like a host and a port is none.
+        # Passwords may also contain / ? #. What looks like a host and a port is not one.
         r"(\bhttps?:/{1,3})[^\s/?#@:'\"<>]+:(?!\d+(?:[/?#]|$))[^\s'\"<>]*@",
         rf"(?!https?:){_SCHEME}[^\s'\"<>]*@",
-        # USER:PASSWORD@HOST alone, as in postgres.addresses; mailto: has an address behind it.
+        # USER:PASSWORD@HOST alone, as in postgres.addresses; mailto: is followed by an address.
         r"((?:^|[\s'\"\[(,=]))(?!mailto:)[^\s'\"\[(,=@/:]+:[^\s'\"@/]+@(?=[\w\[.-])",
     )
 )
 
 
 def hidden(text: str) -> str:
-    """The text with … in place of every name and password in front of a host."""
+    """The text with … in place of every user name and password before a host."""
     if "@" not in text:
         return text
     for pattern in _HIDDEN:

@@ -1,4 +1,4 @@
-"""The line that installs what is missing, and works: it begins where Skitter itself was installed from."""
+"""The pip command that installs a missing extra, from wherever Skitter itself was installed."""
 
 import json
 import shlex
@@ -17,7 +17,7 @@ def install_line(extra: str) -> str:
 
 
 def line_for(extra: str, origin: dict[str, object], pip: str = "pip") -> str:
-    """The same for an origin as PEP 610 records it; empty for a package index."""
+    """The install source, as PEP 610 records it; empty for a package index."""
     url = str(origin.get("url", ""))
     if "vcs_info" in origin:
         return f"{pip} install " + shlex.quote(f"skitter[{extra}] @ git+{url}")
@@ -32,7 +32,7 @@ def line_for(extra: str, origin: dict[str, object], pip: str = "pip") -> str:
 
 
 def _pip() -> str:
-    """`pip` where that is the one of this Python."""
+    """`pip`, if that is the one of this Python."""
     found = shutil.which("pip")
     if found and Path(found).parent == Path(sys.executable).parent:
         return "pip"

@@ -1,4 +1,4 @@
-"""What is set once for the whole process: memory, garbage, open files, the event loop."""
+"""Set once for the whole process: memory, garbage collection, open files, the event loop."""
 
 import asyncio
 import ctypes
@@ -11,14 +11,15 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-# From <malloc.h>. Pages are parsed into trees of a few hundred KB that come and go: with glibc's defaults each one is
-# returned to the kernel and faulted in again. Keeping them takes parsing from 126 to 82 µs and a whole visit down by 18 %.
+# From <malloc.h>. Pages are parsed into short-lived trees of a few hundred KB: with glibc's defaults each one
+# is returned to the kernel and faulted in again. Keeping them takes parsing from 126 to 82 µs and a whole
+# visit down by 18 %.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _KEEP = 64 * 2**20
 
 
 def tune_allocator() -> bool:
-    """Let freed memory stay with the process. Says whether the C library knows how (glibc does)."""
+    """Keep freed memory in the process. Returns whether the C library supports it (glibc does)."""
     if not sys.platform.startswith("linux"):
         return False
     try:
@@ -29,7 +30,7 @@ def tune_allocator() -> bool:
 
 
 def raise_open_files(wanted: int) -> int:
-    """Allow this many open files, or as many as the system lets us; says how many it is now."""
+    """Raise the limit of open files to this many, or as far as the system allows; returns the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -37,15 +38,16 @@ def raise_open_files(wanted: int) -> int:
     return wanted if soft == resource.RLIM_INFINITY else soft
 
 
-# A visit leaves no cycles behind, so there is little to collect and much to look through: the modules, the memos, the
-# pages in flight. With Python's thresholds (700 new objects, 10 and 10 rounds) that is 4 % of a crawl. What cycles there
-# are (failed requests have some) go when this many objects have come: about 10 MB of them.
+# A visit leaves no cycles behind, so there is little to collect and much to scan: the modules, the memos, the
+# pages in flight. With Python's thresholds (700 new objects, 10 and 10 rounds) that is 4 % of a crawl. The
+# few cycles there are (failed requests create some) are collected after this many new objects: about 10 MB of
+# them.
 _COLLECT_AFTER = (100_000, 20, 20)
 
 
 @contextmanager
 def collecting_rarely() -> Iterator[None]:
-    """Take what is loaded out of the garbage collector's sight, and let it look at the rest less often."""
+    """Exclude everything loaded from garbage collection, and collect the rest less often."""
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(*_COLLECT_AFTER)
@@ -66,7 +68,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 async def unwrapped(work: Awaitable[T]) -> T:
-    """What went wrong first: tasks fail in groups, but people and exit codes know single errors."""
+    """The first error: tasks fail in groups, but messages and exit codes are for single errors."""
     try:
         return await work
     except BaseExceptionGroup as group:

@@ -1,1 +1,3 @@
-"""How pages get into a search index: `feed` carries batches from anywhere, `stored` makes them from a crawl directory."""
+"""Search: `feed` sends batches of pages to an index, `stored` makes them from a crawl directory, `text` handles
+queries.
+"""

@@ -1,8 +1,9 @@
-"""Batches of pages into an index, whoever brings them: a crawl directory, a topic, a test.
+"""Sends batches of pages to an index, from any source: a crawl directory, a topic, a test.
 
-A source is an asynchronous iterator of batches. It is asked for the next batch when the last one is in, so what stands
-behind its `yield` (storing a position, say) happens only then; a batch that was not acknowledged comes again, which
-changes nothing, since indexing is idempotent. A page that the index refuses for good is told and stops nothing.
+A source is an asynchronous iterator of batches. It is asked for the next batch when the last one is indexed,
+so what follows its `yield` (storing a position, say) happens only then; an unacknowledged batch comes again,
+which changes nothing, since indexing is idempotent. A page that the index refuses for good is reported and
+stops nothing.
 """
 
 import time
@@ -18,17 +19,18 @@ PATIENCE = 180.0  # seconds that an engine may be away
 
 @dataclass(slots=True)
 class Fed:
-    """What became of the pages so far."""
+    """Numbers of pages so far, by result."""
 
     indexed: int = 0
-    removed: int = 0  # not to be found (any more): see `unwanted`
+    removed: int = 0  # must not be in the index (any more): see `unwanted`
     rejected: int = 0
 
 
 def unwanted(page: Page) -> str:
-    """Why a page is not to be found in an index; empty when it is.
+    """Why a page must not be in an index; empty if it may.
 
-    That a page asks robots not to index it (meta robots, X-Robots-Tag) is obeyed here as robots.txt is elsewhere.
+    A page that asks robots not to index it (meta robots, X-Robots-Tag) is obeyed here, like robots.txt
+    elsewhere.
     """
     if not 200 <= page.status < 300:
         return f"its status is {page.status}"
@@ -48,7 +50,7 @@ async def feed(
     patience: float = PATIENCE,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Fed:
-    """Index every batch, in order. EngineAway when the engine stays away for longer than patience lasts."""
+    """Index every batch, in order. EngineAway if the engine stays away longer than `patience`."""
     fed = Fed()
     async for batch in batches:
         latest = {each.page.key: each for each in sorted(batch, key=_fetched_at)}
@@ -75,7 +77,7 @@ async def _patiently(
     patience: float,
     monotonic: Callable[[], float],
 ) -> list[Rejected]:
-    """When to try again is for the engine's breaker to say."""
+    """The engine's breaker decides when to try again."""
     began = monotonic()
     while True:
         try:

@@ -1,7 +1,7 @@
-"""The pages of a crawl directory, as batches for an index that has some of them already.
+"""The pages of a crawl directory, as batches for an index that may already have some of them.
 
-The index itself says what it holds, so there is no position to keep: an update that was interrupted goes on where it
-stopped, and one while the crawl runs takes what is there. Text is read out of the archive again, as exports do.
+The index itself says what it holds, so there is no position to keep: an interrupted update continues, and one
+during a crawl takes what is there. Text is read from the archive again, as in exports.
 """
 
 import asyncio
@@ -16,15 +16,15 @@ from skitter.model import Document, Page
 from skitter.ports import Entry, SearchIndex
 from skitter.search.feed import unwanted
 
-LOOKED_AT = 500  # pages whose versions are asked for together
-BATCH = 200  # pages handed over together: text of many pages in memory, and what an interruption repeats
-_PRECISION = 0.001  # seconds: what engines keep of a time
+LOOKED_AT = 500  # pages whose versions are looked up together
+BATCH = 200  # pages per batch: their text is in memory, and an interruption repeats them
+_PRECISION = 0.001  # seconds: the precision in which engines store times
 
 Remark = Callable[[str], None]
 
 
 async def changed(source: Source, index: SearchIndex, remark: Remark) -> AsyncIterator[Sequence[Entry]]:
-    """Batches of the pages that the index does not hold as they are now, and of those it should not hold any more."""
+    """Batches of pages that the index lacks or has outdated, and of those it must not hold any more."""
     batch: list[Entry] = []
     async for pages in _portions(source):
         held = await index.held([page.key for page in pages])
@@ -35,7 +35,7 @@ async def changed(source: Source, index: SearchIndex, remark: Remark) -> AsyncIt
             if len(batch) >= BATCH:
                 yield batch
                 batch = []
-                await asyncio.sleep(0)  # embedded stores never wait; without this, Ctrl-C would
+                await asyncio.sleep(0)  # local stores never wait; without this, Ctrl-C would not be noticed
         await asyncio.sleep(0)
     if batch:
         yield batch
@@ -53,7 +53,7 @@ async def _portions(source: Source) -> AsyncIterator[list[Page]]:
 
 
 async def _entry(page: Page, held: float | None, source: Source, remark: Remark) -> Entry | None:
-    """What the index has to be told of a page; None when it knows."""
+    """The change that the index needs for a page; None if it is up to date."""
     if unwanted(page):
         return None if held is None else Entry(page)
     if held is not None and held > page.fetched_at - _PRECISION:
@@ -70,6 +70,6 @@ async def _entry(page: Page, held: float | None, source: Source, remark: Remark)
 
 
 def _links(document: Document) -> list[str]:
-    """Where a page leads, each place once, in order."""
+    """The links of a page, each once, in order."""
     resolved = (urls.resolve(href, document.base) for href in document.links)
     return list(dict.fromkeys(url for url in resolved if url))

@@ -1,8 +1,9 @@
-"""Text as an index of words sees it: what is taken in, what a person asks for, and what is shown of a match.
+"""Text for search: normalising it, parsing queries, and showing snippets.
 
-Tokenisers of the engines split at spaces and punctuation, so text without spaces is a problem of its own. Here every Han
-character and every Hiragana is a word, as in Unicode's word boundaries (UAX 29) and Lucene's standard tokeniser; a run of
-them in a query is a phrase, and is found wherever it stands. Katakana, Hangul, Thai and others are found by whole runs.
+The engines' tokenisers split at spaces and punctuation, so text without spaces needs care. Here every Han
+character and every Hiragana is a word, as in Unicode's word boundaries (UAX 29) and Lucene's standard
+tokeniser; a run of them in a query is a phrase, and is found anywhere. Katakana, Hangul, Thai and others are
+found by whole runs.
 """
 
 import hashlib
@@ -22,7 +23,8 @@ OPEN, CLOSE = "\x02", "\x03"
 BREAK = "\u200b"
 """ZERO WIDTH SPACE: a word ends here, and nothing is to be seen. Taken out again before text is shown."""
 
-# What no index needs and some trip over: controls other than white space, lone surrogates, noncharacters.
+# Characters that no index needs and some reject: controls other than white space, lone surrogates,
+# noncharacters.
 _UNFIT = re.compile("[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 # Hiragana; Han, its extensions, and the compatibility ideographs (Unicode 15, Blocks.txt).
 _ALONE = re.compile(
@@ -32,16 +34,16 @@ _TERM = re.compile(r'"([^"]*)(?:"|\Z)|([^\s"]+)')
 
 
 class Query(Struct, frozen=True, kw_only=True):
-    """What is looked for. `query` makes one from what a person typed."""
+    """A parsed query; `query` makes one from what a person typed."""
 
-    terms: Sequence[str] = ()  # all must be there; one of several words is a phrase
+    terms: Sequence[str] = ()  # all must be present; a term of several words is a phrase
     domain: str = ""  # only pages of this registrable domain, or of this host
-    language: str = ""  # only pages in this language: en is also en-GB
-    cut: bool = False  # it was longer than a query may be, and something was left out
+    language: str = ""  # only pages in this language: en includes en-GB
+    cut: bool = False  # the query was too long, and its end was cut off
 
 
 class Hit(Struct, frozen=True, kw_only=True):
-    """A page that was found. `marks` are the (start, end) of matches in the snippet, which is plain text."""
+    """One result. `marks` are the (start, end) of matches in the snippet, which is plain text."""
 
     url: str
     title: str
@@ -53,29 +55,29 @@ class Hit(Struct, frozen=True, kw_only=True):
 
 
 class Results(Struct, frozen=True):
-    """Some of the pages that were found, best first, and how many there are in all."""
+    """A page of results, best first, and the total number."""
 
     total: int = 0
     hits: Sequence[Hit] = ()
 
 
 def clean(text: str) -> str:
-    """Text without what is no text: each such character is a space."""
+    """Text with each non-text character replaced by a space."""
     return _UNFIT.sub(" ", text)
 
 
 def spaced(text: str) -> str:
-    """Text in which every character that is a word by itself ends one."""
+    """Text in which each character that is a word by itself is separated."""
     return text if text.isascii() else _ALONE.sub(lambda run: f"{BREAK}{BREAK.join(run[0])}{BREAK}", text)
 
 
 def entry_id(key: str) -> str:
-    """What a page is called in an index: keys are longer than engines allow."""
+    """The id of a page in an index: keys are longer than engines allow."""
     return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def query(text: str, domain: str = "", language: str = "") -> Query:
-    """What a person typed: words, and phrases in double quotes. Everything else in it is text, too."""
+    """Parse what a person typed: words, and phrases in double quotes. Everything else is text, too."""
     found = dict.fromkeys(
         term for phrase, word in _TERM.findall(clean(text)) if _has_a_word(term := phrase or word)
     )
@@ -89,12 +91,12 @@ def query(text: str, domain: str = "", language: str = "") -> Query:
 
 
 def _has_a_word(text: str) -> bool:
-    """Tokenisers keep letters and numbers; what has neither is no word and would be looked for in vain."""
+    """Tokenisers keep letters and numbers; a term without any would never be found."""
     return any(unicodedata.category(letter)[0] in "LN" for letter in text)
 
 
 def unmarked(marked: str) -> tuple[str, list[tuple[int, int]]]:
-    """Text with `OPEN` and `CLOSE` around matches, as plain text on one line and the places of the matches in it."""
+    """From text with `OPEN` and `CLOSE` around matches to plain text on one line and the positions of the matches."""
     plain: list[str] = []
     marks: list[tuple[int, int]] = []
     length = start = 0
@@ -110,7 +112,7 @@ def unmarked(marked: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 def _joined(marks: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Marks that touch are one."""
+    """Adjacent marks are merged."""
     joined: list[tuple[int, int]] = []
     for start, end in marks:
         if joined and joined[-1][1] == start:

@@ -1,9 +1,9 @@
-"""Where a crawl begins: URLs from the command line, from files and from standard input, as Links.
+"""Seeds: URLs from the command line, from files and from standard input, as Links.
 
-A file has one URL a line, or a JSON object {url, priority, score, depth, meta} a line; both may be mixed. Empty lines and
-lines that begin with "#" are skipped. Other keys of an object are left alone, so that an export of URLs can be the seeds
-of the next crawl. A bad line is a value, `BadSeed`, with its place and its reason: one misprint in a million seeds must
-not cost the other seeds. Files are read as a stream, so their size does not matter.
+A file has one URL per line, or one JSON object {url, priority, score, depth, meta} per line; both may be
+mixed. Empty lines and lines that begin with "#" are skipped. Other keys of an object are ignored, so that an
+export of URLs can seed the next crawl. A bad line is a value, `BadSeed`, with its place and reason: one typo
+in a million seeds must not cost the others. Files are read as a stream, so their size does not matter.
 """
 
 import re
@@ -17,11 +17,11 @@ from skitter import reasons, urls
 from skitter.model import Level, Link, Reason
 from skitter.runtime.hiding import hidden
 
-MAX_LINE = 2**20  # bytes; a URL has at most some thousand, the rest is room for meta
+MAX_LINE = 2**20  # bytes; URLs have at most a few thousand, the rest is room for meta
 
 
 class BadSeed(Struct, frozen=True):
-    """A seed that cannot be used, with the place it came from."""
+    """An unusable seed, with the place it came from."""
 
     where: str
     text: str
@@ -29,7 +29,7 @@ class BadSeed(Struct, frozen=True):
 
     @property
     def complaint(self) -> str:
-        """Where it stands, what it says, and what is wrong with that."""
+        """Where it is, what it says, and what is wrong with it."""
         return f"{self.where}: {self.text}: {self.reason.detail}"
 
 
@@ -47,21 +47,21 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 
 def named(texts: Iterable[str], rules: urls.UrlRules = urls.DEFAULT_RULES) -> Iterator[Link | BadSeed]:
-    """Seeds as they stand on the command line."""
+    """Seeds from the command line."""
     for number, text in enumerate(texts, start=1):
         yield _seed(_Line(text), f"argument {number}", rules)
 
 
 class Lines(Protocol):
-    """A file, as far as lines are concerned."""
+    """Anything that can be read line by line."""
 
     def readline(self, size: int, /) -> bytes:
-        """The next line, or so many bytes of it; empty at the end."""
+        """The next line, or at most this many bytes of it; empty at the end."""
         ...
 
 
 def read(file: Lines, name: str, rules: urls.UrlRules = urls.DEFAULT_RULES) -> Iterator[Link | BadSeed]:
-    """Seeds of a file or a pipe, line by line."""
+    """Seeds of a file or pipe, line by line."""
     for _, seed in numbered(file, name, rules):
         yield seed
 
@@ -69,7 +69,7 @@ def read(file: Lines, name: str, rules: urls.UrlRules = urls.DEFAULT_RULES) -> I
 def numbered(
     file: Lines, name: str, rules: urls.UrlRules = urls.DEFAULT_RULES, after: int = 0
 ) -> Iterator[tuple[int, Link | BadSeed]]:
-    """Seeds of a file behind a line, each with the number of its own."""
+    """Seeds of a file after a given line, each with its line number."""
     number = 0
     while line := line_of(file):
         number += 1
@@ -79,7 +79,7 @@ def numbered(
 
 
 def line_of(file: Lines) -> bytes:
-    """The next line, empty at the end; of one that is too long only the beginning, which is longer than MAX_LINE."""
+    """The next line, empty at the end; of an overlong one only the beginning, which is longer than MAX_LINE."""
     line = rest = file.readline(MAX_LINE + 1)
     while rest and not rest.endswith(b"\n"):
         rest = file.readline(MAX_LINE + 1)
@@ -87,7 +87,7 @@ def line_of(file: Lines) -> bytes:
 
 
 def parsed(line: bytes, where: str, rules: urls.UrlRules = urls.DEFAULT_RULES) -> Link | BadSeed | None:
-    """The seed on a line; None if there is none on it."""
+    """The seed on a line; None if the line has none."""
     if len(line) > MAX_LINE:
         return _bad(where, line[:100], f"the line is longer than {MAX_LINE} bytes")
     bare = line.strip().removeprefix(b"\xef\xbb\xbf")
@@ -107,7 +107,9 @@ def _plain(line: bytes, where: str, rules: urls.UrlRules) -> Link | BadSeed:
 def _json(line: bytes, where: str, rules: urls.UrlRules) -> Link | BadSeed:
     try:
         parsed = _decode(line)
-        msgspec.msgpack.encode(parsed.meta)  # it is stored as such, and that has no numbers beyond 64 bits
+        msgspec.msgpack.encode(
+            parsed.meta
+        )  # it is stored as MessagePack, which has no numbers beyond 64 bits
     except (msgspec.DecodeError, UnicodeDecodeError, OverflowError, RecursionError) as problem:
         return _bad(where, line, f'{problem}; write for example {{"url": "https://example.org/"}}')
     return _seed(parsed, where, rules)
@@ -118,12 +120,14 @@ def _seed(line: _Line, where: str, rules: urls.UrlRules) -> Link | BadSeed:
     if level is None:
         names = ", ".join(level.name.lower() for level in Level)
         return _bad(
-            where, line.url, f"the priority {line.priority!r} is none of {names} (or 0 to {len(Level) - 1})"
+            where,
+            line.url,
+            f"the priority {line.priority!r} is not one of {names} (or 0 to {len(Level) - 1})",
         )
     url = urls.seed(line.url, rules)
     key = None if url is None else urls.key(url, rules)
     if url is None or key is None:
-        return _bad(where, line.url, "this is no http or https URL; write for example https://example.org/")
+        return _bad(where, line.url, "not an http or https URL; write for example https://example.org/")
     host = urls.host(url)
     if urls.too_long(host):
         return _bad(where, line.url, "its host name is longer than any can be (253 characters)")
@@ -139,17 +143,17 @@ def _seed(line: _Line, where: str, rules: urls.UrlRules) -> Link | BadSeed:
     )
 
 
-# User name and password before the host; RFC 3986 3.2.1 has them deprecated, and they are never sent.
+# User name and password before the host; deprecated by RFC 3986 3.2.1, and never sent.
 _CREDENTIALS = re.compile(r"(?<=//)[^/?#\\\s]*@|\A(?!mailto:)[^/?#\\\s:]+:[^/?#\\\s]+@")
 
 
 def without_credentials(text: str) -> str:
-    """The text of a URL with its user name and password taken out: what may be shown of it."""
+    """A URL without user name and password, safe to show."""
     return hidden(_CREDENTIALS.sub("", text.strip()))
 
 
 def has_credentials(line: bytes) -> bool:
-    """Whether the URL on a line has a user name or a password in front of its host."""
+    """Whether the URL on a line has a user name or password."""
     text = line.decode(errors="replace").strip()
     if text.startswith("{"):
         text = _decode(line).url
@@ -157,7 +161,7 @@ def has_credentials(line: bytes) -> bool:
 
 
 def _level(priority: str | int | None) -> Level | None:
-    """A seed that says nothing is critical: somebody is waiting for it."""
+    """Seeds are critical by default: somebody is waiting for them."""
     if priority is None:
         return Level.CRITICAL
     if isinstance(priority, str):

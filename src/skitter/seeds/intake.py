@@ -1,12 +1,12 @@
-"""Seeds on their way into a crawl: kept in its directory until each of them is stored.
+"""Seed intake: seeds are kept in the crawl directory until each of them is stored.
 
-    seeds/NNNNNN         what was given: a line that says where it comes from, then line by line
+    seeds/NNNNNN         a source: one line that says where it comes from, then the seeds line by line
     seeds/NNNNNN.open    the same while it is being read; a crash leaves what was read until then
     seeds/NNNNNN.at      how far it is stored
 
-Seeds are copied first, and the copy is on the disk before the first of them is taken in. They are taken in by batches, and
-the position moves when a batch would survive a loss of power in its shards. So whatever ends a run, the next one goes on
-with those that are not stored. Some are offered twice then, which is harmless.
+Seeds are copied first, and the copy is synced before the first of them is used. They are read in batches, and
+the position moves when a batch would survive a power loss in its shards. So whatever ends a run, the next one
+continues with those that are not stored. Some are then offered twice, which is harmless.
 """
 
 import asyncio
@@ -32,28 +32,28 @@ from skitter.seeds import BadSeed
 _BATCH = 1000  # seeds
 _CHUNK = 1 << 20  # bytes
 _SYNC_EVERY = 0.5  # seconds, while a source is being read
-_MOVE_EVERY = 0.25  # seconds between two positions on the disk; the first of a run is written at once
-_LOOK_EVERY = 0.05  # seconds, for more of a source that is being read
+_MOVE_EVERY = 0.25  # seconds between two writes of the position; the first of a run is written at once
+_LOOK_EVERY = 0.05  # seconds to wait for more of a source that is still being read
 
 
 class Position(Struct, frozen=True, order=True):
-    """A place in a source: bytes and lines before it."""
+    """A position in a source: bytes and lines before it."""
 
     offset: int = 0
     line: int = 0
 
 
 class Batch(Struct, frozen=True):
-    """Seeds that are taken in together, and where their source goes on behind them."""
+    """Seeds read together, and the position after them."""
 
     source: "Source"
     seeds: list[Link | BadSeed]
     end: Position
-    bare: int = 0  # of these, had a user name or a password in front of the host
+    bare: int = 0  # how many had a user name or password
 
 
 class _Head(Struct, frozen=True):
-    """The first line of a kept source: how it is called, and whether its lines are as given or records of ours."""
+    """The first line of a kept source: its name, and whether its lines are as given or our own records."""
 
     name: str
     lines: Literal["given", "records"]
@@ -71,20 +71,20 @@ _position = msgspec.json.Decoder(Position)
 
 
 class Source:
-    """One file of seeds, or standard input, in the crawl directory."""
+    """One seed file, or standard input, in the crawl directory."""
 
     def __init__(self, path: Path, *, is_read: bool) -> None:
-        """`is_read`: somebody in this process writes to it at the moment."""
-        self.path = path  # without a suffix, as it is called when it is whole
+        """`is_read`: this process is still writing to it."""
+        self.path = path  # without a suffix, its name when it is complete
         self.at_file = path.with_suffix(".at")
         self.open_file = path.with_suffix(".open")
         self.is_read = is_read
-        self.problem: OSError | None = None  # why it could not be read on
+        self.problem: OSError | None = None  # why it could not be read to its end
         with self._file.open("rb") as file:
             self.head = _head.decode(file.readline())
             self._first = file.tell()
         self.position = self._stored()
-        self.readable = self._whole_lines()  # up to here, while it is not whole
+        self.readable = self._whole_lines()  # the end so far, while it is incomplete
 
     @property
     def is_whole(self) -> bool:
@@ -102,7 +102,7 @@ class Source:
             return Position(self._first)
 
     def _whole_lines(self) -> int:
-        """Where the last whole line ends: half a URL is another one."""
+        """The end of the last complete line: half a URL is a different URL."""
         with self._file.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             while size > self._first:
@@ -115,10 +115,10 @@ class Source:
             return self._first
 
     def read(self, after: Position, rules: urls.UrlRules) -> Batch:
-        """The next seeds behind a position; none if there are no more yet."""
+        """The next seeds after a position; none if there are no more yet."""
         found: list[Link | BadSeed] = []
         line, bare = after.line, 0
-        is_whole = self.is_whole  # before it is opened: it does not grow any more then
+        is_whole = self.is_whole  # checked before opening: a complete file no longer grows
         with self._file.open("rb") as file:
             end = os.fstat(file.fileno()).st_size if is_whole else self.readable
             place = file.seek(after.offset)
@@ -138,11 +138,11 @@ class Source:
         return record.link or record.bad
 
     def keep_position(self) -> None:
-        """Everything before the position is stored, and the next run need not know it."""
+        """Record that everything before the position is stored."""
         durable.write(self.at_file, _encode(self.position))
 
     def remove(self) -> None:
-        """All of it is stored."""
+        """Remove the source: all of it is stored."""
         for path in (self.path, self.open_file, self.at_file):
             path.unlink(missing_ok=True)
 
@@ -156,7 +156,7 @@ class Intake:
         self.sources = [Source(path, is_read=False) for path in _kept(folder)]
         self._last = max((int(source.path.name) for source in self.sources), default=0)
         self._moved: dict[Path, float] = {}
-        self._bare: Counter[str] = Counter()  # by source, seeds that had a user name or a password
+        self._bare: Counter[str] = Counter()  # number of seeds with a user name or password, by source
 
     @property
     def is_empty(self) -> bool:
@@ -166,21 +166,19 @@ class Intake:
     # -- keeping ---------------------------------------------------------------------------------------------
 
     def keep(self, name: str, file: BinaryIO, begun: bytes = b"") -> None:
-        """Copy a file of seeds; `begun` was read from it already. It is on the disk when this returns."""
+        """Copy a seed file; `begun` was already read from it. It is synced when this returns."""
         source = self.begin(name)
         try:
             self._copy(source, file.read, begun)
-        except BaseException:  # it is there to be given again, and half of it would pass for the whole
+        except BaseException:  # the file can be given again, and half a copy would look complete
             source.remove()
             self.sources.remove(source)
             raise
 
     def keep_as_it_comes(self, name: str, handle: int, begun: bytes = b"") -> None:
-        """Copy a pipe in a thread of its own: it may be slow, or have no end. What is there is taken in meanwhile."""
+        """Copy a pipe in a thread: it may be slow or endless. What is there is used meanwhile."""
         source = self.begin(name)
-        read = partial(
-            os.read, handle
-        )  # not a file object: its lock would be held for as long as nothing comes
+        read = partial(os.read, handle)  # not a file object: its lock would be held while nothing arrives
         Thread(target=self._copy_or_say, args=(source, read, begun), daemon=True).start()
 
     def _copy_or_say(self, source: Source, read: Callable[[int], bytes], begun: bytes) -> None:
@@ -190,13 +188,13 @@ class Intake:
             source.problem, source.is_read = problem, False
 
     def keep_links(self, links: Iterable[Link | BadSeed]) -> None:
-        """Keep seeds that are no file. They are on the disk when this returns."""
+        """Keep seeds that are not a file. They are synced when this returns."""
         waiting = iter(links)
         for first in waiting:
             self._write(self.begin("", "records"), map(_line, chain([first], waiting)))
 
     def begin(self, name: str, lines: Literal["given", "records"] = "given") -> Source:
-        """A new source that is going to be copied."""
+        """A new source to copy into."""
         durable.make_folder(self._folder)
         self._last += 1
         path = self._folder / f"{self._last:06d}"
@@ -226,10 +224,12 @@ class Intake:
         durable.sync_folder(self._folder)
         source.is_read = False
 
-    # -- taking in -------------------------------------------------------------------------------------------
+    # -- reading ---------------------------------------------------------------------------------------------
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
-        """What is to be taken in, in order, from where the last run stopped; for a source that is being read, as it comes."""
+        """The batches to add, in order, from where the last run stopped; of a source still being read, as they
+        arrive.
+        """
         for source in list(self.sources):
             place = source.position
             while True:
@@ -247,7 +247,7 @@ class Intake:
                     break
 
     def stored(self, batch: Batch) -> None:
-        """A batch, and all before it, would survive a loss of power."""
+        """A batch, and all before it, would survive a power loss."""
         source, now = batch.source, time.monotonic()
         source.position = batch.end
         if now >= self._moved.get(source.path, 0.0) + _MOVE_EVERY:
@@ -255,7 +255,7 @@ class Intake:
             self._moved[source.path] = now
 
     def finish(self) -> None:
-        """Every batch is stored: nothing need be kept any more."""
+        """Every batch is stored: remove the sources."""
         if self.is_empty:
             return
         for source in self.sources:
@@ -264,12 +264,12 @@ class Intake:
         durable.sync_folder(self._folder)
 
     def close(self) -> None:
-        """Leave the positions for the next run."""
+        """Write the positions for the next run."""
         for source in self.sources:
             source.keep_position()
 
     def left_out(self) -> list[str]:
-        """In words, what of the seeds was taken without their user names and passwords."""
+        """A message about seeds used without their user names and passwords."""
         return [
             f"{counted(number, 'seed')} of {'standard input' if name == '-' else printable(name)} "
             f"{'is' if number == 1 else 'are'} crawled without the user name and password in the URL"
@@ -278,14 +278,14 @@ class Intake:
         ]
 
     def broken_off(self, *, now: bool) -> list[str]:
-        """In words, what was given and not read to its end: in this run (now), or in an earlier one."""
+        """A message about sources not read to their end, in this run (`now`) or an earlier one."""
         return [
             _broken_off(source) for source in self.sources if not source.is_whole and source.is_read is now
         ]
 
 
 def _kept(folder: Path) -> list[Path]:
-    """The sources of a folder, oldest first."""
+    """The sources in a folder, oldest first."""
     if not folder.is_dir():
         return []
     return sorted({path.with_suffix("") for path in folder.iterdir() if path.suffix in ("", ".open")})
@@ -305,6 +305,6 @@ def _broken_off(source: Source) -> str:
         lines = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(_CHUNK), b"")) - 1
     name, directory = source.head.name, source.path.parents[1]
     return (
-        f"{'standard input' if name == '-' else name} was not read to its end: {counted(lines, 'line')} were taken and are kept, "
+        f"{'standard input' if name == '-' else name} was not read to its end: {counted(lines, 'line')} were read and kept, "
         f"the rest was not; give the rest again with: skitter crawl --seeds {name} -o {printable(str(directory))}"
     )

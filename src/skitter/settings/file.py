@@ -1,8 +1,8 @@
 """Where settings come from: a TOML file, then the environment, then the command line; the later wins.
 
-Nothing is ignored. A key nobody knows, a value of the wrong kind and a value out of range are errors that name the file
-and line (or the variable, or the flag), because a misspelt politeness setting must not pass for a set one.
-`dump` writes every setting as resolved, with its help beside it; what it writes loads back equal.
+Nothing is ignored. An unknown key, a value of the wrong type and a value out of range are errors that name
+the file and line (or the variable, or the flag), because a misspelt politeness setting must not pass
+silently. `dump` writes every resolved setting with its help; loading that gives equal settings.
 """
 
 import difflib
@@ -18,10 +18,11 @@ from skitter.settings.engines import SECRETS
 from skitter.settings.values import KEYS, convert, from_text, show
 
 PREFIX = "SKITTER_"
-LOCAL_SHARDS = 256  # of a crawl on one machine
+LOCAL_SHARDS = 256  # most shards of a crawl on one machine
 
-# Variables that begin like ours and are none: the place of the conformance cases, and what Kubernetes sets in every
-# container for a service whose name begins with "skitter" (kubernetes.io, "Service: environment variables").
+# Variables with our prefix that are not settings: the folder of conformance cases, and what Kubernetes sets
+# in every container for a service whose name begins with "skitter" (kubernetes.io, "Service: environment
+# variables").
 _NOT_SETTINGS = re.compile(
     r"SKITTER_(CONFORMANCE|TEST_.*|SERVICES_.*|(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_(TCP|UDP|SCTP).*)?))\Z"
 )
@@ -37,7 +38,7 @@ def load(
     overrides: Mapping[str, object],
     flags: Mapping[str, str] | None = None,
 ) -> Settings:
-    """The settings as resolved. `flags` says how an override was spelt on the command line, for messages."""
+    """The resolved settings. `flags` says how an override was spelt on the command line, for messages."""
     return build(given(path, environ, overrides, flags))
 
 
@@ -47,7 +48,7 @@ def given(
     overrides: Mapping[str, object],
     flags: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
-    """What was said of the settings, by dotted key, wherever that was; all the others have their defaults."""
+    """The settings given explicitly, by dotted key; all others have their defaults."""
     values: dict[str, object] = {}
     if path is not None:
         values.update(_from_file(path))
@@ -62,14 +63,14 @@ def given(
 
 
 def build(values: Mapping[str, object]) -> Settings:
-    """The settings with these values, and the defaults of all the others."""
+    """The settings with these values, and defaults for all others."""
     settings = _build(values)
     _consistent(settings)
     return settings
 
 
 def value_of(where: str, dotted: str, value: object) -> object:
-    """One value from a variable or a flag, where text stands for numbers and lists too."""
+    """One value from a variable or a flag, where numbers and lists are text too."""
     key = KEYS.get(dotted)
     if key is None:
         raise SettingsError(f"{where}: {_unknown(dotted)}")
@@ -93,7 +94,7 @@ def _build(values: Mapping[str, object]) -> Settings:
 
 
 def _consistent(settings: Settings) -> None:
-    """What no single value can show."""
+    """Checks that involve more than one value."""
     if settings.schedule.retry_base > settings.schedule.retry_max:
         raise SettingsError(
             "schedule.retry_base is longer than schedule.retry_max; make the one shorter or the other longer"
@@ -104,12 +105,12 @@ def _consistent(settings: Settings) -> None:
         )
     if settings.cluster.size == "none" and settings.crawl.shards > LOCAL_SHARDS:
         raise SettingsError(
-            f"crawl.shards: {settings.crawl.shards} is too much for one machine, where each has files of its own; write at most"
+            f"crawl.shards: {settings.crawl.shards} is too many for one machine, where each has its own files; write at most"
             f" {LOCAL_SHARDS}"
         )
     if settings.cluster.renew * 2 > settings.cluster.lease:
         raise SettingsError(
-            "cluster.renew is more than half of cluster.lease, so one lost sign of life would cost a shard; make it shorter"
+            "cluster.renew is more than half of cluster.lease, so one lost heartbeat would cost a shard; make it shorter"
         )
 
 
@@ -135,7 +136,7 @@ def _from_file(path: Path) -> dict[str, object]:
 
 
 def from_toml(text: str) -> dict[str, object]:
-    """The values in a text that `to_toml` has written, by dotted key."""
+    """The values in a text written by `to_toml`, by dotted key."""
     found = {}
     for section, table in tomllib.loads(text).items():
         for name, value in table.items():
@@ -147,7 +148,7 @@ def from_toml(text: str) -> dict[str, object]:
 
 
 def to_toml(values: Mapping[str, object]) -> str:
-    """These values as TOML; those that are not set are left out, which every setting that may be unset is by default."""
+    """These values as TOML; unset ones are left out, and unset is the default of every setting that may be unset."""
     lines: list[str] = []
     for section in SECTIONS:
         own = {dotted: value for dotted, value in values.items() if dotted.startswith(f"{section}.")}
@@ -193,7 +194,7 @@ def _syntax(path: Path, text: str, message: str) -> str:
 
 
 def _line(text: str, dotted: str) -> int:
-    """The line on which a key stands. TOML readers do not say, so the text is searched; 1 if it is written too oddly."""
+    """The line of a key. TOML readers do not report it, so the text is searched; 1 if it is written too oddly."""
     section, _, name = dotted.rpartition(".")
     table = ""
     for number, line in enumerate(text.splitlines(), start=1):
@@ -243,7 +244,7 @@ def _suggestion(dotted: str) -> str:
 
 
 def _nearest(dotted: str) -> str:
-    """The key most likely meant: misspelt in its section, or right in another one."""
+    """The key most likely meant: misspelt in its section, or correct in another one."""
     section, _, name = dotted.rpartition(".")
     siblings = [key.name for key in KEYS.values() if key.section == section]
     if close := difflib.get_close_matches(name, siblings, n=1, cutoff=0.7):
@@ -257,7 +258,7 @@ def _nearest(dotted: str) -> str:
 
 
 def dump(settings: Settings) -> str:
-    """All settings as TOML, each under its help."""
+    """All settings as TOML, each with its help."""
     lines = ["# The settings of a crawl, as resolved when it was made."]
     for section, cls in SECTIONS.items():
         lines += ["", f"[{section}]", f"# {(cls.__doc__ or '').strip()}"]
@@ -266,6 +267,6 @@ def dump(settings: Settings) -> str:
             key = KEYS[f"{section}.{field.name}"]
             value = getattr(values, field.name)
             lines += ["", f"# {key.doc}"]
-            # TOML has no word for "not set", and every setting that may be unset is so by default.
+            # TOML cannot express "not set", and unset is the default of every setting that may be unset.
             lines.append(f"# {key.name} =" if value is None else f"{key.name} = {show(key.kind, value)}")
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""The keywords of `skitter.crawl()`: every setting by its section and name, and short names as on the command line."""
+"""The keywords of `skitter.crawl()`: every setting by section and name, and the short names of the command line."""
 
 import difflib
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ _OTHERS = ("directory", "links", "settings")
 
 
 def dotted(keyword: str) -> str:
-    """The setting that a keyword stands for."""
+    """The setting of a keyword."""
     if "." in keyword:
         return keyword
     found = SHORT.get(keyword) or LONG.get(keyword)
@@ -43,7 +43,7 @@ def dotted(keyword: str) -> str:
 
 
 def _hint(keyword: str) -> str:
-    """The keyword that was meant: a short name first, then a setting of that name in some section."""
+    """A suggestion: a short name first, then a setting of that name in some section."""
     near = difflib.get_close_matches(keyword, (*SHORT, *_OTHERS), 1)
     near = near or [name for name in LONG if name.partition("_")[2] == keyword]
     near = near or difflib.get_close_matches(keyword, LONG, 1)

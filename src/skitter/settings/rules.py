@@ -1,7 +1,7 @@
-"""Which values of a setting make sense: ranges of numbers, with the reason, and what text must look like.
+"""Which values a setting accepts: ranges of numbers, with the reason, and patterns for text.
 
-A rule raises SettingsError whose message names what to write instead. Rules are found by the setting's dotted name; a
-setting without one takes any text, and any number from zero up.
+A rule raises SettingsError with a message that says what to write instead. Rules are found by the setting's dotted name;
+a setting without one accepts any text, and any number from zero up.
 """
 
 import ipaddress
@@ -15,7 +15,7 @@ from skitter.settings import SettingsError
 
 
 class Range(Struct, frozen=True):
-    """The least and the largest value, and why."""
+    """Smallest and largest value, with the reason."""
 
     low: float = 0
     high: float = math.inf
@@ -23,7 +23,7 @@ class Range(Struct, frozen=True):
 
 
 ANY = Range()
-_SHARE = Range(0, 1, "it is a share")
+_SHARE = Range(0, 1, "it is a fraction")
 _POSITIVE = Range(1)
 
 RANGES: Mapping[str, Range] = {
@@ -68,17 +68,17 @@ RANGES: Mapping[str, Range] = {
             "s3.segment_time",
             "crawl.sync_interval",
         ),
-        Range(0.001, why="nothing is done in no time"),
+        Range(0.001, why="it must be longer than zero"),
     ),
-    "s3.part": Range(5 * 2**20, 5 * 2**30, "S3 takes parts of 5 MiB to 5 GiB"),
-    "crawl.workers": Range(0, 256, "0 is one per core, and 256 are plenty for one machine"),
-    "crawl.shards": Range(0, 4096, "0 is one per worker, and more were not measured"),
+    "s3.part": Range(5 * 2**20, 5 * 2**30, "S3 accepts parts of 5 MiB to 5 GiB"),
+    "crawl.workers": Range(0, 256, "0 means one per core, and 256 are plenty for one machine"),
+    "crawl.shards": Range(0, 4096, "0 means one per worker, and more were not measured"),
     "crawl.worker_patience": Range(1, why="a busy worker needs a moment to answer"),
     "schedule.retry_jitter": _SHARE,
     "robots.jitter": _SHARE,
-    "robots.cache": Range(1, 86400, "RFC 9309 2.4: a copy is not used for more than 24 hours"),
-    "robots.max_redirects": Range(5, why="RFC 9309 2.3.1.2: at least five are followed"),
-    "dedup.distance": Range(0, 3, "the index of near-duplicates finds no more"),
+    "robots.cache": Range(1, 86400, "RFC 9309 2.4: a copy must not be used for more than 24 hours"),
+    "robots.max_redirects": Range(5, why="RFC 9309 2.3.1.2: at least five must be followed"),
+    "dedup.distance": Range(0, 3, "the near-duplicate index cannot find more"),
 }
 
 
@@ -120,9 +120,9 @@ def _pair(value: str) -> None:
 
 
 def _accept_language(value: str) -> None:
-    """RFC 9110 12.5.4: language ranges, each with a weight if need be."""
+    """RFC 9110 12.5.4: language ranges, each with an optional weight."""
     if value and not re.fullmatch(r"[A-Za-z0-9*,;=.\- ]+", value):
-        raise SettingsError(f"{value!r} is no list of languages; write for example en, de;q=0.5")
+        raise SettingsError(f"{value!r} is not a list of languages; write for example en, de;q=0.5")
 
 
 def _nameserver(value: str) -> None:
@@ -145,16 +145,16 @@ def _is_address(text: str) -> bool:
 
 
 def _field_value(value: str) -> None:
-    """It goes into a header field: RFC 9110 5.5, and nothing that could end the line."""
+    """For a header field: printable ASCII without line breaks (RFC 9110 5.5)."""
     if not value.isascii() or not value.isprintable():
         raise SettingsError(
-            f"{value!r} has characters that cannot stand in a header field; write printable ASCII only"
+            f"{value!r} has characters that are not allowed in a header field; write printable ASCII only"
         )
     if value != value.strip():
-        raise SettingsError(f"{value!r} begins or ends with a space; leave that out")
+        raise SettingsError(f"{value!r} begins or ends with a space; remove it")
 
 
-# What browsers and the large crawlers call themselves. To pose as one of them would be to hide.
+# Names of browsers and large crawlers. Posing as one of them would hide who we are.
 _NOT_US = frozenset(
     {
         "mozilla",
@@ -172,7 +172,7 @@ _NOT_US = frozenset(
 
 def _user_agent(value: str) -> None:
     _field_value(value)
-    # RFC 9309 2.2.1: the product token is what robots.txt files address, and it has letters, "_" and "-" only.
+    # RFC 9309 2.2.1: the product token is what robots.txt files refer to; only letters, "_" and "-" are allowed.
     if value and not re.match(r"[A-Za-z_-]+(?:[/ ]|\Z)", value):
         raise SettingsError(
             f"{value!r} does not begin with a product token of letters, - or _; write for example mybot/1.0 (+https://example.org/bot)"
@@ -180,19 +180,19 @@ def _user_agent(value: str) -> None:
     token = re.split(r"[/ ]", value.lower())[0]
     if token in _NOT_US:
         raise SettingsError(
-            f"{token} is somebody else's name; a crawler says who it is: write for example mybot/1.0 (+https://example.org/bot)"
+            f"{token} belongs to somebody else; a crawler must say who it is: write for example mybot/1.0 (+https://example.org/bot)"
         )
 
 
 def _extension(value: str) -> None:
     if not re.fullmatch(r"[^./?#\s]+", value):
-        raise SettingsError(f"{value!r} is not a file name ending; write it without a dot, as in pdf")
+        raise SettingsError(f"{value!r} is not a file extension; write it without a dot, as in pdf")
 
 
 def _host_pattern(value: str) -> None:
     if not re.fullmatch(r"[^\s/?#@]+", value):
         raise SettingsError(
-            f"{value!r} is not a host pattern; write a host name alone, as in www.example.org or *.example.org"
+            f"{value!r} is not a host pattern; write only a host name, as in www.example.org or *.example.org"
         )
 
 
@@ -215,7 +215,7 @@ def _web_address(value: str) -> None:
 
 
 def _crawl_name(value: str) -> None:
-    """It becomes a schema of PostgreSQL (63 bytes) and a prefix of Redis keys and Kafka groups."""
+    """Used as a PostgreSQL schema (63 bytes) and as a prefix of Redis keys and Kafka groups."""
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", value):
         raise SettingsError(
             f"{value!r} is not a name; write lower-case letters, digits and _, as in my_crawl"
@@ -223,10 +223,10 @@ def _crawl_name(value: str) -> None:
 
 
 def _index_name(value: str) -> None:
-    """What OpenSearch takes for one, without what has a meaning in a URL."""
+    """Index names that OpenSearch accepts, without characters that have a meaning in a URL."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,254}", value):
         raise SettingsError(
-            f"{value!r} is not the name of an index; write lower-case letters, digits, ., _ and -, as in web_pages"
+            f"{value!r} is not an index name; write lower-case letters, digits, ., _ and -, as in web_pages"
         )
 
 

@@ -1,4 +1,4 @@
-"""Passwords and keys: from the environment or from a file that only we can read, never from the command line."""
+"""Passwords and keys: from the environment or from a file, never from the command line."""
 
 import os
 from collections.abc import Mapping
@@ -9,9 +9,9 @@ from skitter.settings.units import SettingsError
 
 
 def secret(setting: str, file: str, environ: Mapping[str, str] = os.environ) -> str:
-    """The secret that belongs to a setting such as redis.password_file; empty when there is none.
+    """The secret of a setting such as redis.password_file; empty if there is none.
 
-    The file wins, because whoever names one means it. Its last line break is not part of the secret.
+    The file wins over the variable. Its last line break is not part of the secret.
     """
     if not file:
         return environ.get(SECRETS[setting], "")

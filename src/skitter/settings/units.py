@@ -1,4 +1,4 @@
-"""What a setting is made of: durations and sizes with their units."""
+"""Durations and sizes with their units."""
 
 import re
 from typing import NewType
@@ -16,7 +16,7 @@ _SIZE_UNITS |= {"ki": 2**10, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
 
 class SettingsError(ValueError):
-    """A setting is unknown or has a value that does not fit. The message says where and what to write instead."""
+    """An unknown setting or an invalid value. The message says where, and what to write instead."""
 
     def __init__(self, message: str) -> None:
         super().__init__(hidden(message))  # it quotes the value

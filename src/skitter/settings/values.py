@@ -1,7 +1,7 @@
-"""What one setting is: its kind, and how it is written in a file or a variable. `rules` has what makes sense.
+"""One setting: its type, and how it is written in a file or an environment variable. `rules` has the allowed values.
 
-The kinds are the annotations of `settings.py`; nothing is declared twice. A value that does not fit raises SettingsError
-whose message names what to write instead; `file` puts in front of it where the value stood.
+The types are the annotations of the settings classes; nothing is declared twice. A value that does not fit
+raises SettingsError with a message that says what to write instead; `file` adds where the value was.
 """
 
 import math
@@ -23,7 +23,7 @@ _UNSET = frozenset({"", "none"})
 
 
 class Key(Struct, frozen=True):
-    """One setting: where it stands, its kind, its default and its help."""
+    """One setting: its section, type, default and help."""
 
     section: str
     name: str
@@ -57,7 +57,7 @@ KEYS: Mapping[str, Key] = _keys()
 
 
 def optional(kind: Any) -> tuple[Any, bool]:  # noqa: ANN401  type expressions have no type
-    """The kind without its None, and whether it had one."""
+    """The type without None, and whether it had None."""
     if typing.get_origin(kind) in {types.UnionType, typing.Union}:
         (inner,) = (arm for arm in typing.get_args(kind) if arm is not type(None))
         return inner, True
@@ -68,7 +68,7 @@ def optional(kind: Any) -> tuple[Any, bool]:  # noqa: ANN401  type expressions h
 
 
 def convert(key: Key, value: object) -> object:
-    """The value as the settings tree holds it, or SettingsError."""
+    """The value as it is in the settings tree, or SettingsError."""
     kind, may_be_unset = optional(key.kind)
     if may_be_unset and (value is None or value == "none"):
         return None
@@ -78,7 +78,10 @@ def convert(key: Key, value: object) -> object:
 
 
 def from_text(key: Key, text: str) -> object:
-    """A variable or a flag as TOML would have given it. Lists are written like TOML arrays; a single item may stand bare."""
+    """A variable or a flag as TOML would have given it.
+
+    Lists are written like TOML arrays; a single item needs no brackets.
+    """
     kind, may_be_unset = optional(key.kind)
     if may_be_unset and text.strip().lower() in _UNSET:
         return None
@@ -147,7 +150,7 @@ def _number(value: object) -> float:
 
 
 def _duration(value: object) -> Seconds:
-    # Numbers do not pass through text: repr(1e-07) is no duration, but the number is.
+    # Numbers do not pass through text: repr(1e-07) is not a duration, but the number is.
     return seconds(value) if isinstance(value, str) else Seconds(_number(value))
 
 
@@ -169,7 +172,7 @@ _READERS: Mapping[Any, Callable[[object], object]] = {
 
 
 def show(kind: Any, value: object) -> str:  # noqa: ANN401
-    """The value as it is written in TOML; reading it gives the same value back."""
+    """The value in TOML; reading it gives the same value back."""
     kind, _ = optional(kind)
     if typing.get_origin(kind) is tuple:
         assert isinstance(value, tuple)  # noqa: S101  the tree's own type
@@ -199,7 +202,7 @@ def _show_list(items: list[str]) -> str:
 def _show_units(value: Any, units: Mapping[str, int]) -> str:  # noqa: ANN401
     for unit, worth in units.items():
         count = value // worth
-        # 24h says more to a reader than 1d, and 1d is the only unit with that trouble.
+        # 24h is clearer than 1d, and 1d is the only unit with that problem.
         if count and count * worth == value and count < 10**9 and not (unit == "d" and count == 1):
             return f'"{int(count)}{unit}"'
     return repr(value)
@@ -210,7 +213,7 @@ def _escape(letter: str) -> str:
         return "\\" + letter
     if letter in "\n\t\r":
         return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}[letter]
-    # Everything else that TOML forbids in a string, and what would make a line of the file look like two.
+    # Everything else that TOML forbids in a string, and what could look like a line break in the file.
     return letter if letter.isprintable() else f"\\U{ord(letter):08X}"
 
 

@@ -1,9 +1,10 @@
-"""Time that jumps: an event loop on which a week of crawling runs in milliseconds.
+"""Virtual time: an event loop on which a week of crawling runs in milliseconds.
 
-When every task waits and nothing is ready, the loop does not sleep: it sets its time to that of the next timer. Work in
-threads (`run_in_executor`, `asyncio.to_thread`) and sockets are real and cannot be hurried: while a thread works, time
-stands still, and sockets are looked at before each jump. A crawl on virtual time therefore brings its own fetcher. When
-all tasks wait and no timer is set, nothing can ever happen again: instead of hanging, the loop says so.
+When every task waits and nothing is ready, the loop does not sleep: it sets its time to that of the next
+timer. Work in threads (`run_in_executor`, `asyncio.to_thread`) and sockets are real: while a thread works,
+time stands still, and sockets are polled before each jump. A crawl on virtual time therefore brings its own
+fetcher. If all tasks wait and no timer is set, nothing can ever happen again: instead of hanging, the loop
+raises.
 
     async def week(clock):
         await asyncio.sleep(7 * 86400)
@@ -21,7 +22,7 @@ from typing import Any, TypeVar, TypeVarTuple
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-# Wall-clock time at which virtual time starts unless told otherwise: 2026-01-01T00:00:00Z.
+# Wall-clock time at which virtual time starts by default: 2026-01-01T00:00:00Z.
 EPOCH = 1_767_225_600.0
 # While a thread works the selector waits for real, in steps of this many seconds.
 _THREAD_STEP = 0.05
@@ -32,7 +33,7 @@ class Stalled(RuntimeError):  # noqa: N818  it names the state, like StopIterati
 
 
 class VirtualClock:
-    """The crawler's clock on virtual time. Give it to `run_virtual`, which moves it."""
+    """The crawler's clock on virtual time. Pass it to `run_virtual`, which advances it."""
 
     def __init__(self, start: float = EPOCH) -> None:
         self._start = start
@@ -43,22 +44,22 @@ class VirtualClock:
         return self._start + self._elapsed
 
     def monotonic(self) -> float:
-        """Seconds since the clock was made; they never go back."""
+        """Seconds since the clock was created; they never go backwards."""
         return self._elapsed
 
     def set_wall(self, seconds: float) -> None:
-        """Set the wall clock forward or, if negative, back, as an administrator would. Timers do not notice."""
+        """Set the wall clock forward or, if negative, back, as an administrator would. Timers are not affected."""
         self._start += seconds
 
     def advance(self, seconds: float) -> None:
-        """Let time pass. The loop calls this; a test may, to stand for work that takes time."""
+        """Let time pass. Called by the loop, or by a test to simulate work that takes time."""
         if seconds < 0:
             raise ValueError("time does not run backwards; set_wall sets the wall clock back")
         self._elapsed += seconds
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """A selector that lets virtual time pass instead of waiting."""
+    """A selector that advances virtual time instead of waiting."""
 
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__()
@@ -66,7 +67,7 @@ class _JumpingSelector(selectors.DefaultSelector):
         self.threads = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Events that are there already; else a jump to the next timer."""
+        """Ready events; otherwise a jump to the next timer."""
         ready = super().select(_THREAD_STEP if self.threads and timeout != 0 else 0)
         if ready or self.threads or timeout == 0:
             return ready
@@ -85,8 +86,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.clock = clock or VirtualClock()
         self._jumping = _JumpingSelector(self.clock)
         super().__init__(self._jumping)
-        # Timers this close are due together. The real clock's nanosecond is lost in a float after some 200 days, and then
-        # the loop would wait for a timer that is due now, for ever.
+        # Timers this close are due together. A float loses the real clock's nanosecond after some 200 days,
+        # and then the loop would wait for ever for a timer that is due now.
         self._clock_resolution = 1e-6
 
     def time(self) -> float:
@@ -106,7 +107,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return future
 
     async def shutdown_default_executor(self, *_timeout: float | None) -> None:
-        """Wait for the threads, which is real work too. A timeout, known from Python 3.12 on, would be virtual."""
+        """Wait for the threads, which do real work too. A timeout, available from Python 3.12 on, would be virtual."""
         self._jumping.threads += 1
         try:
             await super().shutdown_default_executor()

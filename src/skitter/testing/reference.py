@@ -14,7 +14,7 @@ from msgspec.msgpack import Decoder, Encoder
 from skitter.frontier import ShardFrontier
 from skitter.frontier.adding import is_by_settings
 from skitter.frontier.crashes import Suspicion
-from skitter.frontier.names import key_id
+from skitter.frontier.names import hash16
 from skitter.frontier.rows import (
     PARKED,
     QUEUE,
@@ -35,7 +35,7 @@ from skitter.frontier.rows import (
 )
 from skitter.frontier.seen import LatelySeen
 from skitter.frontier.store import NEW
-from skitter.frontier.turns import InHand
+from skitter.frontier.verbs import HandMark
 from skitter.model import Level, Link, RobotsCopy, Visit
 from skitter.ports import Fenced
 from skitter.settings import Settings
@@ -75,9 +75,11 @@ class MemoryStore:
         self._epoch = epoch
         self._counts = dict.fromkeys(("reads", "writes", "rows_read", "rows_written"), 0)
 
-    def id_of(self, key: str, domain: str) -> bytes:  # noqa: ARG002  other stores keep domains together
-        """A hash of the key."""
-        return key_id(key)
+    hash_key = staticmethod(hash16)
+
+    def domain_prefix(self, domain: str) -> bytes:  # noqa: ARG002  other stores keep domains together
+        """None."""
+        return b""
 
     async def open(self) -> Opening:
         """Counts, leases and suspects."""
@@ -326,7 +328,7 @@ def memory_frontier(
     *,
     shard: int = 0,
     shards: int = 1,
-    in_hand: InHand | None = None,
+    in_hand: HandMark | None = None,
     epoch: int = 1,
 ) -> ShardFrontier:
     """A frontier that keeps all it knows in memory."""

@@ -1,14 +1,15 @@
-"""The only place that parses, resolves, canonicalises and fingerprints a URL; `keys` spells out its bold half.
+"""The only place that parses, resolves, canonicalises and fingerprints URLs; `keys` has the canonical half.
 
-A URL has two spellings here. What is *fetched* is the WHATWG serialisation of what the page said, without fragment,
-credentials, tracking parameters and the dot behind a host name, and with nothing else changed. The *key* is what we know the page by: two
-spellings of one page should share it. The key is never sent to a server, so it may be bolder: it decodes, collapses
-and sorts, and it forgets session ids, which are left in the fetched form because a server may insist on them.
+A URL has two forms here. What is *fetched* is the WHATWG serialisation of what the page said, without
+fragment, credentials, tracking parameters and the trailing dot of a host name, and otherwise unchanged. The
+*key* identifies the page: two spellings of one page should share it. It is never sent to a server, so it may
+normalise more: it decodes, collapses and sorts, and drops session ids, which stay in the fetched form because
+a server may insist on them.
 
-Parsing itself is ada's (https://url.spec.whatwg.org/). Most links of a page are plain, though: `_PLAIN` recognises
-the hrefs that the standard would leave as they are, and those never leave Python, which is three times as fast.
-Nothing here raises for any text: what is no http or https URL is None (or "" from `host` and `origin`).
-Everything runs in time linear in its input, but for the sorting of query parameters.
+ada parses (https://url.spec.whatwg.org/). Most links of a page are plain, though: `_PLAIN` recognises hrefs
+that the standard would leave unchanged, and those are handled in Python, which is three times as fast.
+Nothing here raises for any text: what is not an http or https URL is None (or "" from `host` and `origin`).
+Everything takes time linear in its input, except for sorting query parameters.
 """
 
 import ipaddress
@@ -29,7 +30,7 @@ DEFAULT_RULES = UrlRules()
 
 
 class Parts(NamedTuple):
-    """A URL taken apart. The host is ASCII and lower case, IPv6 in brackets; the port is the effective one."""
+    """The parts of a URL. The host is ASCII and lower case, IPv6 in brackets; the port is the effective one."""
 
     scheme: str
     host: str
@@ -38,12 +39,12 @@ class Parts(NamedTuple):
     query: str
 
 
-# Site, path and query of a serialised URL without fragment and credentials; no query, no question mark: None.
+# Site, path and query of a serialised URL without fragment and credentials; None for no question mark.
 _Pieces: TypeAlias = tuple[str, str, str | None]
 
 
 class _Page(NamedTuple):
-    """What links lean on: the pieces of the page's URL, its host and directory, and whether its key is spelt alike."""
+    """The base of links: the parts of the page's URL, its host and directory, and whether its key is spelt the same."""
 
     site: str
     host: str
@@ -53,11 +54,12 @@ class _Page(NamedTuple):
     tidy: bool
 
 
-# What parsing leaves exactly as it is, but for dot segments: a lower-case ASCII domain whose last label is no number, no
-# default port, path segments that are not empty, and only characters outside every percent-encode set. A relative
-# reference must not have a colon in its first segment. Plain paths may hold "%": `_is_plain` looks at those again.
+# What parsing leaves unchanged, apart from dot segments: a lower-case ASCII domain whose last label is not a
+# number, no default port, no empty path segments, and only characters outside every percent-encode set. A
+# relative reference must not have a colon in its first segment. Plain paths may contain "%": `_is_plain`
+# checks those again.
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-IPV4 = rf"(?:{_BYTE}\.){{3}}{_BYTE}"  # the one spelling that parsing leaves as it is
+IPV4 = rf"(?:{_BYTE}\.){{3}}{_BYTE}"  # the one spelling that parsing leaves unchanged
 _HOST = rf"(?:(?:[a-z0-9-]{{1,63}}\.){{,8}}[a-z]{{2,63}}|{IPV4})"
 _PORT = r"(?::(?!80\b|443\b)(?:[1-5][0-9]{4}|[1-9][0-9]{0,3}))?"
 _SEGMENT = r"[\w\-~!$&'()*+,=@%:.]+"
@@ -74,14 +76,14 @@ _FOREIGN_SCHEME = re.compile(r"(?!https?:)[a-z][a-z0-9+.\-]*:", re.IGNORECASE | 
 _HEAD = re.compile(rf"(https?://({_HOST}){_PORT})")
 _LONGEST_HOST = 253  # characters (RFC 1035 2.3.4: 255 octets, two of them for lengths)
 _DOTS = frozenset((".", ".."))
-# "a.test." is the host "a.test": the dot only says that the name is absolute (RFC 1034 3.1), and in a URL every name is.
-# With two names it would have two politeness clocks, and certificates do not know the dot (RFC 6066 3). Behind another dot
-# it stays: "1.." is a name, but "1." is an IPv4 address.
+# "a.test." is the host "a.test": the dot only says that the name is absolute (RFC 1034 3.1), and in a URL
+# every name is. With two names it would have two politeness clocks, and certificates do not use the dot (RFC
+# 6066 3). After another dot it stays: "1.." is a name, but "1." is an IPv4 address.
 _ROOT_DOT = re.compile(r"(?<=[^./@])\.(?=(?::[0-9]+)?\Z)")
 
 
 def whatwg(href: str, base: str | None = None) -> str | None:
-    """Parse and serialise by the WHATWG standard, any scheme, with the fragment; None for its failure."""
+    """Parse and serialise by the WHATWG standard, any scheme, with the fragment; None if parsing fails."""
     try:
         return normalize_url(_scalar(href)) if base is None else join_url(_scalar(base), _scalar(href))
     except ValueError:
@@ -89,43 +91,43 @@ def whatwg(href: str, base: str | None = None) -> str | None:
 
 
 def _scalar(text: str) -> str:
-    """Text as the standard sees it, in scalar values: a lone surrogate is U+FFFD before parsing begins."""
+    """Text as the standard sees it, in scalar values: a lone surrogate becomes U+FFFD before parsing."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def resolve(href: str, base: str) -> str | None:
-    """The http or https URL that href means on the page base, without fragment; None if it means none."""
+    """The http or https URL that href refers to on the page base, without fragment; None if there is none."""
     return _web(whatwg(href, base))
 
 
 def fetched_form(url: str, rules: UrlRules = DEFAULT_RULES) -> str | None:
-    """What is asked of the server: serialised, without fragment, credentials and tracking parameters."""
+    """The form sent to the server: serialised, without fragment, credentials and tracking parameters."""
     pieces = _pieces(url)
     return None if pieces is None else _forms(*pieces, rules)[0]
 
 
 def key(url: str, rules: UrlRules = DEFAULT_RULES) -> str | None:
-    """What the page is known by. key(key(x)) == key(x)."""
+    """The key of a page. key(key(x)) == key(x)."""
     pieces = _pieces(url)
     return None if pieces is None else _forms(*pieces, rules)[1]
 
 
 def canonical(url: str, rules: UrlRules = DEFAULT_RULES) -> str | None:
-    """The key of a URL as people hand it over, with white space around it; None unless it is http or https."""
+    """The key of a URL typed by a person, possibly with white space around it; None unless it is http or https."""
     return key(url.strip(), rules)
 
 
 def too_long(host: str) -> bool:
-    """Whether no host can be called so, and no store has to hold such a name."""
+    """Whether no host can have this name, so that no store has to hold it."""
     return len(host) > _LONGEST_HOST
 
 
 def link(href: str, base: str, rules: UrlRules = DEFAULT_RULES) -> tuple[str, str, str] | None:
-    """The fetched form, the key and the host of a link on the page base: `resolve` and the rest in one pass.
+    """The fetched form, the key and the host of a link on the page base: `resolve` and the other steps in one pass.
 
-    None if it leads nowhere: to no page of the web, or to a host that cannot be.
+    None if it is not a web URL, or its host is impossible.
     """
     plain = _PLAIN.fullmatch(href)
     page = _page(base)
@@ -155,7 +157,7 @@ def link(href: str, base: str, rules: UrlRules = DEFAULT_RULES) -> tuple[str, st
 
 
 def _without_dots(path: str) -> str:
-    """A plain path without its dot segments (WHATWG URL 4.4, path state): half of what it costs to have it parsed."""
+    """A plain path without dot segments (WHATWG URL 4.4, path state): half the cost of having it parsed."""
     kept: list[str] = []
     segments = path.split("/")
     for segment in segments[1:]:
@@ -189,12 +191,12 @@ def seed(text: str, rules: UrlRules = DEFAULT_RULES) -> str | None:
 
 
 def is_localhost(host: str) -> bool:
-    """Whether a name stands for this machine, whatever DNS says (RFC 6761 6.3)."""
+    """Whether a name means this machine, whatever DNS says (RFC 6761 6.3)."""
     return host == "localhost" or host.endswith(".localhost")
 
 
 def split(url: str) -> Parts | None:
-    """The parts of an http or https URL; credentials and fragment are none of them."""
+    """The parts of an http or https URL, without credentials and fragment."""
     pieces = _pieces(url)
     if pieces is None:
         return None
@@ -207,7 +209,7 @@ def split(url: str) -> Parts | None:
 
 
 def host(url: str) -> str:
-    """The host of an http or https URL, "" for everything else."""
+    """The host of an http or https URL, "" for anything else."""
     head = _head(url)
     if head is not None:
         return head[1]
@@ -216,7 +218,7 @@ def host(url: str) -> str:
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port (if not the default) of an http or https URL, "" for everything else."""
+    """Scheme, host and port (if not the default) of an http or https URL, "" for anything else."""
     head = _head(url)
     if head is not None:
         return head[0]
@@ -225,8 +227,8 @@ def origin(url: str) -> str:
 
 
 def _head(url: str) -> tuple[str, str] | None:
-    """Origin and host of a plain URL: 0.2 µs where taking it apart costs 0.5, and every visit asks several times."""
-    slash = url.find("/", 8)  # behind "https://", or the first letter of the host behind "http://"
+    """Origin and host of a plain URL: 0.2 µs where a full split costs 0.5, and every visit asks several times."""
+    slash = url.find("/", 8)  # after "https://", or the first letter of the host after "http://"
     site = url[:slash] if slash > 0 else url
     return _cached_head(site) if len(site) < 300 else None
 
@@ -238,18 +240,18 @@ def _cached_head(text: str) -> tuple[str, str] | None:
 
 
 def _web(url: str | None) -> str | None:
-    """A serialised URL as we have it, if it is one of the web: without fragment, and without the dot behind its host."""
+    """A serialised http or https URL in our form: without fragment, and without the trailing dot of its host."""
     if url is None or not url.startswith(("https://", "http://")):
         return None
     url = url.partition("#")[0]
-    slash = url.find("/", 8)  # behind "https://", or the first letter of the host behind "http://"
+    slash = url.find("/", 8)  # after "https://", or the first letter of the host after "http://"
     if url[slash - 1] == "." or ".:" in url[:slash]:
         return _ROOT_DOT.sub("", url[:slash]) + url[slash:]
     return url
 
 
 def _cut(url: str) -> _Pieces:
-    """Cut a serialised http URL; it always has a path, and its only "@" before that ends the credentials."""
+    """Split a serialised http URL; it always has a path, and its only "@" before that ends the credentials."""
     start = url.index("//") + 2
     slash = url.index("/", start)
     site = url[:slash]
@@ -270,11 +272,11 @@ def _pieces(url: str) -> _Pieces | None:
 
 
 def _is_plain(site: str, path: str) -> bool:
-    """What `_PLAIN` cannot see: Punycode may be invalid, and "%2e" may be a dot segment."""
+    """What `_PLAIN` cannot check: Punycode may be invalid, and "%2e" may be a dot segment."""
     return "xn--" not in site and ("%" not in path or "%2e" not in path.lower())
 
 
-@lru_cache(maxsize=16)  # the links of a page are resolved one after the other
+@lru_cache(maxsize=16)  # the links of a page are resolved in a row
 def _page(base: str) -> _Page | None:
     pieces, name = _pieces(base), host(base)
     if pieces is None or too_long(name):
@@ -286,11 +288,11 @@ def _page(base: str) -> _Page | None:
 
 
 def _forms(site: str, path: str, query: str | None, rules: UrlRules) -> tuple[str, str]:
-    """Both spellings of a URL: fetched form, key."""
+    """Both forms of a URL: fetched form, key."""
     kept, known = ("", "") if query is None else keys.queries(query, rules)
     fetched = f"{site}{path}{kept}"
     known = f"{keys.known_site(site, rules)}{keys.known_path(path, rules)}{known}"
-    return fetched, fetched if known == fetched else known  # one string where there is one spelling
+    return fetched, fetched if known == fetched else known  # one string if both forms are the same
 
 
 def _folds(rules: UrlRules) -> bool:
@@ -298,7 +300,7 @@ def _folds(rules: UrlRules) -> bool:
 
 
 def address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The IP address a serialised host is; odd spellings of IPv4 were put right when it was parsed."""
+    """The IP address of a serialised host; odd spellings of IPv4 were normalised when it was parsed."""
     try:
         if name.endswith("]"):
             return ipaddress.IPv6Address(name[1:-1])
@@ -308,16 +310,16 @@ def address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def registrable(name: str) -> str | None:
-    """The part of a host name that somebody registered; None for addresses and public suffixes."""
-    # Nobody registers names under .local, RFC 6762 section 3, and the list takes 17 ms to read.
+    """The registrable domain of a host name; None for addresses and public suffixes."""
+    # Nobody registers names under .local (RFC 6762 section 3), and the list takes 17 ms to read.
     if "." not in name or address(name) is not None or name.endswith((".local", ".local.")):
         return None
     return suffixes().registrable(name.removesuffix(".").lower())
 
 
 def registrable_domain(name: str) -> str:
-    """The registrable domain of a host, or the host itself where there is none."""
-    # RFC 1035 2.3.4: no longer name exists, and inventions shall not fill the cache.
+    """The registrable domain of a host, or the host itself if it has none."""
+    # RFC 1035 2.3.4: no longer name exists, and invented ones must not fill the cache.
     return _cached_domain(name) if len(name) <= 254 else name
 
 
@@ -327,7 +329,7 @@ def _cached_domain(name: str) -> str:
 
 
 def fingerprint(text: str, secret: int) -> int:
-    """64 bits for the seen set. The secret is the crawl's own, so that nobody can publish colliding URLs."""
+    """64 bits for the seen set, keyed with the crawl's secret, so that nobody can publish colliding URLs."""
     return xxhash.xxh3_64_intdigest(text.encode(), secret)
 
 
@@ -337,7 +339,7 @@ def shard(domain: str, shards: int) -> int:
 
 
 def surt(url: str) -> str:
-    """The key of a URL's lines in a CDXJ index; "-" for nothing, and what is not on the web is its own key."""
+    """The SURT key of a URL's lines in a CDXJ index; "-" for nothing, and a URL that is not http is its own key."""
     if not url:
         return "-"
     if url.startswith("dns:"):

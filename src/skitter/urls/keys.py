@@ -1,4 +1,4 @@
-"""How a key spells what a URL has: the bold half of the two spellings that `urls` explains.
+"""How a key normalises the parts of a URL; `urls` explains the two forms.
 
 Nothing here parses: site, path and query come from a serialised URL. A key is never sent to a server.
 """
@@ -12,12 +12,12 @@ from string import ascii_letters, digits, hexdigits
 
 from skitter.settings import UrlsSettings
 
-_KEPT, _SESSION, _TRACKING = range(3)  # the fates of a query parameter
+_KEPT, _SESSION, _TRACKING = range(3)  # what happens to a query parameter
 
 # RFC 3986 3.3: pchar and "/", without the escapes and the path parameters a key may lose.
 CLEAN_PATH = re.compile(r"(?:/[\w\-.~!$&'()*+,=:@]+)*/?", re.ASCII)
-# RFC 3986 6.2.2: what a key spells differently in path and query. That is an escape that is broken or in lower case,
-# an escape of an unreserved character, and a character that neither a path nor a query may hold as it is.
+# RFC 3986 6.2.2: what a key changes in path and query: escapes that are broken or in lower case, escapes of
+# unreserved characters, and characters that neither a path nor a query may contain.
 _ODD = re.compile(
     r"%(?![0-9A-F]{2})(?:[0-9A-Fa-f]{2})?|%(?:2[DE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7E)"
     r"|[^\w\-.~!$&'()*+,;=:@/?%]",
@@ -31,7 +31,7 @@ _SLASHES = re.compile(r"//+")
 
 
 def known_site(site: str, rules: UrlsSettings) -> str:
-    """Scheme, host and port as the key has them."""
+    """Scheme, host and port as in the key."""
     if rules.fold_www:
         site = _WWW.sub("", site)
     if rules.fold_scheme and site.startswith("http:") and ":" not in site[5:].rpartition("]")[2]:
@@ -40,7 +40,7 @@ def known_site(site: str, rules: UrlsSettings) -> str:
 
 
 def known_path(path: str, rules: UrlsSettings) -> str:
-    """The path as the key has it."""
+    """The path as in the key."""
     if CLEAN_PATH.fullmatch(path) is None:
         path = _SLASHES.sub("/", _without_session(_ODD.sub(_respell, path), rules))
     if rules.fold_trailing_slash and len(path) > 1:
@@ -57,7 +57,7 @@ def _without_session(path: str, rules: UrlsSettings) -> str:
 
 
 class _Fates(dict[str, int]):
-    """What becomes of a parameter, by its name. The answers are remembered: a crawl meets few names, often."""
+    """What happens to a parameter, by its name. Memoised: a crawl meets few names, often."""
 
     def __init__(self, rules: UrlsSettings) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class _Fates(dict[str, int]):
 
     def __missing__(self, name: str) -> int:
         fate = next((fate for globs, fate in self._globs if globs.match(name)), _KEPT)
-        if len(self) < 4096 and len(name) <= 64:  # a hostile page can neither fill nor fatten it
+        if len(self) < 4096 and len(name) <= 64:  # bounded, so that a hostile page cannot fill it
             self[name] = fate
         return fate
 
@@ -78,10 +78,10 @@ def _any_of(globs: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def queries(query: str, rules: UrlsSettings) -> tuple[str, str]:
-    """A query as fetched and as known, each with its question mark if it needs one.
+    """A query in its fetched form and its key form, each with its question mark if it needs one.
 
-    The key sorts by name only: the order of equal names may mean something. Nameless parameters and the "=" before
-    an empty value mean nothing (crawler-commons drops them too).
+    The key sorts by name only: the order of equal names may have a meaning. Nameless parameters and the "="
+    before an empty value have none (crawler-commons drops them too).
     """
     odd = _CLEAN_QUERY.fullmatch(query) is None
     fates = _fates(rules)
@@ -98,13 +98,13 @@ def queries(query: str, rules: UrlsSettings) -> tuple[str, str]:
                 known.append((name, normal if value else name))
     if len(known) > 1:
         known.sort(key=itemgetter(0))
-    # An untouched query keeps even an empty "?": the fetched form changes nothing it need not.
+    # An unchanged query keeps even an empty "?": the fetched form changes nothing without need.
     fetched = query if len(kept) == len(pairs) else "&".join(kept)
     mark = "?" if fetched or len(kept) == len(pairs) else ""
     return mark + fetched, "?" + "&".join([pair for _, pair in known]) if known else ""
 
 
-# How it spells them: unreserved characters bare, every other escape in upper case, and a stray "%" escaped itself.
+# Unreserved characters bare, every other escape in upper case, and a stray "%" escaped.
 _UNRESERVED = frozenset(ascii_letters + digits + "-._~")
 _RESPELT = {chr(code): f"%{code:02X}" for code in range(128)}
 for _escape in map("".join, product("%", hexdigits, hexdigits)):

@@ -1,9 +1,9 @@
-"""The key of a CDX or CDXJ line: the Sort-friendly URI Reordering Transform that web archives look pages up by.
+"""The key of a CDX or CDXJ line: the Sort-friendly URI Reordering Transform (SURT) that web archives use.
 
-`com,example)/path?query`: the host reversed, so that a domain's pages stand together, and everything folded that
-the Wayback Machine's key maker folds, because replay tools compute the same key from what a reader types. It is
-bolder than the crawl's own key (case, www, trailing slash) and is only ever used to find archived pages.
-Parsing is done by `skitter.urls`, whose `surt` is the way in.
+`com,example)/path?query`: the host reversed, so that a domain's pages sort together, and normalised exactly
+as the Wayback Machine does, because replay tools compute the same key from what a reader types. It folds more
+than the crawl's own key (case, www, trailing slash) and is only used to find archived pages. `skitter.urls`
+parses; call its `surt`.
 """
 
 import re
@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 
 _WWW = re.compile(r"\Awww[0-9]*\.")
 _SLASHES = re.compile(r"//+")
-# What the key maker takes for a session: a known name with a value of the length such ids have.
+# Session ids as the Wayback Machine recognises them: a known name with a value of the usual length.
 _SESSION_PAIR = re.compile(
     r"(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24}|(?:cfid|cftoken)=.+", re.DOTALL
 )
@@ -21,14 +21,14 @@ _SESSION_SEGMENT = re.compile(r"/(?:\((?:[a-z]\([0-9a-z]{24}\))+\)|[0-9a-z]{24})
 
 
 def reordered(host: str) -> str:
-    """`www.example.com` as `com,example,www`; an IPv6 address is taken out of its brackets and keeps its order."""
+    """`www.example.com` as `com,example,www`; an IPv6 address loses its brackets and keeps its order."""
     if host.startswith("["):
         return host[1:-1]
     return ",".join(reversed(host.removesuffix(".").split(".")))
 
 
 def cdx_key(scheme: str, host: str, port: int, path: str, query: str) -> str:
-    """The key for the parts of a serialised URL. The scheme only decides which port goes without saying."""
+    """The key for the parts of a serialised URL. The scheme only decides which port is the default."""
     name = reordered(_WWW.sub("", host))
     place = f"{name})" if port == (443 if scheme == "https" else 80) else f"{name}:{port})"
     query = _query(_bare(query).lower()) if query else ""
@@ -52,8 +52,8 @@ def _query(query: str) -> str:
 def _bare(text: str) -> str:
     """Decode escapes until none is left, then escape only what must be (Safe Browsing's canonical form).
 
-    One pass with a stack: an escape can only be completed by the byte that was just pushed, so "%252525…" takes
-    linear time, where decoding round by round would take quadratic time.
+    One pass with a stack: an escape can only be completed by the byte that was just pushed, so "%252525…"
+    takes linear time; decoding in rounds would take quadratic time.
     """
     raw = unquote_to_bytes(text)
     if b"%" in raw:

@@ -1,5 +1,6 @@
-"""Kafka: links on their way between shards, pages on their way to the index.
+"""Kafka: forwarded links between shards, and documents for the search index.
 
-It carries and never decides: which shard owns a link is written in the partition, who owns a shard is decided by the leases
-in PostgreSQL. Everything a process sends goes through one `Sender`, which returns when the brokers have it.
+It transports and decides nothing: the partition names the shard that owns a link, and the leases in
+PostgreSQL decide who owns a shard. Everything a process sends goes through one `Sender`, which returns when
+the brokers have it.
 """

@@ -1,7 +1,7 @@
-"""How every client of ours reaches the brokers, and what to say when it does not.
+"""How our clients connect to the brokers, and the error messages if they cannot.
 
-librdkafka tries again for ever and reports to a callback; an operator who mistyped a port wants one line. So the first
-contact is made here, with a deadline, and its failure is translated into the setting that is wrong.
+librdkafka retries for ever and reports to a callback; an operator who mistyped a port wants one line. So the
+first contact is made here, with a deadline, and its failure is translated into the setting that is wrong.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 _FIRST_CONTACT = 10.0  # seconds; a broker that is starting needs about five
 _ANSWER = 30.0  # seconds for one administrative request
-# KIP-98: what an idempotent producer and the deletion of records need; brokers of 2017 have it.
+# KIP-98: needed for idempotent producers and for deleting records; brokers have it since 2017.
 _OLDEST = "0.11"
 
 
@@ -30,19 +30,19 @@ def unfit(setting: str, fix: str) -> EngineError:
 
 
 def away(what: str) -> EngineAway:
-    """The brokers do not do what they were asked now."""
+    """The brokers cannot do what they were asked right now."""
     return EngineAway(" ".join(f"Kafka: {what}".split()))
 
 
 def connection(settings: KafkaSettings) -> dict[str, Any]:
-    """What producers, consumers and administrators have in common, in librdkafka's words."""
+    """The common configuration of producers, consumers and administrators, in librdkafka's terms."""
     return {
         "bootstrap.servers": ",".join(settings.addresses),
         "client.id": "skitter",
-        # A broker that was restarted is found within a second.
+        # A restarted broker is found within a second.
         "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 1000,
-        # What goes wrong comes back as an error where it matters; standard error belongs to the crawl.
+        # Errors are returned where they matter; standard error belongs to the crawl.
         "log_level": 0,
         **_security(settings),
     }
@@ -63,24 +63,22 @@ def _security(settings: KafkaSettings) -> dict[str, Any]:
 
 
 async def reach(settings: KafkaSettings) -> tuple[AdminClient, ClusterMetadata]:
-    """An administrator, and what the brokers say there is; EngineError when there is no talking to them."""
+    """An administrator, and the brokers' metadata; EngineError if they cannot be reached."""
     said: list[KafkaError] = []
     try:
         options: dict[str, Any] = {**connection(settings), "error_cb": said.append}
         admin = AdminClient(options)
-    except (
-        KafkaException
-    ) as problem:  # librdkafka refuses the configuration: a mechanism or a file it cannot use
+    except KafkaException as problem:  # librdkafka refuses the configuration: an unusable mechanism or file
         raise explained(problem, settings) from None
     try:
         return admin, await asyncio.to_thread(admin.list_topics, timeout=_FIRST_CONTACT)
     except KafkaException as problem:
-        await asyncio.to_thread(admin.poll, 0)  # lets the callback have its say
+        await asyncio.to_thread(admin.poll, 0)  # lets the callback run
         raise explained(problem, settings, said) from None
 
 
 async def answers(futures: Mapping[Any, "Future[T]"]) -> dict[Any, T | KafkaError]:
-    """What the brokers answer to an administrative request, per topic or partition."""
+    """The brokers' answers to an administrative request, per topic or partition."""
     keys = list(futures)
     waiting = asyncio.gather(*(asyncio.wrap_future(futures[key]) for key in keys), return_exceptions=True)
     try:
@@ -109,7 +107,7 @@ _MOVING = {
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.UNKNOWN_TOPIC_OR_PART,  # a broker that has just started does not know its topics yet
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
-    # The leader was elected anew, and one of both sides does not know it yet: so after a broker was frozen.
+    # A leader was just elected, and one side does not know yet; happens after a broker was frozen.
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.OFFSET_NOT_AVAILABLE,
@@ -117,7 +115,7 @@ _MOVING = {
 
 
 def moving(error: KafkaError) -> bool:
-    """Whether a partition has no leader just now, or one that cannot say yet."""
+    """Whether a partition has no leader at the moment, or one that cannot answer yet."""
     return error.code() in _MOVING
 
 
@@ -128,7 +126,7 @@ _RIGHTS = (
     KafkaError.GROUP_AUTHORIZATION_FAILED,
 )
 _OLD = (KafkaError.UNSUPPORTED_VERSION, KafkaError._UNSUPPORTED_FEATURE)  # noqa: SLF001
-# The codes of a failure, the setting behind it, and what to do.
+# Error codes, the setting behind them, and what to do.
 _CAUSES = (
     (
         _LOGIN,
@@ -141,7 +139,7 @@ _CAUSES = (
     (_OLD, "kafka.addresses", f"the brokers are too old ({{said}}); run Kafka {_OLDEST} or newer"),
     ((KafkaError._INVALID_ARG,), "kafka.mechanism", "{said}; correct the [kafka] section"),  # noqa: SLF001
 )
-# Failures whose words say more than their code: a part of the configuration that is refused, a handshake that breaks off.
+# Failures whose text says more than their code: a refused part of the configuration, a failed handshake.
 _WORDS = (
     (
         "sasl.password",
@@ -156,7 +154,7 @@ _WORDS = (
 def explained(
     problem: KafkaException, settings: KafkaSettings, said: Sequence[KafkaError] = ()
 ) -> EngineError:
-    """The setting behind a failure. What the callback heard is nearer to the cause than the deadline that passed."""
+    """The setting behind a failure. What the callback reported is closer to the cause than the timeout."""
     errors = [*reversed(said), error_of(problem)]
     for words, setting, fix in _WORDS:
         for error in errors:
@@ -167,6 +165,6 @@ def explained(
             if error.code() in codes:
                 return unfit(setting, fix.format(said=error.str()))
     where = ", ".join(settings.addresses)
-    # A broker that wants TLS hangs up on whoever does not speak it.
+    # A broker that requires TLS closes connections without it.
     fix = "start Kafka or correct the address" + ("" if settings.tls else ", or set kafka.tls")
     return unfit("kafka.addresses", f"no broker answers at {where} ({errors[0].str()}); {fix}")

@@ -1,11 +1,11 @@
-"""What every consumer of ours does alike: take the messages that are there, and sort passing trouble from real."""
+"""Shared by our consumers: take the available messages, and separate temporary errors from real ones."""
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from skitter.backends.kafka.client import moving
 from skitter.backends.kafka.letters import Found, found
 
-# What librdkafka tells a consumer and mends by itself.
+# Errors that librdkafka reports to a consumer and handles itself.
 _PASSING = {
     KafkaError._TRANSPORT,  # noqa: SLF001
     KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
@@ -19,9 +19,10 @@ _PASSING = {
 
 
 def messages_of(consumer: Consumer, limit: int, wait: float) -> list[Found]:
-    """At most so many messages, those that are there or come within so many seconds. Blocks.
+    """At most `limit` messages that are available or arrive within some seconds. Blocks.
 
-    Trouble that comes together with messages is not told: they would be passed over, and it comes again if it lasts.
+    Errors that come together with messages are not raised: the messages would be lost, and a lasting error
+    comes again.
     """
     messages, trouble = [], None
     for message in consumer.consume(limit, timeout=wait) if limit > 0 else ():

@@ -1,8 +1,9 @@
-"""Pages on their way to the index, and what could not be fetched on its way to whoever cares.
+"""Documents for the search index, and failures for whoever wants them.
 
-A page is sent, and acknowledged, before the settlement that stores it: a crash in between sends it twice, under the same key.
-Whoever indexes it names it by its URL's key, so twice is once. The reader is an ordinary group: it may lag, restart, share
-the partitions with others, and be sent back to the beginning by resetting the group's offsets.
+A page is sent, and acknowledged, before the settlement that stores it: a crash in between sends it twice,
+under the same key. An index identifies it by its URL's key, so duplicates do no harm. The reader is an
+ordinary consumer group: it may lag, restart, share the partitions, and be sent back to the beginning by
+resetting the group's offsets.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 class CrawlError(Struct, frozen=True, array_like=True, kw_only=True):
-    """A visit that gave no page."""
+    """A visit without a page."""
 
     url: str
     key: str
@@ -44,7 +45,7 @@ class CrawlError(Struct, frozen=True, array_like=True, kw_only=True):
     status: int = 0  # of the answer, if there was one
     attempt: int = 1
     at: float = 0.0
-    final: bool = True  # False: it will be tried again
+    final: bool = True  # False: it will be retried
 
 
 _entries = msgspec.msgpack.Decoder(Entry)
@@ -67,14 +68,14 @@ class Documents:
             await self.send(entries, errors)
 
     async def send(self, entries: Iterable[Entry], errors: Iterable[CrawlError] = ()) -> None:
-        """Returns when everything is acknowledged; EngineAway when something is not, and all may be sent again."""
+        """Returns when everything is acknowledged; EngineAway if something is not, and everything may be sent again."""
         messages = [self._entry(entry) for entry in entries]
         messages += [self._error(error) for error in errors]
         await self._sender.send(messages)
 
     def _entry(self, entry: Entry) -> Outgoing:
         page = msgspec.structs.replace(entry.page, text=cut(entry.page.text, self._settings.document_text))
-        # Headers, titles and links have no limit but ours; the archive has them whole.
+        # Headers, titles and links are only bounded by our limits; the archive has them complete.
         shorter = msgspec.structs.replace(page, headers=(), meta=None)
         for each in (Entry(page, entry.links), Entry(shorter, ()), Entry(bare(page), ())):
             value = _encoder.encode(each)
@@ -91,7 +92,7 @@ class Documents:
 
 
 def _entry(settlement: Settlement) -> Entry:
-    """A page with its text, and where it leads, wanted or not."""
+    """A page with its text and all its links, wanted or not."""
     if settlement.page is None:
         raise AssertionError(settlement)
     refused = (link for link, _ in settlement.refused)
@@ -117,12 +118,12 @@ def _error(settlement: Settlement) -> CrawlError | None:
 
 
 def document_key(page: Page) -> bytes:
-    """The hash of a URL's key, in hexadecimal: what orders the versions of a page."""
+    """The hash of a URL's key, in hexadecimal: the message key that keeps versions of a page in order."""
     return xxh3_128_digest(page.key.encode("utf-8", "surrogatepass")).hex().encode()
 
 
 def cut(text: str, limit: int) -> str:
-    """At most so many bytes of UTF-8, whole characters."""
+    """At most this many bytes of UTF-8, without splitting a character."""
     if len(text) * 4 <= limit:
         return text
     packed = text.encode("utf-8", "surrogatepass")
@@ -130,14 +131,14 @@ def cut(text: str, limit: int) -> str:
 
 
 def bare(page: Page) -> Page:
-    """A page without what a server may have made very long."""
+    """A page without the parts that a server may have made very long."""
     return msgspec.structs.replace(
         page, text="", headers=(), meta=None, title="", description="", author="", keywords="", canonical=""
     )
 
 
 class DocumentReader:
-    """Reads pages as one of a group of readers; what it read is done when it says so."""
+    """Reads pages as a member of a consumer group, and commits when told."""
 
     def __init__(self, settings: Settings, sender: Sender, group: str = "index") -> None:
         self._settings = settings
@@ -145,12 +146,12 @@ class DocumentReader:
         self._consumer = _consumer(settings, f"{settings.cluster.name}-{group}")
         self._thread = ThreadPoolExecutor(1, "kafka-documents")
         self._read: dict[tuple[str, int], int] = {}
-        self._found: Sequence[Found] = ()  # until what cannot be read of them is safe elsewhere
+        self._found: Sequence[Found] = ()  # set until unreadable messages are safe in the dead-letter topic
 
     async def batch(self, limit: int, wait: float = 1.0) -> list[Entry]:
-        """The next pages, at most so many; fewer, or none, when no more came for so many seconds.
+        """The next pages, at most `limit`; fewer, or none, if no more arrived within some seconds.
 
-        What cannot be read is on the dead-letter topic when this returns.
+        Unreadable messages are in the dead-letter topic when this returns.
         """
         self._found = self._found or await self._call(messages_of, self._consumer, limit, wait)
         entries: list[Entry] = []
@@ -168,9 +169,9 @@ class DocumentReader:
         return entries
 
     async def done(self) -> bool:
-        """Everything read so far is indexed. False when another reader has the partitions now, and reads it again.
+        """Commit everything read so far. False if another reader has the partitions now, and reads it again.
 
-        EngineAway when the brokers were not told; it may be said again.
+        EngineAway if the brokers could not be told; it may be repeated.
         """
         offsets = [TopicPartition(topic, number, offset) for (topic, number), offset in self._read.items()]
         if not offsets:
@@ -190,7 +191,7 @@ class DocumentReader:
         return True
 
     async def close(self) -> None:
-        """Leave the group; what is not done is read again by whoever comes next."""
+        """Leave the group; uncommitted messages are read again by the next reader."""
         await self._call(self._consumer.close)
         self._thread.shutdown()
 
@@ -201,7 +202,7 @@ class DocumentReader:
             raise away(problem.args[0].str()) from None
 
 
-# The group has given our partitions to others.
+# The group has assigned our partitions to others.
 _MOVED = {
     KafkaError.ILLEGAL_GENERATION,
     KafkaError.UNKNOWN_MEMBER_ID,

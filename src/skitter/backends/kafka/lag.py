@@ -1,4 +1,4 @@
-"""How many messages wait, by partition: for `cluster status`, and for the question whether a crawl is finished."""
+"""How many messages wait, by partition: for `cluster status`, and to decide whether a crawl is finished."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -13,12 +13,12 @@ from skitter.backends.kafka.topics import link_topics, wanted
 from skitter.settings.engines import KafkaSettings
 
 HOT = 4.0  # times the mean of the other partitions …
-FEW = 20  # … and more messages than this: a burst that is gone in a second is no news
+FEW = 20  # … and more messages than this: a burst that lasts a second is not worth reporting
 _TRIES, _PAUSE = 20, 0.25  # seconds
 
 
 class Waiting(Struct, frozen=True):
-    """The mail of one shard: by topic, the end of its partition, and how many messages are not stored yet."""
+    """The forwarded messages of one shard: by topic, the end of its partition, and how many are not stored yet."""
 
     shard: int
     ends: Mapping[str, int]
@@ -26,7 +26,7 @@ class Waiting(Struct, frozen=True):
 
     @property
     def messages(self) -> int:
-        """How many wait in all."""
+        """How many wait in total."""
         return sum(self.behind.values())
 
 
@@ -36,12 +36,12 @@ async def ends(settings: KafkaSettings, topics: Sequence[str]) -> dict[str, list
 
 
 async def begins(settings: KafkaSettings, topics: Sequence[str]) -> dict[str, list[int]]:
-    """The beginning of every partition: what lies before it was trimmed."""
+    """The beginning of every partition: everything before it was deleted."""
     return await _offsets(settings, topics, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
 
 async def used(settings: KafkaSettings) -> list[str]:
-    """The topics of a crawl, whether it was made or not, to which somebody has sent something."""
+    """The topics of a crawl, existing or not, that contain messages."""
     finish = await ends(settings, [topic.name for topic in wanted(settings, 0)])
     return [topic for topic, offsets in finish.items() if any(offsets)]
 
@@ -65,7 +65,7 @@ async def _offsets(settings: KafkaSettings, topics: Sequence[str], which: Offset
 
 
 async def _answered(admin: AdminClient, asked: Mapping[TopicPartition, OffsetSpec]) -> dict[Any, Any]:
-    """The broker's answers. While a partition moves to another broker, or has only just been made, it is asked again."""
+    """The broker's answers. While a partition moves to another broker, or was only just created, it is asked again."""
     found: dict[Any, Any] = {}
     for _ in range(_TRIES):
         left = {partition: which for partition, which in asked.items() if partition not in found}
@@ -83,7 +83,7 @@ async def _answered(admin: AdminClient, asked: Mapping[TopicPartition, OffsetSpe
 
 
 async def waiting(settings: KafkaSettings, stored: Mapping[int, Mapping[str, str]]) -> list[Waiting]:
-    """The mail of every shard, given the positions that are stored for it."""
+    """The forwarded messages of every shard, given its stored positions."""
     topics = link_topics(settings)
     finish = await ends(settings, topics)
     for topic, partitions in finish.items():
@@ -106,9 +106,9 @@ async def waiting(settings: KafkaSettings, stored: Mapping[int, Mapping[str, str
 
 
 async def made_anew(settings: KafkaSettings, stored: Mapping[int, Mapping[str, str]]) -> list[str]:
-    """Topics of links that cannot be those whose positions are stored: they are not there, or end before them.
+    """Link topics that cannot be the ones whose positions are stored: they do not exist, or end before them.
 
-    `stored` was read before, so that messages which come meanwhile do no harm.
+    `stored` was read before, so that messages that arrive meanwhile do no harm.
     """
     topics = link_topics(settings)
     finish = await ends(settings, topics)
@@ -128,12 +128,15 @@ async def made_anew(settings: KafkaSettings, stored: Mapping[int, Mapping[str, s
 
 
 def _left(end: int, start: int, stored: str | None) -> int:
-    """Messages that are not stored. A topic that ends before the stored position was made anew, and is read from its start."""
+    """Messages not stored yet.
+
+    A topic that ends before the stored position was recreated, and is read from its start.
+    """
     position = start if stored is None else int(stored)
     return end - (position if position <= end else start)
 
 
 def hot(mail: Sequence[Waiting]) -> list[int]:
-    """The shards with far more mail than the others."""
+    """The shards with far more waiting messages than the others."""
     total, others = sum(each.messages for each in mail), max(len(mail) - 1, 1)
     return [each.shard for each in mail if each.messages > max(HOT * (total - each.messages) / others, FEW)]

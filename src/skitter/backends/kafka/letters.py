@@ -1,8 +1,8 @@
-"""What lies in a message, and what becomes of one that nobody can read.
+"""The format of a message, and the dead-letter topic for unreadable ones.
 
-Headers say which crawl sent it, what it is and of which version; the value is MessagePack. Whatever does not fit goes to the
-dead-letter topic as it came, with the reason and where it was found in its headers, so that one bad message never stops a
-partition, and an operator can put it back.
+Headers name the crawl, the type and the version; the value is MessagePack. Whatever does not fit goes to the
+dead-letter topic unchanged, with the reason and its origin in its headers, so that one bad message never
+stops a partition, and an operator can put it back.
 """
 
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from skitter.engines.damaged import DAMAGED
 T = TypeVar("T")
 
 VERSION = b"1"
-_KEPT = 64 * 2**10  # bytes of a message that is too large to be set aside whole
-_NAMED = 100  # bytes of a header that is not what it should be
+_KEPT = 64 * 2**10  # bytes kept of a message that is too large for the dead-letter topic
+_NAMED = 100  # bytes shown of an unexpected header
 
 
 class Found(Struct, frozen=True, gc=False):
-    """A message as it was found."""
+    """A message as received."""
 
     topic: str
     partition: int
@@ -34,15 +34,15 @@ class Found(Struct, frozen=True, gc=False):
 
 
 class Unreadable(Struct, frozen=True):
-    """A message that cannot be read, and why."""
+    """An unreadable message, with the reason."""
 
     found: Found
     reason: str
 
 
 def found(message: Message) -> Found:
-    """A message in our words."""
-    pairs: Any = message.headers() or ()  # its type is that of what may be sent: a list, or a dictionary
+    """A decoded message."""
+    pairs: Any = message.headers() or ()  # the type of what may be sent: a list, or a dictionary
     headers = [(name, value or b"") for name, value in pairs]
     return Found(
         topic=message.topic() or "",
@@ -55,12 +55,12 @@ def found(message: Message) -> Found:
 
 
 def label(crawl: str, kind: str) -> Headers:
-    """The headers of a message of ours."""
+    """The headers of our messages."""
     return (("skitter-crawl", crawl.encode()), ("skitter-type", kind.encode()), ("skitter-version", VERSION))
 
 
 def read(message: Found, crawl: str, kind: str, decoder: "msgspec.msgpack.Decoder[T]") -> T | Unreadable:
-    """What a message says, if it is for us."""
+    """Decode a message, if it is for us."""
     headers = dict(message.headers)
     if "skitter-type" not in headers:
         return Unreadable(message, "not a message of Skitter")
@@ -75,7 +75,7 @@ def read(message: Found, crawl: str, kind: str, decoder: "msgspec.msgpack.Decode
 
 
 def dead(topic: str, unreadable: Unreadable) -> Outgoing:
-    """The message as it is set aside."""
+    """The message for the dead-letter topic."""
     message = unreadable.found
     where = f"{message.topic}/{message.partition}/{message.offset}"
     reason = (("dead-reason", unreadable.reason.encode()), ("dead-from", where.encode()))
@@ -83,9 +83,10 @@ def dead(topic: str, unreadable: Unreadable) -> Outgoing:
 
 
 async def bury(sender: Sender, topic: str, letters: Sequence[Unreadable]) -> None:
-    """Set messages aside; returns when they are safe there."""
+    """Send messages to the dead-letter topic; returns when they are acknowledged."""
     large = await sender.offer([dead(topic, letter) for letter in letters])
-    # A stranger may be allowed larger messages than we are; its beginning and the reason are worth keeping.
+    # Another producer may be allowed larger messages than we are; the beginning and the reason are worth
+    # keeping.
     await sender.send(
         Outgoing(each.topic, each.value[:_KEPT], headers=(*each.headers[-2:], ("dead-cut", b"1")))
         for each in (failure.message for failure in large)

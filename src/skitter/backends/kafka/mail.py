@@ -1,13 +1,13 @@
-"""Links between shards: sent to the partition of their shard, received by whoever owns it.
+"""Forwarded links: sent to the partition of their shard, received by its owner.
 
-Sending returns when the brokers have the links, so a settlement that follows loses none. Receiving starts behind the
-positions that are stored with the links in PostgreSQL; the group's own offsets only tell others how far we are. Partitions
-are assigned by hand, because the owner of a shard is whoever holds its lease there
-(docs/decisions/0013-mail-by-kafka.md).
+Sending returns when the brokers have the links, so a settlement that follows loses none. Receiving starts
+after the positions that are stored with the links in PostgreSQL; the group's own offsets are only for
+monitoring. Partitions are assigned by hand, because the holder of the lease owns the shard
+(docs/decisions/0013-links-through-kafka.md).
 
-What waits, waits in Kafka: three small consumers, one per urgency, fetch ahead a few megabytes at most. A consumer that says
-nothing for a while although there is mail has stalled, which librdkafka's do now and then after a broker was away, and for
-good (confluentinc/librdkafka issue 5153); another takes its place.
+Links wait in Kafka: three small consumers, one per urgency, fetch ahead a few megabytes at most. A consumer
+that is silent for a while although messages are waiting has stalled, which librdkafka's sometimes do, for
+good, after a broker was away (confluentinc/librdkafka issue 5153); it is replaced.
 """
 
 import asyncio
@@ -38,13 +38,13 @@ Positions = Mapping[str, str]
 
 _Opened = tuple[Found, list[Link] | Unreadable]
 
-# Whose message is next: high, medium and low by 4:2:1, evenly spread. Who has none is passed over.
+# The order in which urgencies are read: high, medium and low by 4:2:1, evenly spread. Empty ones are skipped.
 TURNS = (0, 1, 0, 2, 0, 1, 0)
-_AT_ONCE = 8  # messages of an urgency in one look
+_AT_ONCE = 8  # messages of an urgency per poll
 _QUEUED = 2 * 2**10  # kilobytes that a consumer fetches ahead
-_LOOK = 0.05  # seconds between two looks when there is nothing: mail may be that late
-_SILENCE = 30.0  # seconds after which it is looked whether a consumer has stalled
-_ASK = 3.0  # seconds for a broker to say where a partition ends
+_LOOK = 0.05  # seconds between two polls when nothing arrives; the latency of a link
+_SILENCE = 30.0  # seconds of silence after which a consumer is checked for a stall
+_ASK = 3.0  # seconds for a broker to return the end of a partition
 
 
 class Mail:
@@ -55,7 +55,7 @@ class Mail:
         self._sender = sender
 
     async def send(self, by_shard: Mapping[int, Sequence[Link]]) -> None:
-        """Returns when every link is acknowledged; EngineAway when one is not, and all may be sent again."""
+        """Returns when every link is acknowledged; EngineAway if one is not, and all may be sent again."""
         await self._sender.send(letters(self._settings.kafka, self._settings.cluster.name, by_shard))
 
 
@@ -69,22 +69,28 @@ class Inbox:
         self._sender = sender
         self._topics = link_topics(settings.kafka)
         self._consumers = [_consumer(settings) for _ in self._topics]
-        # librdkafka's calls block, and a consumer wants one caller at a time.
+        # librdkafka's calls block, and a consumer allows one caller at a time.
         self._thread = ThreadPoolExecutor(1, "kafka-inbox")
         self._owned: set[int] = set()
-        # Fetched, and not handed out. The thread puts in, the loop takes out, and locks it where that is more than one step.
+        # Fetched, but not returned yet. The thread adds, the loop removes, and locks it for anything of more
+        # than one step.
         self._ahead: tuple[deque[Found], ...] = tuple(deque() for _ in self._topics)
         self._locked = threading.Lock()
-        self._at: dict[tuple[str, int], int] = {}  # of every partition, the next message to be fetched
-        self._heard = [time.monotonic() for _ in self._topics]  # when a consumer last said something
+        self._at: dict[
+            tuple[str, int], int
+        ] = {}  # of every partition, the offset of the next message to fetch
+        self._heard = [time.monotonic() for _ in self._topics]  # when a consumer last returned something
         self._turn = 0
         self._trimming = Trimming(settings.kafka)
 
     # ------------------------------------------------------------------------------------------------ ownership
 
     async def own(self, shard: int, positions: Positions) -> None:
-        """Receive a shard's links from its stored positions on. Called again, it goes back to the positions given:
-        what was received and could not be stored comes once more."""
+        """Receive a shard's links from its stored positions on.
+
+        Called again, it goes back to the given positions: what was received but could not be stored is
+        delivered again.
+        """
         await self.disown(shard)
         try:
             await self._call(self._assign, shard, positions)
@@ -93,13 +99,13 @@ class Inbox:
             raise
 
     def _assign(self, shard: int, positions: Positions) -> None:
-        self._owned.add(shard)  # before a message of it can come, and be taken for somebody else's
+        self._owned.add(shard)  # before a message of it can arrive and be treated as another owner's
         for topic, consumer in zip(self._topics, self._consumers, strict=True):
             self._at[topic, shard] = start = int(positions.get(topic, OFFSET_BEGINNING))
             consumer.incremental_assign([TopicPartition(topic, shard, start)])
 
     async def disown(self, shard: int) -> None:
-        """The shard is somebody else's."""
+        """Another worker owns the shard now."""
         if shard not in self._owned:
             return
         self._owned.remove(shard)
@@ -119,10 +125,10 @@ class Inbox:
     # ------------------------------------------------------------------------------------------------ receiving
 
     async def receive(self, limit: int, wait: float = 1.0) -> list[Delivery]:
-        """Up to about `limit` links, the urgent before the others; nothing when none came for so many seconds.
+        """Up to about `limit` links, urgent ones first; nothing if none arrived within some seconds.
 
-        Each delivery is added and its positions stored in one write, in the order received, before the next `receive`
-        of that shard is stored; else `own` again.
+        Add each delivery and store its positions in one write, in the order received, before storing the next
+        `receive` of that shard; otherwise call `own` again.
         """
         deadline = asyncio.get_running_loop().time() + wait
         taken: list[_Opened] = []
@@ -133,7 +139,7 @@ class Inbox:
                 more = self._take(missing)
                 taken += more
                 if not more:
-                    # Messages are small where shards are many: what is there now travels on together.
+                    # Messages are small if there are many shards: everything available is delivered together.
                     if taken or asyncio.get_running_loop().time() >= deadline:
                         break
                     await asyncio.sleep(_LOOK)
@@ -144,7 +150,7 @@ class Inbox:
             self._put_back([message for message, _ in taken])
 
     def _look(self) -> None:
-        """In the thread, to its end: were it to hand messages to somebody who has gone, they would be passed over."""
+        """In the thread, to its end: messages returned to a cancelled caller would be lost."""
         now = time.monotonic()
         for number, (ahead, consumer) in enumerate(zip(self._ahead, self._consumers, strict=True)):
             messages = messages_of(consumer, _AT_ONCE - len(ahead), 0)
@@ -161,21 +167,24 @@ class Inbox:
             self._replace_if_stalled(longest)
 
     def _replace_if_stalled(self, number: int) -> None:
-        """A fresh consumer is asked for the ends of partitions. If the old one should have said something, it goes."""
+        """Ask a fresh consumer for the ends of partitions.
+
+        If the old one should have returned something, replace it.
+        """
         fresh, topic = _consumer(self._settings), self._topics[number]
         mine = [TopicPartition(topic, shard, at) for (each, shard), at in self._at.items() if each == topic]
         try:
             missed = any(_end(fresh, partition) > partition.offset for partition in mine)
-        except KafkaException:  # the brokers are away; then there is nothing to be said
+        except KafkaException:  # the brokers are away, so nothing can be found out
             missed = False
         if missed:
             fresh.incremental_assign(mine)
             fresh, self._consumers[number] = self._consumers[number], fresh
-        # Its end may take as long as it likes: librdkafka waits for brokers then, in vain if it has stalled.
+        # Closing may take long: librdkafka waits for brokers, in vain if it has stalled.
         threading.Thread(target=fresh.close, name="kafka-let-go", daemon=True).start()
 
     def _take(self, limit: int) -> list[_Opened]:
-        """Messages in turns, so that the urgent come first and none waits for ever."""
+        """Messages in turns, so that urgent ones come first and none waits for ever."""
         taken: list[_Opened] = []
         count = 0
         while any(self._ahead) and count < limit:
@@ -189,7 +198,7 @@ class Inbox:
         return taken
 
     async def _open(self, taken: Sequence[_Opened]) -> list[Delivery]:
-        """What is ours by shard. The rest is on its way elsewhere before our position passes it."""
+        """Our messages by shard. The rest is forwarded before our position passes it."""
         ours: dict[int, list[Link]] = defaultdict(list)
         positions: dict[int, dict[str, str]] = defaultdict(dict)
         astray: dict[int, list[Link]] = defaultdict(list)
@@ -212,7 +221,7 @@ class Inbox:
             await bury(self._sender, self._settings.kafka.dead_letters, unreadable)
 
     def _put_back(self, messages: Sequence[Found]) -> None:
-        """They were not handed out: the same messages come first in the next look."""
+        """Not returned to the caller: the same messages come first in the next poll."""
         for message in reversed(messages):
             if message.partition in self._owned:
                 self._ahead[self._topics.index(message.topic)].appendleft(message)
@@ -220,7 +229,7 @@ class Inbox:
     # ------------------------------------------------------------------------------------------------ stored
 
     async def stored(self, shard: int, positions: Positions, now: float) -> None:
-        """The truth has the links before these positions: tell the group, and now and then let Kafka drop them."""
+        """PostgreSQL has the links before these positions: tell the group, and now and then let Kafka delete them."""
         if shard not in self._owned:
             return
         await self._call(self._commit, shard, positions)
@@ -229,13 +238,13 @@ class Inbox:
     def _commit(self, shard: int, positions: Positions) -> None:
         for topic, consumer in zip(self._topics, self._consumers, strict=True):
             if topic in positions:
-                # For the lag that others see, nothing more: whether it arrives does not matter.
+                # Only for monitoring; whether it arrives does not matter.
                 with suppress(KafkaException):
                     offsets = [TopicPartition(topic, shard, int(positions[topic]))]
                     consumer.commit(offsets=offsets, asynchronous=True)
 
     async def close(self) -> None:
-        """Let go of the brokers."""
+        """Close the connections to the brokers."""
         self._owned.clear()
         await self._trimming.close()
         for consumer in self._consumers:
@@ -250,7 +259,7 @@ class Inbox:
 
 
 def _end(consumer: Consumer, partition: TopicPartition) -> int:
-    """The offset behind the last message of a partition; before any when there is none, or it is not told in time."""
+    """The offset after the last message of a partition; -1 if there is none, or no answer in time."""
     ends = consumer.get_watermark_offsets(partition, timeout=_ASK)
     return OFFSET_BEGINNING if ends is None or ends[0] == ends[1] else int(ends[1])
 
@@ -264,12 +273,12 @@ def _consumer(settings: Settings) -> Consumer:
         "group.id": settings.cluster.name,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
-        # A stored position that Kafka does not have: the topic was made anew. Everything in it is for us.
+        # A stored position that Kafka does not have: the topic was recreated, and all of it is new.
         "auto.offset.reset": "earliest",
         "queued.max.messages.kbytes": _QUEUED,
         "fetch.max.bytes": 2**20,
         "fetch.message.max.bytes": 2**20,
-        # The default of a second would be the pace of a full queue.
+        # The default of one second would set the pace of a full queue.
         "fetch.queue.backoff.ms": 20,
     }
     try:

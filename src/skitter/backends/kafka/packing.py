@@ -1,4 +1,4 @@
-"""Links as messages: many in one, those of a shard and an urgency together."""
+"""Links as messages: the links of one shard and urgency together."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,8 +13,8 @@ from skitter.model import Level, Link
 from skitter.settings.engines import KafkaSettings
 
 KIND = "links"
-MANY = 500  # links in one message: some 100 kB, and what a receiver holds at once is counted in messages
-_LARGE = 512 * 2**10  # bytes: a message that is larger is split, as long as there is something to split
+MANY = 500  # links per message: about 100 kB, and receivers bound their memory in messages
+_LARGE = 512 * 2**10  # bytes: a larger message is split, as long as it has several links
 
 _encoder = msgspec.msgpack.Encoder()
 decoder = msgspec.msgpack.Decoder(list[Link])
@@ -30,14 +30,14 @@ _URGENCY: Mapping[Level, int] = {
 
 
 def owner(link: Link, shards: int) -> int:
-    """The shard that a link's host belongs to."""
+    """The shard of a link's host."""
     return urls.shard(urls.registrable_domain(link.host), shards) if shards > 1 else 0
 
 
 def letters(
     settings: KafkaSettings, crawl: str, by_shard: Mapping[int, Sequence[Link]]
 ) -> Iterator[Outgoing]:
-    """The messages that bring links to their shards. Inside a shard and an urgency, order is kept."""
+    """The messages that forward links to their shards. Within a shard and an urgency, order is kept."""
     topics = link_topics(settings)
     headers = label(crawl, KIND)
     for shard, links in by_shard.items():

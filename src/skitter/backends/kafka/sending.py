@@ -1,12 +1,13 @@
-"""Everything a process sends to Kafka, acknowledged by all replicas in sync before `send` returns.
+"""Everything a process sends to Kafka, acknowledged by all in-sync replicas before `send` returns.
 
-librdkafka gathers messages into requests, repeats them and, as an idempotent producer, has the broker drop the repetitions.
-It reports each message to a callback that runs when somebody polls. One thread does nothing but poll; a `send` counts
-its messages down there and wakes the event loop once, however many there were.
+librdkafka batches messages into requests, repeats them and, as an idempotent producer, has the broker drop
+repetitions. It reports each message to a callback that runs when somebody polls. One thread only polls; a
+`send` counts its messages down there and wakes the event loop once, however many there were.
 
-Sending is the only journey to the brokers that somebody waits for, so their breaker is here. librdkafka goes on with what
-it has for most of a minute before it fails; it is the health check that finds out sooner that nobody answers. Then nothing
-more is handed to librdkafka, and what it has is acknowledged when the brokers are back, or fails and is sent again.
+Sending is the only round trip to the brokers that somebody waits for, so their breaker is here. librdkafka
+keeps trying for most of a minute before it fails; the health check notices sooner that nobody answers. Then
+nothing more is handed to librdkafka, and what it has is acknowledged when the brokers are back, or fails and
+is sent again.
 """
 
 import asyncio
@@ -28,15 +29,17 @@ from skitter.settings.engines import KafkaSettings
 Headers = Sequence[tuple[str, bytes]]
 
 _POLL = 0.1  # seconds: how long `close` may have to wait for the thread
-_ROOM = 0.01  # seconds between two looks whether a full queue has room again
-_QUEUED = 32 * 2**10  # kilobytes that wait for the brokers; whoever sends more waits
-_PATIENCE = 45.0  # seconds until a message counts as failed: longer than a broker needs to restart, or a leader to change
-_TRIES = 3  # producers that may break during one `send`
-_HEALTH = 3.0  # seconds for a broker to say that it is there
+_ROOM = 0.01  # seconds between two checks whether a full queue has room again
+_QUEUED = 32 * 2**10  # kilobytes that may wait for the brokers; further senders wait
+_PATIENCE = (
+    45.0  # seconds until a message counts as failed: longer than a broker's restart or a change of leader
+)
+_TRIES = 3  # how many producers may break during one `send`
+_HEALTH = 3.0  # seconds for a broker to answer a health check
 
 
 class Outgoing(Struct, frozen=True, gc=False):
-    """A message to be. Without a partition, the key chooses it."""
+    """A message to send. Without a partition, the key chooses it."""
 
     topic: str
     value: bytes
@@ -46,14 +49,14 @@ class Outgoing(Struct, frozen=True, gc=False):
 
 
 class Failure(Struct, frozen=True, gc=False):
-    """A message that the brokers did not take, and why."""
+    """A message that the brokers did not accept, with the reason."""
 
     message: Outgoing
     error: KafkaError
 
 
 class _Round:
-    """The messages of one `send` that are not answered yet. `answered` is called by the polling thread."""
+    """The unanswered messages of one `send`. `answered` is called by the polling thread."""
 
     def __init__(self, count: int) -> None:
         self.failed: list[Failure] = []
@@ -70,12 +73,12 @@ class _Round:
 
 
 class Sender:
-    """One producer, shared by everybody in the process."""
+    """One producer, shared by the whole process."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self.sent = 0  # messages acknowledged
-        self.trips = 0  # departures: each is a wait for the brokers
+        self.trips = 0  # sends: each is a wait for the brokers
         self._departure: asyncio.Future[None] | None = None
         self.guard = Guard("Kafka", self.check)
         self._closing = threading.Event()
@@ -101,17 +104,17 @@ class Sender:
             raise explained(problem, self._settings) from None
 
     async def send(self, messages: Iterable[Outgoing]) -> None:
-        """Hand messages to the brokers; returns when all are acknowledged.
+        """Send messages; returns when all are acknowledged.
 
-        EngineAway when some are not: those may or may not be there, and the caller sends all of them again. Unstorable when
-        one is larger than the brokers take.
+        EngineAway if some are not: those may or may not have arrived, and the caller sends all of them again.
+        Unstorable if one is larger than the brokers accept.
         """
         for failure in await self.offer(messages):
             size = len(failure.message.value)
             raise Unstorable(f"Kafka: a message of {size} bytes for {failure.message.topic} is too large")
 
     async def offer(self, messages: Iterable[Outgoing]) -> list[Failure]:
-        """As `send`, but what is too large for the brokers is returned."""
+        """Like `send`, but returns what is too large for the brokers."""
         return await self._send(list(messages), (KafkaError.MSG_SIZE_TOO_LARGE,))
 
     async def _send(self, messages: list[Outgoing], forgiven: Sequence[int]) -> list[Failure]:
@@ -126,10 +129,10 @@ class Sender:
         return failed
 
     async def check(self) -> None:
-        """EngineAway unless a broker answers.
+        """Health check: raises EngineAway unless a broker answers.
 
-        Metadata of one topic, because it is the smallest question that is asked in a plain call: librdkafka 2.16 aborts the
-        process when the answer to a DescribeCluster comes after its time.
+        Asks for the metadata of one topic, the smallest plain request: librdkafka 2.16 aborts the process if
+        the answer to a DescribeCluster arrives too late.
         """
         ask = partial(self._admin.list_topics, topic=self._settings.documents, timeout=_HEALTH)
         try:
@@ -147,9 +150,9 @@ class Sender:
             self.sent += len(pending) - len(failed)
             codes = {failure.error.code() for failure in failed}
             fatal = any(failure.error.fatal() for failure in failed)
-            # Fatal: the brokers have forgotten the producer's sequence (they lost data, or it was away for days), and it
-            # will never send again. One that waited in vain may have stalled (see `mail`). A new one may repeat what the
-            # old one sent, which receivers put up with.
+            # Fatal: the brokers have forgotten the producer's sequence (they lost data, or it was away for
+            # days), and it will never send again. A producer that waited in vain may have stalled (see
+            # `mail`). A new one may repeat what the old one sent, which receivers tolerate.
             if (fatal or KafkaError._MSG_TIMED_OUT in codes) and self._producer is producer:  # noqa: SLF001
                 self._retired.append(producer)
                 self._producer = self._new_producer()
@@ -159,7 +162,7 @@ class Sender:
         return failed
 
     async def _depart(self) -> None:
-        """Shards that settle together send in the same turn of the event loop, and what they send leaves together."""
+        """Shards that settle together send in the same turn of the event loop, and their messages leave together."""
         loop = asyncio.get_running_loop()
         if self._departure is None:
             self._departure = loop.create_future()
@@ -209,7 +212,7 @@ class Sender:
                     self._retired.remove(producer)
 
     async def close(self) -> None:
-        """Let go. Messages whose `send` was cancelled may or may not arrive."""
+        """Close. Messages whose `send` was cancelled may or may not arrive."""
         self._closing.set()
         await asyncio.to_thread(self._thread.join)
         self._producer.purge()

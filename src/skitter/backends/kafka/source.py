@@ -1,4 +1,4 @@
-"""Pages from Kafka, batch by batch, for whoever indexes them."""
+"""Pages from Kafka, batch by batch, to be indexed."""
 
 from collections.abc import AsyncIterator, Sequence
 
@@ -9,11 +9,11 @@ from skitter.frontier.patience import patiently
 from skitter.ports import EngineAway, Entry
 from skitter.settings import Settings
 
-_LOOKS = 5  # without a page, each about a second: then there are none, and the group has had time to form
+_LOOKS = 5  # empty reads of about a second each that mean there are no pages; the group needs time to form
 
 
 class DocumentSource:
-    """Reads pages as one of a group of readers. A batch is done when the next one is asked for."""
+    """Reads pages as one of a group of readers. A batch is committed when the next one is requested."""
 
     def __init__(self, settings: Settings) -> None:
         self._sender = Sender(settings.kafka)
@@ -22,7 +22,7 @@ class DocumentSource:
         self._size = settings.search.bulk
 
     async def batches(self, *, until_none_are_left: bool = False) -> AsyncIterator[Sequence[Entry]]:
-        """What comes, for ever, or until nothing has come for a while."""
+        """Batches as they arrive, without end or until none has arrived for a while."""
         empty = 0
         while not (until_none_are_left and empty >= _LOOKS):
             batch = await patiently(lambda: self._reader.batch(self._size))
@@ -34,7 +34,7 @@ class DocumentSource:
             await patiently(self._reader.done)
 
     async def _answers(self) -> bool:
-        """Whether there are brokers who could have had a page."""
+        """Whether the brokers answer; without them, no pages proves nothing."""
         try:
             await self.guard.call(self._sender.check)
         except EngineAway as away:
@@ -43,6 +43,6 @@ class DocumentSource:
         return True
 
     async def close(self) -> None:
-        """Leave the group; what is not done is read again by whoever comes next."""
+        """Leave the group; uncommitted messages are read again by the next reader."""
         await self._reader.close()
         await self._sender.close()

@@ -1,11 +1,11 @@
-"""Which topics a cluster has, and that they are as we need them.
+"""The topics of a cluster, and how they must be configured.
 
-A shard is a partition: the three topics of links have one partition per shard, and the producer names it. Links that wait
-are never deleted by time or size; they are trimmed below the offset that is stored with them (`mail`). A topic that would
-forget links, or spread them over another number of partitions, is refused before any crawling.
+A shard is a partition: the three link topics have one partition per shard, and the producer names it. Waiting
+links are never deleted by time or size; they are deleted below the offset that is stored with them (`mail`).
+A topic that would lose links, or has another number of partitions, is refused before any crawling.
 
-Documents, errors and dead letters have their own numbers of partitions and their own retention. A topic that is there with
-other numbers works as well, so it is left as it is, and `differences` says what to do.
+Documents, errors and dead letters have their own numbers of partitions and retention. An existing topic with
+other numbers works too, so it is left as it is, and `differences` says what to do.
 """
 
 import asyncio
@@ -28,18 +28,22 @@ from skitter.backends.kafka.client import answers, away, explained, reach, unfit
 from skitter.ports import EngineError
 from skitter.settings.engines import KafkaSettings
 
-# Room for a page's record, its headers and links beside its text, and for a robots.txt of half a megabyte (RFC 9309 2.5).
+# Room for a page's record, headers and links besides its text, and for a robots.txt of half a megabyte (RFC
+# 9309 2.5).
 _BESIDE_TEXT = 2 * 2**20
-_LOOK = 10.0  # seconds at most for one look whether a new topic is there
-# Seconds until all new partitions should have a leader: one busy broker made 150 of them a second.
+_LOOK = 10.0  # seconds for one check whether a new topic exists
+# Seconds until all new partitions should have a leader: one busy broker created 150 of them a second.
 _APPEAR, _APPEAR_EACH = 30.0, 0.03
-# Pages and errors can be had again from the archive and the truth; links on their way cannot.
+# Pages and errors can be restored from the archive and PostgreSQL; forwarded links cannot.
 _FOR_EVER: Mapping[str, str] = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 _RETENTION = "retention.ms"
 
 
 class Topic(Struct, frozen=True):
-    """A topic as it should be. `setting` names it; `must` is insisted on, `config` only where we make it."""
+    """The target configuration of a topic.
+
+    `setting` names it; `must` is enforced, `config` is only used when we create it.
+    """
 
     name: str
     setting: str
@@ -49,7 +53,7 @@ class Topic(Struct, frozen=True):
 
 
 def link_topics(settings: KafkaSettings) -> tuple[str, str, str]:
-    """The topics of links, the most urgent first."""
+    """The link topics, the most urgent first."""
     return settings.links_high, settings.links_medium, settings.links_low
 
 
@@ -59,10 +63,10 @@ def message_limit(settings: KafkaSettings) -> int:
 
 
 def wanted(settings: KafkaSettings, shards: int) -> list[Topic]:
-    """All topics of a cluster with so many shards."""
+    """All topics of a cluster with this many shards."""
     common = {
         "max.message.bytes": str(message_limit(settings)),
-        # acks=all means the replicas in sync: with three, two must have it.
+        # acks=all means the in-sync replicas: with three, two must have it.
         "min.insync.replicas": str(max(1, settings.replication - 1)),
     }
     names = ("kafka.links_high", "kafka.links_medium", "kafka.links_low")
@@ -73,7 +77,7 @@ def wanted(settings: KafkaSettings, shards: int) -> list[Topic]:
     others = [
         (settings.documents, "documents", settings.documents_partitions, settings.documents_retention),
         (settings.errors, "errors", settings.errors_partitions, settings.errors_retention),
-        # Whoever reads dead letters wants them in order, and there are few.
+        # Dead letters are few and should stay in order.
         (settings.dead_letters, "dead_letters", 1, settings.dead_letters_retention),
     ]
     return links + [
@@ -83,12 +87,12 @@ def wanted(settings: KafkaSettings, shards: int) -> list[Topic]:
 
 
 def _kept(retention: float) -> dict[str, str]:
-    """Messages go by age alone, or never: by size, the oldest would go when there is most to read."""
+    """Messages expire by age, or never: by size, the oldest would go when there is most to read."""
     return {**_FOR_EVER, _RETENTION: str(int(retention * 1000)) if retention else "-1"}
 
 
 async def look(settings: KafkaSettings, shards: int) -> None:
-    """EngineError if topics that are there cannot be used, or missing ones cannot be made. Nothing is changed."""
+    """EngineError if existing topics cannot be used, or missing ones cannot be created. Nothing is changed."""
     topics = distinct(wanted(settings, shards))
     admin, there = await reach(settings)
     _check_partitions([topic for topic in topics if topic.name in there.topics], there)
@@ -98,7 +102,7 @@ async def look(settings: KafkaSettings, shards: int) -> None:
 
 
 async def create(settings: KafkaSettings, shards: int) -> list[str]:
-    """Make the topics that are missing, mend those that would forget links; say which are new. Safe to repeat."""
+    """Create the missing topics, and fix those that would lose links; returns the new ones. May be repeated."""
     topics = distinct(wanted(settings, shards))
     admin, there = await reach(settings)
     missing = [topic for topic in topics if topic.name not in there.topics]
@@ -111,7 +115,7 @@ async def create(settings: KafkaSettings, shards: int) -> list[str]:
 
 
 async def remove(settings: KafkaSettings) -> list[str]:
-    """Remove the topics that are there, and whatever waits in them; says which."""
+    """Delete the existing topics with everything in them; returns which."""
     admin, there = await reach(settings)
     topics = {topic.name: topic for topic in wanted(settings, 0) if topic.name in there.topics}
     found = await answers(admin.delete_topics(list(topics), operation_timeout=_LOOK)) if topics else {}
@@ -122,7 +126,7 @@ async def remove(settings: KafkaSettings) -> list[str]:
 
 
 async def check(settings: KafkaSettings, shards: int) -> None:
-    """EngineError unless every topic is there and as it should be."""
+    """EngineError unless every topic exists and is configured correctly."""
     topics = distinct(wanted(settings, shards))
     admin, there = await reach(settings)
     for topic in topics:
@@ -139,7 +143,7 @@ async def check(settings: KafkaSettings, shards: int) -> None:
 
 
 async def differences(settings: KafkaSettings, shards: int) -> list[str]:
-    """What topics of documents, errors and dead letters have otherwise than the settings say, and what to do; a line each."""
+    """How topics of documents, errors and dead letters differ from the settings, and what to do; one line each."""
     admin, there = await reach(settings)
     topics = [topic for topic in wanted(settings, shards) if not topic.must and topic.name in there.topics]
     configs = await _configs(admin, settings, topics)
@@ -155,7 +159,7 @@ async def differences(settings: KafkaSettings, shards: int) -> list[str]:
 
 def _other_partitions(topic: Topic, count: int) -> str:
     setting = f"{topic.setting}_partitions"
-    if topic.setting == "kafka.dead_letters":  # it has no such setting: order is worth more than speed
+    if topic.setting == "kafka.dead_letters":  # there is no setting for it: order matters more than speed
         return (
             f"Kafka: topic {topic.name} has {count} partitions, so its messages are in no order; 1 is enough"
         )
@@ -190,7 +194,7 @@ def distinct(topics: Sequence[Topic]) -> Sequence[Topic]:
 
 
 def _check_partitions(topics: Sequence[Topic], there: ClusterMetadata) -> None:
-    """A link topic needs exactly one partition per shard; elsewhere the number is the operator's choice."""
+    """A link topic needs exactly one partition per shard; for others the number is the operator's choice."""
     for topic in topics:
         count = len(there.topics[topic.name].partitions)
         if topic.must and count != topic.partitions:
@@ -213,7 +217,7 @@ async def _make(
         )
         for topic in topics
     ]
-    # A request for each: Kafka takes at most 10,000 partitions in one.
+    # One request each: Kafka accepts at most 10,000 partitions in one.
     asked = [admin.create_topics([one], validate_only=only_look) for one in new]
     found = await answers({name: future for each in asked for name, future in each.items()})
     for topic in topics:
@@ -226,7 +230,7 @@ async def _make(
 
 
 async def _appear(admin: AdminClient, topics: Sequence[Topic]) -> None:
-    """The controller has made the topics; a broker knows them, with a leader for each partition, a moment later."""
+    """The controller has created the topics; a broker knows them, with a leader for each partition, a moment later."""
     names, wait = [topic.name for topic in topics], 0.1
     deadline = time.monotonic() + _APPEAR + _APPEAR_EACH * sum(topic.partitions for topic in topics)
     while time.monotonic() < deadline:
@@ -255,7 +259,7 @@ def _refusal(error: KafkaError, topic: Topic, settings: KafkaSettings) -> Engine
 async def _wrong(
     admin: AdminClient, settings: KafkaSettings, topics: Sequence[Topic]
 ) -> list[tuple[Topic, dict[str, str]]]:
-    """Topics whose configuration is not what it must be, with what it is."""
+    """Topics with a wrong configuration, and their current one."""
     strict = [topic for topic in topics if topic.must]
     configs = await _configs(admin, settings, strict)
     wrong = []
@@ -270,7 +274,7 @@ async def _wrong(
 async def _configs(
     admin: AdminClient, settings: KafkaSettings, topics: Sequence[Topic]
 ) -> dict[str, dict[str, str]]:
-    """The configuration of topics that are there, by name."""
+    """The configuration of existing topics, by name."""
     resources = {ConfigResource(ResourceType.TOPIC, topic.name): topic.name for topic in topics}
     found = await answers(admin.describe_configs(list(resources))) if resources else {}
     configs = {}

@@ -1,6 +1,6 @@
-"""Links that are stored need not be kept in Kafka: it is told now and then where each partition may begin.
+"""Deletes stored links from Kafka, by moving the beginning of each partition now and then.
 
-Nobody waits for that: while the brokers are away there is nothing to trim, and the next time says more.
+Nobody waits for that: while the brokers are away it is skipped, and the next time deletes more.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from skitter.backends.kafka.client import connection
 from skitter.settings.engines import KafkaSettings
 
 EVERY = 60.0  # seconds
-MESSAGES = 100_000  # … or so many messages
+MESSAGES = 100_000  # … or this many messages
 _PATIENCE = 30.0  # seconds for the brokers' answer
 
 
@@ -29,7 +29,7 @@ class Trimming:
         self._telling: asyncio.Task[None] | None = None
 
     def passed(self, shard: int, positions: Mapping[str, str], now: float) -> None:
-        """What lies before these positions is stored elsewhere."""
+        """Everything before these positions is stored."""
         for topic, position in positions.items():
             self._stored[topic, shard] = int(position)
             self._trimmed.setdefault((topic, shard), 0)
@@ -42,7 +42,7 @@ class Trimming:
             self._telling = asyncio.create_task(self._tell(dict(self._stored)))
 
     def forget(self, shard: int) -> None:
-        """The shard is somebody else's, and so are its partitions."""
+        """Another worker owns the shard and its partitions now."""
         for where in [where for where in self._stored if where[1] == shard]:
             del self._stored[where], self._trimmed[where]
 
@@ -56,7 +56,7 @@ class Trimming:
                     self._trimmed[where] = below[where]
 
     async def close(self) -> None:
-        """Tell nobody any more."""
+        """Stop."""
         if self._telling is not None:
             self._telling.cancel()
             await asyncio.wait([self._telling])

@@ -1,4 +1,4 @@
-"""Whose topics these are: every message says which crawl sent it, so the first one that is left tells."""
+"""Which crawl uses these topics: every message names its crawl, so the first remaining one tells."""
 
 import asyncio
 import time
@@ -11,11 +11,11 @@ from skitter.backends.kafka.consuming import messages_of
 from skitter.backends.kafka.lag import begins, ends
 from skitter.settings.engines import KafkaSettings
 
-_PATIENCE = 10.0  # seconds for messages that are there to come; what does not come says nothing
+_PATIENCE = 10.0  # seconds for existing messages to arrive; without one the answer is unknown
 
 
 async def senders(settings: KafkaSettings, group: str, topics: Sequence[str]) -> dict[str, str]:
-    """By topic, the crawl that sent its first message, as far as there is one; empty if that was not Skitter."""
+    """By topic, the crawl that sent its first message, if there is one; empty if that was not Skitter."""
     start, end = await begins(settings, topics), await ends(settings, topics)
     first = {
         topic: TopicPartition(topic, number, begin)

@@ -1,6 +1,6 @@
-"""OpenSearch 2 and later, and Elasticsearch 8 and later: the index of a crawl on many machines.
+"""OpenSearch 2 and later, and Elasticsearch 8 and later: the search index of a cluster.
 
-`http` asks a cluster, `documents` says what is sent and what answers mean, `index` is the port.
+`http` makes requests, `documents` builds them and interprets the answers, `index` is the port.
 """
 
 from skitter.backends.opensearch.index import OpenSearchIndex

@@ -1,4 +1,4 @@
-"""What is sent to an engine and what its answers mean, as values: documents, bulk lines, queries, hits."""
+"""Requests and answers as values: documents, bulk lines, queries, hits."""
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,26 +11,28 @@ from skitter.backends.opensearch.http import reason
 from skitter.ports import SEARCH_DEPTH, Entry
 from skitter.search.text import CLOSE, OPEN, Hit, Query, clean, entry_id, unmarked
 
-MAX_LINKS = 1000  # kept per page; nobody searches in them
-_TITLE_WEIGHT = 4  # of a word in the title, where one in the text counts 1; see also the other back end
+MAX_LINKS = 1000  # links stored per page; they are not searchable
+_TITLE_WEIGHT = (
+    4  # weight of a word in the title, where one in the text counts 1; the SQLite index uses the same
+)
 _SNIPPET = 240  # characters
 _encode = msgspec.json.Encoder().encode
 
 
 class Line(NamedTuple):
-    """One document of a bulk request: whose it is, and its two lines."""
+    """One document of a bulk request: its key, and its two lines."""
 
     url: str
     lines: bytes
 
 
 def milliseconds(at: float) -> int:
-    """A time as engines keep it. It is also the version of a document, so that the page fetched last stays."""
+    """A time as engines store it. It is also the version of a document, so that the page fetched last wins."""
     return round(at * 1000)
 
 
 def document(entry: Entry) -> dict[str, Any]:
-    """A page as the index template has it."""
+    """A page as the index template defines it."""
     page = entry.page
     fields = {name: _text(getattr(page, name)) for name in _TEXTS}
     fields["content"] = _text(page.text)
@@ -76,14 +78,17 @@ def _moment(at: int) -> str:
 
 
 def line(entry: Entry) -> Line:
-    """The page in a bulk request. The engine keeps the larger version, so an old one that comes late changes nothing."""
+    """A page in a bulk request.
+
+    The engine keeps the larger version, so an old one that arrives late changes nothing.
+    """
     page = entry.page
     head = {"index": _version(page.key, page.fetched_at)}
     return Line(page.url, _encode(head) + b"\n" + _encode(document(entry)) + b"\n")
 
 
 def deletion(key: str, at: float) -> Line:
-    """The end of a page in a bulk request, unless a later version is in."""
+    """The deletion of a page in a bulk request, unless a later version is indexed."""
     return Line(key, _encode({"delete": _version(key, at)}) + b"\n")
 
 
@@ -92,7 +97,7 @@ def _version(key: str, at: float) -> dict[str, Any]:
 
 
 def portions(lines: Sequence[Line], most: int, largest: int) -> Iterator[list[Line]]:
-    """Lines in requests of at most so many documents and bytes; a larger one goes alone."""
+    """Split lines into requests of at most this many documents and bytes; a larger document goes alone."""
     portion: list[Line] = []
     size = 0
     for each in lines:
@@ -106,14 +111,14 @@ def portions(lines: Sequence[Line], most: int, largest: int) -> Iterator[list[Li
 
 
 class Fate(NamedTuple):
-    """What became of one document: in (also when a later version is), to be tried again, or refused for good."""
+    """The result of one document: indexed (also if a later version is), to be retried, or refused for good."""
 
     again: bool = False
     refused: str = ""
 
 
 def fate(item: Mapping[str, Any]) -> Fate:
-    """Read one item of a bulk answer."""
+    """Interpret one item of a bulk answer."""
     (result,) = item.values()
     status = result["status"]
     if status < 300 or status == 409 or (status == 404 and "delete" in item):
@@ -187,5 +192,5 @@ def hit(found: Mapping[str, Any]) -> Hit:
 
 
 def moment(written: str) -> float:
-    """A time as a document has it."""
+    """Parse a time of a document."""
     return datetime.fromisoformat(written).timestamp()

@@ -1,10 +1,12 @@
-"""Questions to a cluster over HTTP: several addresses in turn, connections kept open, patience with bounds.
+"""HTTP requests to a cluster: several addresses in turn, persistent connections, bounded retries.
 
-Every question begins at `Cluster.tried`, behind one breaker: it says when to try again, and here it is said how often.
+Every request starts at `Cluster.tried`, behind one breaker: the breaker decides when to retry, this module
+how often.
 
-The standard library's client does the framing and the TLS, in a thread: a bulk request takes longer than the way there, and
-every request we make may be made again, so that a thread that nobody waits for any more does no harm. The crawler's own
-fetcher is for strangers, and obeys politeness and the address guard; this one is for an engine that the operator named.
+The standard library's client does the framing and TLS, in a thread: a bulk request takes much longer than
+starting one, and every request may be repeated, so an abandoned thread does no harm. The crawler's own
+fetcher is for untrusted hosts, and obeys politeness and the address guard; this one is for an engine that the
+operator named.
 """
 
 import asyncio
@@ -21,30 +23,30 @@ from skitter.ports import EngineAway, EngineError
 from skitter.settings.engines import SearchSettings
 
 CONNECT_TIMEOUT = 10.0
-TIMEOUT = 60.0  # without a byte; a cluster that merges or recovers may be silent for long
-CHECK_TIMEOUT = 10.0  # … but not about how it is
-ROUNDS = 6  # through all addresses, before an engine is away
-# Pages wait in Kafka or in the archive, so there is no hurry; a cluster that is too busy needs the rest.
+TIMEOUT = 60.0  # seconds without a byte; a cluster that merges or recovers may be silent for long
+CHECK_TIMEOUT = 10.0  # … but not for a health check
+ROUNDS = 6  # rounds through all addresses before the engine counts as away
+# Pages wait in Kafka or in the archive, so there is no hurry, and an overloaded cluster needs the pause.
 RULES = BreakerRules(window=120.0, minimum=3, pause=0.5, longest=30.0, silence=30.0, deadline=15.0)
-_BUSY = frozenset({429, 502, 503, 504})  # another node, or the same one later
+_BUSY = frozenset({429, 502, 503, 504})  # retry on another node, or on the same one later
 
 
 T = TypeVar("T")
 
 
 class Answer(NamedTuple):
-    """What the cluster said. The body is decoded JSON, or None when it was none."""
+    """The answer of the cluster. The body is decoded JSON, or None."""
 
     status: int
     body: Any
 
 
 class _BusyError(Exception):
-    """The node would answer later, or another node now."""
+    """The node may answer later, or another node now."""
 
 
 class Cluster:
-    """The nodes of one cluster, as one that answers."""
+    """The nodes of one cluster, used as one."""
 
     def __init__(self, settings: SearchSettings, password: str, rules: BreakerRules | None = None) -> None:
         self.guard = Guard("OpenSearch", self.check, rules=rules or RULES)
@@ -58,11 +60,11 @@ class Cluster:
         self._closed = False
 
     async def ask(self, method: str, path: str, body: bytes | None = None, rounds: int = ROUNDS) -> Answer:
-        """Ask until a node answers. EngineAway when none does within bounds; EngineError when it is of no use to ask again."""
+        """Request until a node answers. EngineAway if none does within bounds; EngineError if retrying is useless."""
         return await self.tried(lambda: self.once(method, path, body), rounds)
 
     async def tried(self, make: Callable[[], Awaitable[T]], rounds: int = ROUNDS) -> T:
-        """Make a call until it goes well, or so often that the cluster is away."""
+        """Repeat a call until it succeeds, or until the cluster counts as away."""
         for left in reversed(range(rounds)):
             try:
                 return await self.guard.call(make)
@@ -75,7 +77,7 @@ class Cluster:
     async def once(
         self, method: str, path: str, body: bytes | None = None, patience: float = TIMEOUT
     ) -> Answer:
-        """Ask every node in turn, until one answers; EngineAway when none does."""
+        """Try every node in turn, until one answers; EngineAway if none does."""
         problem: EngineAway | None = None
         for address in tuple(self._addresses):
             try:
@@ -90,11 +92,13 @@ class Cluster:
         raise problem or EngineError("OpenSearch: search.addresses names no node")
 
     async def check(self) -> None:
-        """EngineAway unless a node answers, whatever it says: who may index need not be allowed to ask how the cluster is."""
+        """Health check: EngineAway unless a node answers anything; a user who may index need not be allowed to
+        read cluster health.
+        """
         await self.health()
 
     async def health(self) -> str:
-        """How the cluster is in its own word: green, yellow or red; empty when it does not tell us."""
+        """The cluster health in its own word: green, yellow or red; empty if it does not tell us."""
         try:
             answer = await self.once("GET", "/_cluster/health", patience=CHECK_TIMEOUT)
         except EngineAway:
@@ -104,7 +108,7 @@ class Cluster:
         return str(answer.body.get("status", "")) if isinstance(answer.body, dict) else ""
 
     async def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         self._closed = True
         for idle in self._idle.values():
             while idle:
@@ -121,7 +125,7 @@ class Cluster:
             self._addresses.insert(0, address)
 
     def _exchange(self, address: str, method: str, path: str, body: bytes | None, patience: float) -> Answer:
-        """One request, in a thread. A connection that was closed while it was idle is not held against the node."""
+        """One request, in a thread. A connection that was closed while idle does not count against the node."""
         while True:
             connection, fresh = self._connection(address)
             connection.sock.settimeout(patience)
@@ -156,7 +160,7 @@ class Cluster:
         try:
             connection.connect()
         except OSError:
-            connection.close()  # it may have a socket and no TLS on it
+            connection.close()  # it may have a socket without TLS
             raise
         return connection, True
 
@@ -170,7 +174,7 @@ class Cluster:
         return Answer(response.status, _decoded(response.read()))
 
     def _unreachable(self, address: str, failure: Exception) -> EngineAway:
-        """What may pass is returned, to be raised when patience ends; what will not is raised now."""
+        """Temporary errors are returned, to be raised when retries end; permanent ones are raised now."""
         if isinstance(failure, ssl.SSLCertVerificationError):
             fix = "name the file of its authority in search.ca_file, or the host that the certificate is for"
             raise told(address, f"its certificate is not trusted ({failure.verify_message})", fix)
@@ -194,7 +198,7 @@ def told(address: str, what: str, fix: str) -> EngineError:
 
 
 def away(address: str, what: str, fix: str) -> EngineAway:
-    """The same, of what may pass."""
+    """The same for a temporary error."""
     return EngineAway(_line(address, what, fix))
 
 
@@ -218,7 +222,7 @@ def _usable(address: str, answer: Answer) -> Answer:
 
 
 def reason(body: object) -> str:
-    """Why an engine says no, on one line, as short as it can be found."""
+    """Why an engine refuses, in one line, as short as possible."""
     error = body.get("error", body) if isinstance(body, dict) else body
     if not isinstance(error, dict):
         return " ".join(str(error or "no reason given").split())[:300]

@@ -1,8 +1,8 @@
 """`skitter.ports.SearchIndex` on OpenSearch or Elasticsearch.
 
-The id of a document is the hash of its key and its version the time it was fetched, so that any request may be repeated
-and pages may come in any order. Of a bulk request, what the engine refuses for good is told to the caller, what it is too
-busy for is sent again, and the rest is in.
+The id of a document is the hash of its key and its version the time it was fetched, so that any request may
+be repeated and pages may arrive in any order. Of a bulk request, refused documents are returned to the
+caller, those the engine is too busy for are sent again, and the rest is indexed.
 """
 
 import json
@@ -43,7 +43,7 @@ class OpenSearchIndex:
         return self._cluster.guard
 
     async def open(self) -> None:
-        """See that the cluster is one we know, and make the template and the index if they are missing."""
+        """Check that the cluster is supported, and create the template and the index if they are missing."""
         await self._check_version()
         mapping = await self._cluster.ask("GET", f"{self._path}/_mapping")
         if mapping.status == 404:
@@ -82,7 +82,7 @@ class OpenSearchIndex:
                 self._done(made)
 
     async def index(self, entries: Sequence[Entry]) -> list[Rejected]:
-        """Take pages in."""
+        """Index pages."""
         rejected: list[Rejected] = []
         for portion in documents.portions(
             [documents.line(e) for e in entries], self._settings.bulk, _LARGEST
@@ -91,18 +91,18 @@ class OpenSearchIndex:
         return rejected
 
     async def delete(self, gone: Mapping[str, float]) -> None:
-        """Take pages out."""
+        """Remove pages."""
         lines = [documents.deletion(key, at) for key, at in gone.items()]
         for portion in documents.portions(lines, self._settings.bulk, _LARGEST):
             for refused in await self._bulk(portion):
                 raise self._told(f"a page cannot be deleted: {refused.reason}", "look at its log")
 
     async def _bulk(self, lines: Sequence[Line]) -> list[Rejected]:
-        """Send lines until each is in or refused."""
+        """Send lines until each is indexed or refused."""
         left, rejected = list(lines), list[Rejected]()
 
         async def send() -> bool:
-            """What is left, once. False: it is too large; EngineAway when the cluster is too busy for some of it."""
+            """Send the rest once. False: it is too large; EngineAway if the cluster is too busy for some of it."""
             nonlocal left
             body = b"".join(each.lines for each in left)
             answer = await self._cluster.once("POST", f"{self._path}/_bulk", body)
@@ -124,7 +124,7 @@ class OpenSearchIndex:
         return rejected if fits else rejected + await self._halves(left)
 
     async def _halves(self, lines: Sequence[Line]) -> list[Rejected]:
-        """A request that is too large is sent in halves, down to the page that is too large by itself."""
+        """Split an oversized request in halves, down to the page that is too large by itself."""
         if len(lines) == 1:
             size = len(lines[0].lines)
             return [
@@ -134,19 +134,19 @@ class OpenSearchIndex:
         return await self._bulk(lines[:middle]) + await self._bulk(lines[middle:])
 
     async def held(self, keys: Sequence[str]) -> Mapping[str, float]:
-        """What is in, and since when, to the millisecond."""
+        """When the indexed pages were fetched, to the millisecond."""
         if not keys:
             return {}
         names = {entry_id(key): key for key in keys}
         body = _encode({"ids": list(names)})
-        # The version is the time, so that no document has to be read.
+        # The version is the time, so no document has to be read.
         answer = self._done(await self._cluster.ask("POST", f"{self._path}/_mget?_source=false", body))
         return {
             names[each["_id"]]: each["_version"] / 1000 for each in answer.body["docs"] if each.get("found")
         }
 
     async def search(self, query: Query, limit: int = 10, offset: int = 0) -> Results:
-        """Find pages."""
+        """Search."""
         if not query.terms:
             return Results()
         body = _encode(documents.question(query, limit, min(offset, SEARCH_DEPTH)))
@@ -155,19 +155,19 @@ class OpenSearchIndex:
         return Results(hits["total"]["value"], [documents.hit(found) for found in hits["hits"]])
 
     async def refresh(self) -> None:
-        """Let what is in be found."""
+        """Make everything indexed searchable."""
         self._done(await self._cluster.ask("POST", f"{self._path}/_refresh"))
 
     async def count(self) -> int:
-        """How many pages can be found."""
+        """Number of searchable pages."""
         return int(self._done(await self._cluster.ask("GET", f"{self._path}/_count")).body["count"])
 
     async def close(self) -> None:
-        """Let go of the cluster."""
+        """Close the connections."""
         await self._cluster.close()
 
     def _done(self, answer: Answer) -> Answer:
-        """The answer, if it is one."""
+        """The answer, if it is a success."""
         if answer.status == 404:
             raise self._told(f"there is no index {self._settings.index}", "start again, or mend search.index")
         if answer.status >= 300 or answer.body is None:

@@ -13,7 +13,7 @@ from skitter.backends.postgres.journeys import Journeys
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.statements import Texts
 from skitter.frontier.crashes import Suspicion
-from skitter.frontier.names import key_id
+from skitter.frontier.names import hash16
 from skitter.frontier.rows import Batch, Found, HostRow, Meta, Opening, PageRow, UrlRow, Wanted
 from skitter.ports import EngineError, Fenced
 
@@ -32,9 +32,11 @@ class PostgresStore:
         self._texts = Texts(pool.schema, shard)
         self._counts = dict.fromkeys(("reads", "writes", "rows_read", "rows_written"), 0)
 
-    def id_of(self, key: str, domain: str) -> bytes:  # noqa: ARG002  the key alone
-        """A hash of the key."""
-        return key_id(key)
+    hash_key = staticmethod(hash16)
+
+    def domain_prefix(self, domain: str) -> bytes:  # noqa: ARG002  the same for all
+        """None: a hash of the key is enough."""
+        return b""
 
     # ------------------------------------------------------------------------------------------------ owner
 

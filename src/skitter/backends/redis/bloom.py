@@ -11,7 +11,7 @@ A filter may have bits too many, which costs a look-up. It must never have too f
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -190,9 +190,14 @@ class BloomStore:
 
     # ------------------------------------------------------------------------------------------------ the store
 
-    def id_of(self, key: str, domain: str) -> bytes:
+    @property
+    def hash_key(self) -> Callable[[bytes], bytes]:
         """What the store knows a URL by."""
-        return self._store.id_of(key, domain)
+        return self._store.hash_key
+
+    def domain_prefix(self, domain: str) -> bytes:
+        """The same."""
+        return self._store.domain_prefix(domain)
 
     async def load(self, wanted: Wanted) -> Found:
         """Rows by key, without those URLs that cannot be there."""

@@ -32,7 +32,7 @@ from msgspec.msgpack import Decoder, Encoder
 
 from skitter.backends.redis.client import Client, Command
 from skitter.frontier.crashes import Suspicion
-from skitter.frontier.names import key_id
+from skitter.frontier.names import hash16
 from skitter.frontier.rows import (
     FOREIGN,
     PARKED,
@@ -91,9 +91,11 @@ class RedisStore:
         self._load = client.script("load")
         self._counts = dict.fromkeys(("reads", "writes", "rows_read", "rows_written"), 0)
 
-    def id_of(self, key: str, domain: str) -> bytes:  # noqa: ARG002  the key alone
-        """A hash of the key."""
-        return key_id(key)
+    hash_key = staticmethod(hash16)
+
+    def domain_prefix(self, domain: str) -> bytes:  # noqa: ARG002  the same for all
+        """None: a hash of the key is enough."""
+        return b""
 
     # ------------------------------------------------------------------------------------------------ owner
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from skitter.backends.rocksdb.store import RocksStore
 from skitter.frontier import ShardFrontier, ShardReader
-from skitter.frontier.in_hand import Hand
+from skitter.frontier.crashes import InHand
 from skitter.settings import Settings
 
 _READER_CACHE = 16 << 20
@@ -20,7 +20,7 @@ def rocks_frontier(
     settings = settings or Settings()
     store = RocksStore(path, settings.frontier.block_cache)
     return ShardFrontier(
-        store, settings, shard=shard, shards=shards, at_hand=store, in_hand=Hand(path / "hand")
+        store, settings, shard=shard, shards=shards, at_hand=store, in_hand=InHand(path / "hand")
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from skitter.backends.rocksdb.table import PARTS, SLACK, homes_for, zeros
+from skitter.backends.rocksdb.seen import PARTS, SLACK, homes_for, zeros
 
 Words = NDArray[np.uint64]
 

@@ -29,7 +29,10 @@ from skitter.ports import StateError
 from skitter.runtime import durable
 
 FORMAT = b"3"
-_WRITERS = {b"1": "0.1", b"2": "0.1"}  # which version of Skitter wrote, and reads, an earlier format
+_READERS = {
+    b"1": "Skitter 0.1",
+    b"2": "Skitter 0.1",
+}  # which version of Skitter wrote, and reads, an earlier format
 
 # Measured with benchmarks/frontier.py. Compression doubled the CPU time of the background threads. Write buffers that fit
 # into the processor's cache take a third off the price of a write; flushing them more often costs a tenth of that.
@@ -87,9 +90,9 @@ class Database:
         if found is None or secret is None:
             raise StateError(f"{self.path} holds no crawl state yet; start the crawl first")
         if found != FORMAT:
-            version = _WRITERS.get(found, "another version")
+            reader = _READERS.get(found, "another version of Skitter")
             raise StateError(
-                f"the state in {self.path} has format {found.decode(errors='replace')}, which Skitter {version} reads; this "
+                f"the state in {self.path} has format {found.decode(errors='replace')}, which {reader} reads; this "
                 f"version reads format {FORMAT.decode()}; go on with the one that began the crawl, or begin a new one with -o"
             )
         return int.from_bytes(secret, "big")

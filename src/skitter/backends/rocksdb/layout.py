@@ -57,11 +57,6 @@ def fp8(text: str, secret: int) -> bytes:
     return fingerprint(text, secret).to_bytes(8, "big")
 
 
-def queue_key(host8: bytes, queue: int, score: float, seq: int, id16: bytes) -> bytes:
-    """Where a link waits."""
-    return host8 + QUEUE[queue] + score8(score) + number8(seq) + id16[8:]
-
-
 def queue_start(host8: bytes, queue: int, behind: Spot | None) -> bytes:
     """The first key of a host's queue, or the first one behind a spot."""
     prefix = host8 + QUEUE[queue]
@@ -89,19 +84,3 @@ def after(prefix: bytes) -> bytes:
     """The first key behind every key with this prefix; the prefix does not end in 0xff or is followed by nothing."""
     number = int.from_bytes(prefix, "big") + 1
     return number.to_bytes(len(prefix), "big") if number >> (8 * len(prefix)) == 0 else prefix + b"\xff" * 32
-
-
-def by_digest(dom8: bytes, digest: str) -> bytes:
-    """Where the page is named that stands for a digest."""
-    return dom8 + b"d" + digest.encode()
-
-
-def by_block(dom8: bytes, block: int, simhash: bytes) -> bytes:
-    """The common beginning of all SimHashes of a domain that agree in this block. Block 0 are the last 16 bits."""
-    return dom8 + b"0123"[block : block + 1] + simhash[6 - 2 * block : 8 - 2 * block]
-
-
-def by_simhash(dom8: bytes, simhash: int) -> list[bytes]:
-    """Where the page is named that stands for a SimHash: once under each of its blocks."""
-    whole = simhash.to_bytes(8, "big")
-    return [by_block(dom8, block, whole) + whole for block in range(BLOCKS)]

@@ -5,7 +5,8 @@ A URL's text is stored once: the row of one that waits stands in the queue itsel
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -17,19 +18,15 @@ from skitter.backends.rocksdb.database import Changes, Database, no_changes
 from skitter.backends.rocksdb.layout import (
     BLOCKS,
     PARKED,
+    QUEUE,
     RECRAWL,
     RETRY,
     WAITS,
     after,
-    by_block,
-    by_digest,
-    by_simhash,
     fp8,
     queue_end,
-    queue_key,
     queue_start,
     row_of,
-    waits_at,
 )
 from skitter.backends.rocksdb.seen import Seen
 from skitter.frontier import rows as kinds
@@ -51,7 +48,7 @@ from skitter.frontier.rows import (
     Wanted,
     standing,
 )
-from skitter.frontier.sortable import number8, number_of, time8
+from skitter.frontier.sortable import number8, number_of, score8, time8
 from skitter.model import Link, RobotsCopy, Visit
 from skitter.ports import StateError
 
@@ -124,10 +121,14 @@ class RocksStore:
 
     # -- names -------------------------------------------------------------------------------------------------
 
-    def id_of(self, key: str, domain: str) -> bytes:
+    @property
+    def hash_key(self) -> Callable[[bytes], bytes]:
+        """Makes fingerprints; nobody who does not know the secret can find two keys that have the same."""
+        return partial(digest8, seed=self._secret)
+
+    def domain_prefix(self, domain: str) -> bytes:
         """URLs of a domain are neighbours."""
-        dom8 = self._domains8.get(domain) or self._domain8(domain)
-        return dom8 + digest8(key.encode("utf-8", "surrogatepass"), self._secret)
+        return self._domain8(domain)
 
     def _domain8(self, domain: str) -> bytes:
         dom8 = self._domains8.get(domain)
@@ -181,11 +182,13 @@ class RocksStore:
         self._put_pages(batch, changes)
         _put_others(batch, changes)
         seen = self.seen
-        seen.save(changes)
+        if seen.has_news:
+            seen.save(changes)
         if batch.last:  # all is synced then: whatever happens to the machine from now on does not matter
             changes["default"][_BOOT] = None
         self.db.commit(changes)
-        seen.saved()
+        if seen.is_to_be_saved:
+            seen.saved()
         if batch.last:
             self.db.sync()
 
@@ -206,7 +209,8 @@ class RocksStore:
         for id16, stood in batch.stood.items():
             if stood.kind == kinds.QUEUE:
                 host8 = self._host8(stood.host)
-                queue[queue_key(host8, stood.level, -stood.order, stood.seq, id16)] = None
+                key = host8 + QUEUE[stood.level] + score8(-stood.order) + number8(stood.seq)
+                queue[key + id16[8:]] = None
             else:
                 due[self._due_key(stood, id16)] = None
         name, host8 = "", b""
@@ -216,9 +220,9 @@ class RocksStore:
             elif row.state == QUEUED and row.due is None:
                 if row.host != name:  # most links of a page have one host
                     name, host8 = row.host, self._host8(row.host)
-                key = queue_key(host8, row.level, row.score, row.seq, id16)
-                queue[key] = _packed(row)
-                rows[id16] = waits_at(key)
+                key = host8 + QUEUE[row.level] + score8(row.score) + number8(row.seq)
+                queue[key + id16[8:]] = _packed(row)
+                rows[id16] = WAITS + key
             else:
                 rows[id16] = _packed(row)
                 if row.due is not None and (stands := standing(row)) is not None:
@@ -257,9 +261,9 @@ class RocksStore:
         if row.by_digest or row.by_simhash:
             dom8 = self._domain8(page.domain)
             if row.by_digest:
-                found.append(by_digest(dom8, page.digest))
+                found.append(_by_digest(dom8, page.digest))
             if row.by_simhash and page.simhash is not None:
-                found += by_simhash(dom8, page.simhash)
+                found += _by_simhash(dom8, page.simhash)
         return found
 
     # -- at hand -----------------------------------------------------------------------------------------------
@@ -298,13 +302,11 @@ class RocksStore:
     def digest(self, key: tuple[str, str]) -> PageRow | None:
         """The page that stands for a digest."""
         dom8 = self._domain8(key[0])
-        return self._standing(by_digest(dom8, key[1]))
+        return self._standing(_by_digest(dom8, key[1]))
 
     def simhash(self, key: tuple[str, int]) -> PageRow | None:
         """The page that stands for a SimHash."""
-        dom8 = self._domain8(key[0])
-        whole = key[1].to_bytes(8, "big")
-        return self._standing(by_block(dom8, 0, whole) + whole)
+        return self._standing(_by_simhash(self._domain8(key[0]), key[1])[0])
 
     def _standing(self, key: bytes) -> PageRow | None:
         id16 = self.db.get("twins", key)
@@ -320,7 +322,7 @@ class RocksStore:
         dom8, whole = self._domain8(domain), simhash.to_bytes(8, "big")
         least, found = min(distance, BLOCKS - 1), set[int]()
         for block in range(BLOCKS):
-            prefix = by_block(dom8, block, whole)
+            prefix = _by_block(dom8, block, whole)
             for key, _ in islice(self.db.scan("twins", prefix, after(prefix)), _READ_AT_MOST):
                 other = int.from_bytes(key[-8:], "big")
                 apart = (other ^ simhash).bit_count()
@@ -477,3 +479,19 @@ def _page_row(id16: bytes, packed: bytes) -> PageRow:
     row = decode.page(packed)
     row.id = id16
     return row
+
+
+def _by_digest(dom8: bytes, digest: str) -> bytes:
+    """Where the page is named that stands for a digest."""
+    return dom8 + b"d" + digest.encode()
+
+
+def _by_block(dom8: bytes, block: int, simhash: bytes) -> bytes:
+    """The common beginning of all SimHashes of a domain that agree in this block. Block 0 are the last 16 bits."""
+    return dom8 + b"0123"[block : block + 1] + simhash[6 - 2 * block : 8 - 2 * block]
+
+
+def _by_simhash(dom8: bytes, simhash: int) -> list[bytes]:
+    """Where the page is named that stands for a SimHash: once under each of its blocks."""
+    whole = simhash.to_bytes(8, "big")
+    return [_by_block(dom8, block, whole) + whole for block in range(BLOCKS)]

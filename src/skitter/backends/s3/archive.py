@@ -1,8 +1,8 @@
-"""ports.Archive for one shard of a cluster: local WARC files that leave for the bucket when they are settled.
+"""ports.Archive for one shard of a cluster: local WARC files that are uploaded once settled.
 
-A segment is left only when all of it is settled. So whatever is left counts as a whole, and there is at most one segment
-per shard of which only a part counts: the last. How much of it, is for the next owner to say (`cut`), wherever it runs.
-Under a new epoch no old segment is continued.
+A segment is only closed when all of it is settled. So a closed segment counts as a whole, and each shard has
+at most one segment of which only a part counts: the last. The next owner determines how much (`cut`),
+wherever it runs. Under a new epoch no old segment is continued.
 """
 
 import asyncio
@@ -35,28 +35,29 @@ class S3Archive:
         self._clock = clock
         self._shard = shard
         self._epoch = epoch
-        self._segment = ""  # the one that is written
+        self._segment = ""  # the current one
         self._begun = 0.0
         self._mark = Mark()
         self._settled = True
         local.segmented(names.first_number(epoch))
 
     def pack(self, exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:
-        """Render the records of one exchange. With a twin, an identical payload is not stored again."""
+        """Build the records of one exchange. With a twin, an identical payload is not stored again."""
         return self._local.pack(exchange, page, twin)
 
     def mark(self) -> Mark:
-        """Where the archive ends now."""
+        """The current end of the archive."""
         return self._mark
 
     def read(self, place: Place) -> bytes:
-        """The HTTP message at a place, from this disk or from the bucket; the latter takes its time."""
+        """The HTTP message at a place, from this disk or from the bucket, which is slow."""
         return self._uploads.reader.read(place)
 
     async def append(self, packs: Sequence[Packed]) -> list[Place]:
-        """Write records out at the end; one place per pack. A new segment is in the register before this returns.
+        """Append records; one place per pack. A new segment is in the register before this returns.
 
-        All of them, or an exception and none: while the register is away, nothing stays here that it does not know.
+        All of them, or an exception and none: while the register is away, nothing is kept here that it does
+        not know.
         """
         self._leave_if_due()
         before = self._mark
@@ -74,7 +75,7 @@ class S3Archive:
         return places
 
     async def _take_back(self, before: Mark) -> None:
-        """Drop the segment that was begun last; all before it was settled, or it would not have been left."""
+        """Drop the segment begun last; everything before it was settled, or it would not have been closed."""
         self._let_go()
         async with self._uploads.disk:
             await self._local.cut(before)
@@ -82,23 +83,23 @@ class S3Archive:
         self._mark, self._settled = before, True
 
     def settled(self) -> None:
-        """Everything appended so far is settled: it may leave this machine."""
+        """Everything appended so far is settled: it may be uploaded."""
         self._settled = True
         self._leave_if_due()
 
     async def sync(self) -> None:
-        """Make everything appended survive a loss of power. Called from time to time, so age is noticed here."""
+        """Make everything appended survive a power loss. Called periodically, so old segments are noticed here."""
         self._leave_if_due()
         await self._local.sync()
 
     async def cut(self, mark: Mark) -> Mark:
-        """Drop what lies behind the mark, and let the register know what counts of earlier owners' segments.
+        """Drop everything after the mark, and record in the register what counts of earlier owners' segments.
 
-        A segment that is not on this disk ends where the mark says: its worker has it, or the bucket. Should neither be
-        true, it is abandoned, which is another matter than cutting.
+        A segment that is not on this disk ends where the mark says: its worker has it, or the bucket. If
+        neither is true it is abandoned, which is handled separately.
         """
         self._let_go()
-        async with self._uploads.disk:  # an earlier segment may be leaving just now
+        async with self._uploads.disk:  # an earlier segment may be uploading right now
             here = not mark.file or self._uploads.has(mark.file)
             end = await self._local.cut(mark)
         self._local.leave()
@@ -108,7 +109,7 @@ class S3Archive:
         return self._mark
 
     async def close(self) -> None:
-        """Finish the current segment. If its end is not settled, the next owner of the shard says what counts of it."""
+        """Close the current segment. If its end is not settled, the next owner of the shard determines what counts."""
         if self._settled:
             self._leave()
         self._let_go()

@@ -1,8 +1,9 @@
-"""The bucket: the only place that talks to S3, and the words it has for what went wrong.
+"""The bucket: the only place that talks to S3, and its error messages.
 
-The client library is obstore. Its calls block here, and are made in threads by those who must not wait. An upload is
-verified before anybody relies on it: by size and ETag, which for S3 is the MD5 of the object, or of the MD5s of its parts;
-where the server makes ETags in another way (encryption with keys of its own does), by reading everything back.
+The client library is obstore. Its calls block here; callers that must not wait use threads. An upload is
+verified before anybody relies on it: by size and ETag, which for S3 is the MD5 of the object, or of the MD5s
+of its parts; if the server makes ETags in another way (encryption with its own keys does), by reading
+everything back.
 """
 
 import hashlib
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 _PIECE = 1 << 20
 _PROBE = "skitter-may-write"
 _PARTS_AT_ONCE = 4
-# A part that takes longer has failed. Our own retries come later and for ever; these few bridge a hiccup.
+# A part that takes longer has failed. Our own retries follow later and never end; these few bridge a hiccup.
 _CLIENT = {"connect_timeout": "5s", "timeout": "60s"}
-# How it is, on the other hand, it says at once or not at all: a thread waits for that.
+# A health check answers at once or not at all: a thread waits for it.
 _CHECK = {"connect_timeout": "5s", "timeout": "10s"}
 _NO_RETRY = {"max_retries": 0, "retry_timeout": timedelta(seconds=10)}
 _RETRY = {
@@ -38,19 +39,19 @@ _RETRY = {
 
 
 class BucketError(OSError):
-    """S3 did not do what it was asked to. One line."""
+    """S3 failed to do what it was asked. One line."""
 
 
 class Digests(NamedTuple):
-    """What is known of a file before it is uploaded."""
+    """What is known about a file before it is uploaded."""
 
     size: int
     sha256: str
-    etag: str  # as S3 makes it for an upload in parts of the given size
+    etag: str  # as S3 computes it for an upload in parts of the given size
 
 
 def digests(path: Path, part: int) -> Digests:
-    """Read a file once, and say what it must look like in the bucket."""
+    """Read a file once, and compute what it must look like in the bucket."""
     whole, parts, size = hashlib.sha256(), [hashlib.md5(usedforsecurity=False)], 0
     with path.open("rb") as file:
         while piece := file.read(min(_PIECE, part - size % part)):
@@ -68,7 +69,7 @@ def digests(path: Path, part: int) -> Digests:
 def open_bucket(
     settings: S3Settings, crawl: str, environ: Mapping[str, str] = os.environ, *, probe: bool = True
 ) -> "Bucket":
-    """The bucket that the settings name. EngineError when it cannot be used; it is asked, and written to, by a `probe`."""
+    """The bucket named in the settings. EngineError if it cannot be used; a `probe` reads and writes it."""
     try:
         from obstore.store import S3Store  # noqa: PLC0415  an extra, which only a cluster needs
     except ImportError:
@@ -98,7 +99,7 @@ def open_bucket(
 
 
 def reach(settings: S3Settings) -> None:
-    """EngineError unless the bucket is there and answers."""
+    """EngineError unless the bucket exists and answers."""
     try:
         open_bucket(settings, "", probe=False).check()
     except BucketError as problem:
@@ -113,7 +114,7 @@ def _certificates(file: str) -> bytes:
 
 
 def _advice(settings: S3Settings, problem: str) -> str:
-    """What to do about an answer, by its code (S3 API reference, "Error responses"; other servers have a few more)."""
+    """Advice for an error, by its code (S3 API reference, "Error responses"; other servers have a few more)."""
     where = settings.endpoint or f"Amazon in {settings.region}"
     if "NoSuchBucket" in problem:
         return f"S3 at {where} has no bucket {settings.bucket!r}; create it, or mend s3.bucket"
@@ -129,12 +130,12 @@ def _advice(settings: S3Settings, problem: str) -> str:
 
 
 class Bucket:
-    """Where the segments and pages of one crawl lie. Every failure of S3 is a BucketError."""
+    """The segments and pages of one crawl. Every failure of S3 is a BucketError."""
 
     def __init__(
         self, store: "ObjectStore", crawl: str, prefix: str = "", checked: "ObjectStore | None" = None
     ) -> None:
-        """`checked` is the same bucket with less patience, for `check`."""
+        """`checked` is the same bucket with shorter timeouts, for `check`."""
         import obstore  # noqa: PLC0415  an extra
 
         self._api = obstore
@@ -142,22 +143,22 @@ class Bucket:
         self._checked = checked or store
         self._crawl = crawl
         self._prefix = prefix
-        # A missing object, and a missing bucket, are FileNotFoundError to the library.
+        # A missing object, and a missing bucket, are FileNotFoundError in the library.
         self._problems = (obstore.exceptions.BaseError, FileNotFoundError)
 
     def key(self, file: str) -> str:
-        """Where a segment lies."""
+        """The object key of a segment."""
         return names.segment_key(self._prefix, self._crawl, file)
 
     def probe(self) -> None:
-        """Write a small object, as every worker does that may write here."""
+        """Write a small object, which every worker must be able to do."""
         self._put(f"{self._prefix}{_PROBE}", b"", {})
 
     def check(self) -> None:
-        """BucketError unless the bucket is there and answers; whether it may be written to is for `probe` to say.
+        """Health check: BucketError unless the bucket exists and answers; `probe` checks write access.
 
-        What is asked for is the object that a probe leaves. It is read and not merely looked at, because only then does the
-        answer tell a missing bucket from a missing object, and the latter is no illness.
+        Reads the object that a probe leaves. Only a read, not a HEAD, distinguishes a missing bucket from a
+        missing object, and the latter is not an error.
         """
         key = f"{self._prefix}{_PROBE}"
         try:
@@ -169,7 +170,7 @@ class Bucket:
             raise _one_line(key, problem) from None
 
     def upload(self, path: Path, found: Digests, part: int) -> None:
-        """Put a segment into the bucket under its name, and verify it. To repeat it does no harm."""
+        """Upload a segment under its name, and verify it. May be repeated."""
         key = self.key(path.name)
         if self._holds(key, found):
             return
@@ -189,7 +190,7 @@ class Bucket:
             raise BucketError(f"{key}: it was uploaded, but it is not there")
 
     def _holds(self, key: str, found: Digests) -> bool:
-        """Whether the object is there. One of the same name with another content is nothing to be mended by a retry."""
+        """Whether the object exists. One of the same name with other content cannot be fixed by a retry."""
         try:
             there = self._api.head(self._store, key)
         except FileNotFoundError:
@@ -204,7 +205,7 @@ class Bucket:
         )
 
     def has(self, file: str, size: int, sha256: str) -> bool:
-        """Whether a segment of this size and content is there; it is read for that."""
+        """Whether a segment of this size and content exists; it is read for that."""
         key = self.key(file)
         try:
             there = self._api.head(self._store, key)
@@ -224,7 +225,7 @@ class Bucket:
         return f"sha256:{digest.hexdigest()}"
 
     def member(self, place: Place) -> bytes:
-        """The octets at a place."""
+        """The bytes at a place."""
         key = self.key(place.file)
         try:
             found = self._api.get_range(self._store, key, start=place.offset, length=place.length)
@@ -233,7 +234,7 @@ class Bucket:
         return bytes(found)
 
     def fetch(self, file: str, to: Path) -> None:
-        """A whole segment, into a file."""
+        """Download a whole segment into a file."""
         key = self.key(file)
         try:
             with to.open("wb") as out:
@@ -243,11 +244,11 @@ class Bucket:
             raise _one_line(key, problem) from None
 
     def put_page(self, fetched: str, url: str, content: bytes, attributes: Mapping[str, str]) -> None:
-        """Put one page under the day it was fetched and the hash of its URL."""
+        """Store one page under its fetch date and the hash of its URL."""
         self._put(names.page_key(self._prefix, fetched, url), content, attributes)
 
     def remove(self, file: str) -> None:
-        """Take a segment out again."""
+        """Delete a segment."""
         key = self.key(file)
         try:
             self._api.delete(self._store, key)

@@ -1,7 +1,8 @@
-"""How much of an archive file counts that stays on the disk of the worker that wrote it. Pure.
+"""How much of an archive file counts that stays on its worker's disk. Pure.
 
-Answers are appended before they are settled. If the worker loses its shard in between, they are in its file and belong to
-nobody: the new owner fetches these pages again. What the new owner finds settled (`claims.End`) says where such a file ends.
+Answers are appended before they are settled. If the worker loses its shard in between, they are in its file
+but belong to no page: the new owner fetches these pages again. The end that the new owner found settled
+(`End` in `cluster/ports.py`) says where such a file ends.
 """
 
 from collections import defaultdict
@@ -17,7 +18,7 @@ Found = Mapping[int, Sequence[End]]
 
 
 def by_shard(ends: Iterable[End]) -> Found:
-    """Those of each shard."""
+    """The recorded ends, by shard."""
     found = defaultdict[int, list[End]](list)
     for end in ends:
         found[end.shard].append(end)
@@ -25,10 +26,10 @@ def by_shard(ends: Iterable[End]) -> Found:
 
 
 def settled_end(file: str, found: Found) -> int | None:
-    """How many octets of a file count, WHOLE for all of them; None if that was not written down (yet).
+    """How many bytes of a file count, WHOLE for all of them; None if that was not recorded (yet).
 
-    Between the epoch of the file in which a new owner found the mark and its own epoch, nobody settled anything. Of files
-    from before that, this mark says nothing.
+    Nobody settled anything between the epoch of the file in which a new owner found the mark and its own
+    epoch. The mark says nothing about files from before that.
     """
     epoch = names.epoch_of(file)
     for end in found.get(names.shard_of(file), ()):
@@ -38,7 +39,7 @@ def settled_end(file: str, found: Found) -> int | None:
 
 
 def readable_end(file: str, found: Found, mark: Mark) -> int:
-    """How many octets of a file a reader may use, if the shard of the file is settled up to `mark` now."""
+    """How many bytes of a file a reader may use, if its shard is now settled up to `mark`."""
     end = settled_end(file, found)
     if end is not None:
         return end
@@ -46,6 +47,6 @@ def readable_end(file: str, found: Found, mark: Mark) -> int:
 
 
 def directory_of(file: str, found: Found) -> str:
-    """Where whoever wrote a file keeps it, as MACHINE:PATH; empty if that was not written down."""
+    """Where the writer of a file keeps it, as MACHINE:PATH; empty if that was not recorded."""
     epoch = names.epoch_of(file)
     return next((e.directory for e in found.get(names.shard_of(file), ()) if e.epoch == epoch), "")

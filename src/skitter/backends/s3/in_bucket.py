@@ -17,24 +17,24 @@ from skitter.ports import Archive, Clock, EngineError, Mark, Packed
 from skitter.runtime.process import unwrapped
 from skitter.settings.engines import S3Settings
 
-_LAST_UPLOADS = 30.0  # seconds that a worker that leaves waits for S3; its shards are others' already
+_LAST_UPLOADS = 30.0  # seconds that a leaving worker waits for S3; others own its shards by then
 
 
 class PatientS3Archive(S3Archive):
-    """Waits while the register is away: what fails leaves nothing behind, and may be tried again."""
+    """Waits while the register is away: a failed call changes nothing and can be repeated."""
 
     async def append(self, packs: Sequence[Packed]) -> list[Place]:
-        """Write records out at the end; one place per pack."""
+        """Append records; one place per pack."""
         return await patiently(lambda: S3Archive.append(self, packs))
 
     async def cut(self, mark: Mark) -> Mark:
-        """Drop what lies behind the mark, and let the register know."""
+        """Drop everything beyond the mark, and update the register."""
         return await patiently(lambda: S3Archive.cut(self, mark))
 
 
 @dataclass(frozen=True)
 class InBucket:
-    """Where the archive of a worker goes that has a bucket."""
+    """The archive of a worker that has a bucket."""
 
     uploads: Uploader
     settings: S3Settings
@@ -43,11 +43,11 @@ class InBucket:
 
     @property
     def full(self) -> bool:
-        """Whether so much waits for its upload that nothing new should be begun."""
+        """Whether too much is waiting for upload to start anything new."""
         return self.uploads.full
 
     async def ready(self) -> None:
-        """Return when there is room."""
+        """Wait until there is room."""
         await self.uploads.ready()
 
     def archive(self, local: WarcArchive, shard: int, epoch: int) -> Archive:
@@ -61,7 +61,7 @@ class InBucket:
 
     @asynccontextmanager
     async def running(self, left_behind: Callable[[Sequence[int]], None]) -> AsyncIterator[None]:
-        """Uploads beside all the rest; at the end they have a while. `left_behind` hears the sizes of what is not uploaded."""
+        """Upload in the background, and for a while at the end. `left_behind` is called with the sizes of what is not uploaded."""
         async with uploading(self.uploads):
             yield
             with suppress(TimeoutError):
@@ -73,7 +73,7 @@ class InBucket:
 
 @asynccontextmanager
 async def uploading(uploads: Uploader) -> AsyncIterator[None]:
-    """Upload beside the body. Should that fail for good, it ends the worker at once, and not when it leaves."""
+    """Upload while the body runs. If uploading fails for good, the worker ends at once instead of when it leaves."""
     worker = asyncio.current_task()
 
     def stop(done: asyncio.Task[None]) -> None:
@@ -92,9 +92,9 @@ async def uploading(uploads: Uploader) -> AsyncIterator[None]:
 
 
 async def note_arrived(bucket: Bucket, register: Segments, disk: str) -> None:
-    """Let the register know of segments from a lost disk that the bucket has: their worker died before it could say so.
+    """Register segments of a lost disk that are in the bucket: their worker died before it could do so.
 
-    Else they would be given up, and their pages would be in the bucket twice. EngineError when S3 cannot be asked.
+    Otherwise they would be given up, and their pages would be in the bucket twice. EngineError if S3 cannot be reached.
     """
     for segment in await register.pending(disk):
         if segment.stage is Stage.FINISHED:

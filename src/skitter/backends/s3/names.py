@@ -1,8 +1,8 @@
-"""What segments and pages are called. Pure.
+"""Names of segments and pages. Pure.
 
-A segment keeps the name of its file, SHARD-YYYYMMDDHHMMSS-NUMBER.warc.gz, all its life. The number orders the segments of a
-shard, whoever wrote them (`backends.rules.behind` relies on that), and makes them unique: it counts up from a hundred
-million times the epoch under which the shard was taken, and an epoch belongs to one owner.
+A segment keeps the name of its file, SHARD-YYYYMMDDHHMMSS-NUMBER.warc.gz, for good. The number orders the
+segments of a shard, whoever wrote them (the frontier relies on that), and makes them unique: it counts up
+from a hundred million times the epoch under which the shard was taken, and an epoch belongs to one owner.
 """
 
 import hashlib
@@ -10,32 +10,32 @@ import re
 
 _PER_EPOCH = 10**8  # segments of one shard under one owner; at one a minute they last for 190 years
 _FILE = re.compile(r"(\d{2,})-(\d{4})(\d\d)(\d\d)\d{6}-(\d{5,})\.warc\.gz")
-_HASH = 32  # hexadecimal digits: 128 bits, so that no two of a day's URLs ever meet
+_HASH = 32  # hexadecimal digits: 128 bits, so that no two URLs of a day collide
 
 
 def first_number(epoch: int) -> int:
-    """The number of the first segment that the owner of this epoch writes."""
+    """The number of the first segment of this epoch."""
     return epoch * _PER_EPOCH
 
 
 def first_of_owner(number: int) -> int:
-    """The number of the first segment of whoever wrote the one of this number."""
+    """The number of the first segment of the same owner."""
     return first_number(number // _PER_EPOCH)
 
 
 def epoch_of(file: str) -> int:
-    """The epoch under which its shard was held by whoever wrote a segment; -1 for no segment."""
+    """The epoch under which a segment was written; -1 if it is not a segment."""
     return number(file) // _PER_EPOCH
 
 
 def shard_of(file: str) -> int:
-    """The shard whose answers a segment holds; -1 for no segment."""
+    """The shard of a segment; -1 if it is not a segment."""
     match = _FILE.fullmatch(file)
     return int(match[1]) if match else -1
 
 
 def number(file: str) -> int:
-    """By which segments of a shard are ordered; -1 for no segment."""
+    """The number that orders the segments of a shard; -1 if it is not a segment."""
     match = _FILE.fullmatch(file)
     return int(match[5]) if match else -1
 
@@ -46,7 +46,7 @@ def is_segment(file: str) -> bool:
 
 
 def segment_key(prefix: str, crawl: str, file: str) -> str:
-    """Where a segment lies in the bucket: by the day it was begun."""
+    """The object key of a segment: by the day it was begun."""
     match = _FILE.fullmatch(file)
     if match is None:
         raise ValueError(f"{file!r} is not the name of a segment")
@@ -54,6 +54,6 @@ def segment_key(prefix: str, crawl: str, file: str) -> str:
 
 
 def page_key(prefix: str, fetched: str, url: str) -> str:
-    """Where a page lies in the bucket: by the day of its WARC-Date, under the SHA-256 of its WARC-Target-URI."""
+    """The object key of a page: by the day of its WARC-Date, and the SHA-256 of its WARC-Target-URI."""
     digest = hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{prefix}{fetched[:10]}/{digest[:_HASH]}.html.gz"

@@ -1,11 +1,11 @@
-"""The other layout: besides the segment, one object per page, for programs that want HTML and nothing else.
+"""The pages layout: besides the segment, one object per page, for programs that only want HTML.
 
-The segment is uploaded all the same. It alone is byte for byte what came over the wire, exports derive text from it, and
-every page's place points into it; an object per page could not give that back. The price is about twice the room. The
-objects are made from the finished segment, and are in the bucket before the segment is: they never hold up a visit, only
-what is settled gets there, and a repetition writes the same bytes under the same names.
+The segment is uploaded too. Only it is exactly what came over the wire, exports derive text from it, and
+every page's place points into it. The price is about twice the space. The objects are made from the finished
+segment, and uploaded before it: they never delay a visit, only settled pages get there, and a repetition
+writes the same bytes under the same names.
 
-Answers that are not HTML, are no success, or repeat another page byte for byte (`revisit`) have no object.
+Answers that are not HTML, not successful, or identical to another page (`revisit`) have no object.
 """
 
 import gzip
@@ -25,7 +25,7 @@ _LONGEST_URL = 1500  # S3 allows 2 kB of metadata; the whole URL is in the segme
 
 
 class PageObject(NamedTuple):
-    """One page as it goes into the bucket."""
+    """One page as uploaded."""
 
     fetched: str
     url: str
@@ -34,7 +34,7 @@ class PageObject(NamedTuple):
 
 
 def put_pages(bucket: Bucket, reader: Reader, file: str, content: Content) -> int:
-    """Upload the pages of a segment; says how many. Some at a time, so that memory holds few of them."""
+    """Upload the pages of a segment; returns how many. A few at a time, to bound memory."""
     objects, count = page_objects(reader, file, content), 0
     with ThreadPoolExecutor(_AT_ONCE, "s3-pages") as threads:
         while some := list(islice(objects, 4 * _AT_ONCE)):

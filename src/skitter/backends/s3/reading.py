@@ -1,4 +1,4 @@
-"""Reading segments, wherever they lie: on this disk if they are still here, otherwise in the bucket, by range."""
+"""Reading segments: from this disk if they are still here, otherwise from the bucket, by range."""
 
 import asyncio
 import tempfile
@@ -11,22 +11,22 @@ from skitter.model import Place
 
 
 class SegmentReader:
-    """Gives back what was archived. Holds no state: exports may read while the crawl goes on."""
+    """Reads the archive. Stateless: exports may read while the crawl runs."""
 
     def __init__(self, directory: Path, bucket: Bucket) -> None:
         self._local = Reader(directory)
         self._bucket = bucket
 
     def read(self, place: Place) -> bytes:
-        """The HTTP message at a place; for a revisit, its head alone. May wait for S3."""
+        """The HTTP message at a place; for a revisit, only its head. May wait for S3."""
         return self.record(place).block
 
     async def read_soon(self, place: Place) -> bytes:
-        """The same, for those who must not wait."""
+        """The same, for callers that must not block."""
         return await asyncio.to_thread(self.read, place)
 
     def record(self, place: Place) -> Record:
-        """The record at a place. OSError when it can be had neither here nor there."""
+        """The record at a place. OSError if it is neither here nor in the bucket."""
         try:
             return self._local.record(place)
         except FileNotFoundError:
@@ -36,7 +36,7 @@ class SegmentReader:
         """Every record of a segment, in order, one in memory at a time."""
         try:
             yield from self._local.records(file)
-        except FileNotFoundError:  # which opening it says, before the first record
+        except FileNotFoundError:  # raised on opening, before the first record
             yield from self._from_bucket(file)
 
     def _from_bucket(self, file: str) -> Iterator[Record]:

@@ -1,20 +1,20 @@
-"""The register of segments: what has become of each, and who has it.
+"""The register of segments: the stage of each, and who has it.
 
 A cluster keeps it in the database of its pages (`backends.postgres.segments`), where everybody sees the same.
-`LocalSegments` is for one machine and for tests: a dictionary, and a file if it is to survive the process.
+`LocalSegments` is for one machine and for tests: a dictionary, and a file if it has to survive the process.
 
 1. A segment is `begun` before the first settlement that names it.
-2. `sealed` is told by whoever has just taken a shard, with the mark it found. From then on nobody settles anything in the
-   segments of earlier epochs: the mark's own counts to the mark, those that its owner wrote before it count as a whole, no
-   others do. What an earlier owner had begun was sealed when that one came; what it begins later, frozen meanwhile, is
-   settled by nobody. Segments of this epoch and later ones are not concerned, so an owner that comes too late says nothing
-   wrong.
-3. `finished` and `uploaded` are false, and change nothing, for a segment that was abandoned.
-4. A segment that is uploaded is never abandoned; one that is abandoned stays so. A worker's segments are abandoned only
+2. `sealed` is called by a worker that has just taken a shard, with the mark it found. From then on nobody
+   settles anything in the segments of earlier epochs: the mark's own segment counts up to the mark, those
+   that its owner wrote before it count as a whole, no others do. Segments of earlier owners were sealed when
+   later ones came; what a frozen owner begins afterwards is never settled. Segments of this epoch and later
+   ones are not affected, so an owner that comes too late does no harm.
+3. `finished` and `uploaded` return False, and change nothing, for an abandoned segment.
+4. An uploaded segment is never abandoned; an abandoned one stays so. A worker's segments are abandoned only
    when it owns no shard any more: what it settled afterwards would be in none of them.
-5. To say the same again changes nothing: whoever got EngineAway for an answer asks again.
-6. An abandoned segment is `lost` until somebody has said that its pages are pending again (`reopened`). One that was
-   sealed at nothing has no pages, and never is.
+5. Repeating a call changes nothing: after EngineAway the caller repeats it.
+6. An abandoned segment is `lost` until its pages are pending again (`reopened`). A segment sealed at size
+   zero has no pages, and never is.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ WHOLE = -1
 
 
 class Stage(StrEnum):
-    """How far a segment has come."""
+    """The stage of a segment."""
 
     BEGUN = "begun"  # its worker writes to it
     SEALED = "sealed"  # its shard was taken; `size` says how much of it is settled
@@ -43,7 +43,7 @@ class Stage(StrEnum):
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """One segment, as the register knows it."""
+    """One segment in the register."""
 
     name: str
     shard: int
@@ -51,21 +51,21 @@ class Segment(msgspec.Struct, frozen=True):
     stage: Stage = Stage.BEGUN
     size: int = WHOLE
     digest: str = ""  # sha256:… of all of it
-    reopened: bool = False  # it was abandoned, and its pages are pending again
+    reopened: bool = False  # abandoned, and its pages are pending again
 
 
 class Segments(Protocol):
-    """The register. See the module for its invariants."""
+    """The register. The module docstring has its invariants."""
 
     async def begun(self, name: str, shard: int, worker: str) -> None:
-        """A worker writes a new segment."""
+        """A worker starts a new segment."""
         ...
 
     async def sealed(self, shard: int, mark: Mark, epoch: int) -> None:
         """A shard was taken under an epoch, and its archive is settled up to the mark.
 
-        Concerns segments of the shard that are only begun, and whose number is below `names.first_number(epoch)`; they
-        get the stage `sealed` and the size that `settled_size` gives.
+        Affects segments of the shard that are only begun, and whose number is below
+        `names.first_number(epoch)`; they become `sealed`, with the size that `settled_size` gives.
         """
         ...
 
@@ -74,11 +74,11 @@ class Segments(Protocol):
         ...
 
     async def uploaded(self, name: str) -> bool:
-        """A segment is in the bucket, verified. False: it was abandoned, and must not be there."""
+        """A segment is uploaded and verified. False: it was abandoned, and must not be in the bucket."""
         ...
 
     async def abandoned(self, names: Sequence[str]) -> list[str]:
-        """The only copies are lost, and the pages in them are to be fetched again. Says which were not in the bucket."""
+        """The only copies are lost, and their pages must be fetched again. Returns those that were not uploaded."""
         ...
 
     async def look_up(self, names: Sequence[str]) -> list[Segment]:
@@ -86,11 +86,11 @@ class Segments(Protocol):
         ...
 
     async def pending(self, worker: str) -> list[Segment]:
-        """Those that only this worker has: neither uploaded nor abandoned."""
+        """Segments that only this worker has: neither uploaded nor abandoned."""
         ...
 
     async def lost(self) -> list[Segment]:
-        """Abandoned, and their pages are not pending again yet; of all shards."""
+        """Abandoned segments whose pages are not pending again yet, of all shards."""
         ...
 
     async def reopened(self, names: Sequence[str]) -> None:
@@ -99,7 +99,7 @@ class Segments(Protocol):
 
 
 class LocalSegments:
-    """The register of one machine, in memory, and in a file when there is one."""
+    """The register of one machine, in memory, and optionally in a file."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
@@ -107,7 +107,7 @@ class LocalSegments:
         self._segments = {segment.name: segment for segment in found}
 
     async def begun(self, name: str, shard: int, worker: str) -> None:
-        """A worker writes a new segment."""
+        """A worker starts a new segment."""
         new = Segment(name, shard, worker)
         if self._segments.get(name, new) != new:
             raise ValueError(f"the segment {name} was begun before")
@@ -125,12 +125,12 @@ class LocalSegments:
         return self._advance(name, Stage.FINISHED, size, digest)
 
     async def uploaded(self, name: str) -> bool:
-        """A segment is in the bucket, verified. False: it was abandoned, and must not be there."""
+        """A segment is uploaded and verified. False: it was abandoned, and must not be in the bucket."""
         segment = self._segments[name]
         return self._advance(name, Stage.UPLOADED, segment.size, segment.digest)
 
     async def abandoned(self, names: Sequence[str]) -> list[str]:
-        """The only copies are lost. Says which were not in the bucket."""
+        """The only copies are lost. Returns those that were not uploaded."""
         lost = [s for s in await self.look_up(names) if s.stage is not Stage.UPLOADED]
         self._keep(replace(s, stage=Stage.ABANDONED, reopened=s.reopened or _empty(s)) for s in lost)
         return [s.name for s in lost]
@@ -140,12 +140,12 @@ class LocalSegments:
         return [self._segments[name] for name in names if name in self._segments]
 
     async def pending(self, worker: str) -> list[Segment]:
-        """Those that only this worker has: neither uploaded nor abandoned."""
+        """Segments that only this worker has: neither uploaded nor abandoned."""
         done = (Stage.UPLOADED, Stage.ABANDONED)
         return [s for s in self._segments.values() if s.worker == worker and s.stage not in done]
 
     async def lost(self) -> list[Segment]:
-        """Abandoned, and their pages are not pending again yet."""
+        """Abandoned segments whose pages are not pending again yet."""
         return [s for s in self._segments.values() if s.stage is Stage.ABANDONED and not s.reopened]
 
     async def reopened(self, names: Sequence[str]) -> None:
@@ -175,7 +175,7 @@ def _empty(segment: Segment) -> bool:
 
 
 def settled_size(name: str, mark: Mark) -> int:
-    """How much of a segment is settled, when its shard is settled up to the mark and no longer than that."""
+    """The settled size of a segment, if its shard is settled exactly up to the mark."""
     if name == mark.file:
         return mark.end
     number, last = names.number(name), names.number(mark.file)

@@ -1,4 +1,4 @@
-"""The archive of a cluster, to read from: in workers' directories, in the bucket, and without what was never settled."""
+"""Reads the archive of a cluster: workers' directories and the bucket, without what was never settled."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -20,19 +20,19 @@ from skitter.settings import Settings
 
 
 class Register(Protocol):
-    """Segments in a bucket, as far as a reader asks."""
+    """What a reader needs to know about the segments in a bucket."""
 
     def stored(self) -> AsyncIterator[str]:
         """The names of all segments in the bucket, in order."""
         ...
 
     async def look_up(self, names: Sequence[str]) -> list[Segment]:
-        """Those of them that are known."""
+        """Those of these segments that are known."""
         ...
 
 
 class NotHere(OSError):  # noqa: N818  it is somewhere
-    """The file lies in a worker's directory that is not read here. The message says where."""
+    """The file is in a worker's directory that is not read here. The message says where."""
 
 
 class Folders:
@@ -59,7 +59,7 @@ class Folders:
 
 
 class Bucketed:
-    """The archive with a bucket, which is opened when the first answer is asked for."""
+    """The archive with a bucket, which is opened for the first answer."""
 
     def __init__(self, folders: Sequence[Path], settings: Settings) -> None:
         self._folders, self._settings = folders or [Path()], settings
@@ -78,7 +78,7 @@ class Bucketed:
         return self._reader(file).records(file)
 
     def _reader(self, file: str) -> SegmentReader:
-        """The one whose directory has the file; any, if it is in the bucket."""
+        """The reader whose directory has the file; any, if it is in the bucket."""
         for folder, reader in zip(self._folders, self._readers, strict=True):
             if (folder / file).is_file():
                 return reader
@@ -86,16 +86,16 @@ class Bucketed:
 
 
 class SettledArchive:
-    """The archive of a cluster, without what was appended to a file and never settled (see `ends`)."""
+    """The archive of a cluster, without records that were appended but never settled (see `ends`)."""
 
     def __init__(
         self, folders: Sequence[Path], settings: Settings, found: Found, register: Register | None
     ) -> None:
-        """`folders` are those of some workers' archives; `register` knows the segments in the bucket, if there is one."""
+        """`folders` are those of some workers' archives; `register` lists the segments in the bucket, if there is one."""
         bucket = settings.s3.bucket
         self._archive = Bucketed(folders, settings) if bucket else Folders(folders, found)
         self._folders, self._settings, self._found, self._register = folders, settings, found, register
-        self._limits: dict[str, int] = {}  # octets of a file that count
+        self._limits: dict[str, int] = {}  # octets of a file that are settled
 
     def read(self, place: Place) -> bytes:
         """The HTTP message at a place."""
@@ -108,7 +108,7 @@ class SettledArchive:
         return records if end == WHOLE else takewhile(lambda record: record.place.offset < end, records)
 
     async def files(self, marks: Sequence[Mark]) -> list[str]:
-        """The files that can be had: in the bucket, and in the folders. `marks`: how far each shard is settled."""
+        """The available files: in the bucket and in the folders. `marks`: how far each shard is settled."""
         here = sorted(file for file in self._here() if is_segment(file))
         self._limits.update(await self._settled_ends(here, marks))
         stored = [name async for name in self._register.stored()] if self._register else []
@@ -118,7 +118,7 @@ class SettledArchive:
         return {path.name for folder in self._folders for path in folder.glob("*.warc.gz")}
 
     async def _settled_ends(self, files: Sequence[str], marks: Sequence[Mark]) -> dict[str, int]:
-        """How much counts of files that are still on a worker's disk."""
+        """The settled size of files that are still on a worker's disk."""
         ends = {file: readable_end(file, self._found, marks[shard_of(file)]) for file in files}
         if self._register is not None and files:
             for segment in await self._register.look_up(files):
@@ -127,12 +127,12 @@ class SettledArchive:
         return ends
 
     def path_of(self, file: str) -> str:
-        """As the bucket calls it, if there is one; else below the archive folder of its worker."""
+        """Its key in the bucket, if there is one; otherwise its path below its worker's archive folder."""
         s3 = self._settings.s3
         return segment_key(s3.prefix, self._settings.cluster.name, file) if s3.bucket else file
 
     async def elsewhere(self, pages: AsyncIterator[Page]) -> dict[str, int]:
-        """How many pages lie in folders that were not named, by place. A bucket has all of them, sooner or later."""
+        """How many pages are in folders that were not named, by place. None with a bucket, which gets all of them in time."""
         if self._settings.s3.bucket:
             return {}
         here, files = self._here(), Counter[str]()

@@ -1,13 +1,14 @@
-"""The uploads of one worker: finished segments on their way from its disk to the bucket.
+"""Uploads finished segments from a worker's disk to the bucket.
 
-Nothing is dropped. A segment stays on the disk until the bucket has it, verified, and the register knows. While S3 is away
-segments pile up, the breaker spaces the attempts out, and beyond a limit `full` is true: then no more visits should be
-begun. What is in flight may still be appended, so the disk holds the limit and a little more.
+Nothing is dropped. A segment stays on the disk until the bucket has it, verified, and the register knows.
+While S3 is away segments pile up, the breaker spaces the attempts out, and beyond a limit `full` is true:
+then no more visits should start. Visits in flight may still be appended, so the disk holds the limit and a
+little more.
 
-Names in the directory and stages in the register are all the state there is. A restart looks at both (`recover`) and goes
-on: what is finished is uploaded, what is sealed is cut to what counts of it and uploaded, what is in the bucket already or
-was abandoned is removed, and a segment that should be here and is not is abandoned. A segment that is only begun waits
-until somebody takes its shard.
+File names in the directory and stages in the register are the whole state. A restart compares both
+(`recover`) and continues: finished segments are uploaded, sealed ones are cut to their settled size and
+uploaded, uploaded or abandoned ones are removed, and a segment that should be here and is not is abandoned. A
+segment that is only begun waits until somebody takes its shard.
 """
 
 import asyncio
@@ -29,17 +30,17 @@ from skitter.frontier.patience import patiently
 from skitter.ports import Clock, EngineAway, Mark
 from skitter.settings.engines import S3Settings
 
-_AT_ONCE = 2  # segments; each goes in several parts at once
-# Uploads are few, so few of them tell; a pause of a minute is nothing to a segment that is safe on the disk. A look costs money
-# at some providers.
+_AT_ONCE = 2  # segments at once; each has several parts in parallel
+# Uploads are rare, so a few of them decide; a pause of a minute does not matter to a segment that is safe on
+# disk. Health checks cost money at some providers.
 _RULES = BreakerRules(window=120.0, minimum=2, pause=0.5, longest=60.0, silence=60.0, deadline=15.0)
 
 
 def worker_of(directory: Path) -> str:
-    """The name of the worker that keeps its segments in a directory: made up once, and kept there.
+    """The name of the worker that keeps its segments in a directory: generated once, and stored there.
 
-    It stands for the disk, not for a process or a machine: whoever comes with this name has these segments. So every
-    worker has a directory of its own, and nobody copies one.
+    It identifies the disk, not a process or a machine: the worker with this name has these segments. So every
+    worker has its own directory, and directories must not be copied.
     """
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "worker"
@@ -74,23 +75,23 @@ class Uploader:
             rules=_RULES,
             monotonic=clock.monotonic,
         )
-        self.content: Content | None = None  # set for the layout of pages: what makes a page of an answer
+        self.content: Content | None = None  # set for the pages layout: turns an answer into a page
         self._directory = directory
         self._bucket = bucket
         self._segments = segments
         self._settings = settings
         self._worker = worker
         self._warn = warn
-        self._open: set[str] = set()  # some archive writes to them
-        self._waiting: dict[str, int] = {}  # on their way, with their size
+        self._open: set[str] = set()  # being written by an archive
+        self._waiting: dict[str, int] = {}  # waiting or uploading, with their size
         self._queue: asyncio.Queue[str] = asyncio.Queue()
         self._changed = asyncio.Event()
         self._leaving = asyncio.Event()
-        self._last_offered: set[str] = set()  # since the worker leaves
+        self._last_offered: set[str] = set()  # set when the worker leaves
         self.disk = asyncio.Lock()  # held while files are cut or removed
         self._recovering = asyncio.Lock()
 
-    # -- what archives say -----------------------------------------------------------------------------------
+    # -- called by archives ----------------------------------------------------------------------------------
 
     async def begin(self, name: str, shard: int) -> None:
         """A segment is written from now on; the register knows it when this returns."""
@@ -98,12 +99,12 @@ class Uploader:
         await self._segments.begun(name, shard, self._worker)
 
     def finish(self, name: str) -> None:
-        """A segment is complete and settled as a whole."""
+        """A segment is complete and entirely settled."""
         self._open.discard(name)
         self._enqueue(name)
 
     def let_go(self, name: str) -> None:
-        """Nobody writes to it any more, and what counts of it is not known yet."""
+        """Nobody writes to it any more, and its settled size is not known yet."""
         self._open.discard(name)
 
     def has(self, name: str) -> bool:
@@ -111,52 +112,53 @@ class Uploader:
         return (self._directory / name).is_file()
 
     async def seal(self, shard: int, mark: Mark, epoch: int) -> None:
-        """A shard was taken at this mark: what is left of it on this disk can leave."""
+        """A shard was taken at this mark: its remaining segments on this disk can be uploaded."""
         await self._segments.sealed(shard, mark, epoch)
         await self.recover()
 
-    # -- what the worker asks --------------------------------------------------------------------------------
+    # -- called by the worker --------------------------------------------------------------------------------
 
     @property
     def waiting(self) -> int:
-        """Octets on this disk that are on their way."""
+        """Bytes on this disk waiting to be uploaded."""
         return sum(self._waiting.values())
 
     @property
     def full(self) -> bool:
-        """Whether so much waits that nothing new should be begun."""
+        """Whether so much waits that nothing new should start."""
         return self.waiting >= self._settings.spool
 
     async def ready(self) -> None:
-        """Return when there is room."""
+        """Wait until there is room."""
         while self.full:
             await self._change()
 
     async def drain(self) -> None:
-        """Return when nothing waits. `run` must be running; use a timeout."""
+        """Wait until nothing is left to upload. `run` must be running; use a timeout."""
         while self._waiting:
             await self._change()
 
     async def leave(self) -> None:
-        """Offer all that waits once more, at once and whatever the breaker says; return when nothing waits.
+        """Try all waiting segments once more, at once and ignoring the breaker; returns when nothing is left.
 
-        A worker that leaves cannot wait for the end of a pause, and S3 may be back. `run` must be running; use a timeout.
+        A worker that leaves cannot wait for a pause to end, and S3 may be back. `run` must be running; use a
+        timeout.
         """
         self._leaving.set()
         await self.drain()
 
     def sizes(self) -> list[int]:
-        """Of all segments that are on this disk, those that wait for somebody to take their shard among them."""
+        """All segments on this disk, including those waiting for somebody to take their shard."""
         found = self._directory.glob("*.warc.gz")
         return [path.stat().st_size for path in found if names.is_segment(path.name)]
 
     def statistics(self) -> dict[str, dict[str, float]]:
-        """What waits, and how S3 is, in numbers."""
+        """Statistics: what waits, and the state of the breaker."""
         waiting = {"segments": float(len(self._waiting)), "octets": float(self.waiting)}
         return {"uploads": waiting, "s3": self.guard.statistics()}
 
     async def recover(self) -> list[str]:
-        """Look at the disk and the register, and go on. Says which segments are lost: their pages are pending again."""
+        """Compare disk and register, and continue. Returns the lost segments, whose pages are pending again."""
         async with self._recovering:
             lost = await self._look()
             gone = await self._segments.abandoned([segment.name for segment in lost]) if lost else []
@@ -168,12 +170,13 @@ class Uploader:
         return missed
 
     async def _look(self) -> list[Segment]:
-        """Resume what is here; says what should be here and is not, or not whole."""
+        """Resume what is here; returns what should be here and is not, or is incomplete."""
         here = {path.name for path in self._directory.glob("*.warc.gz") if names.is_segment(path.name)}
         idle = sorted(here - self._open - self._waiting.keys())
         torn = [segment for segment in await self._segments.look_up(idle) if not await self._resume(segment)]
-        # The disk is asked again and last: since the first look, more may have been begun. One that is written or on its
-        # way just now is not judged here; should it be gone, that ends the worker, and the next start finds it missing.
+        # The disk is checked again at the end, because more may have been begun since. A segment being
+        # written or uploaded is not judged here; if it is gone, that ends the worker, and the next start
+        # finds it missing.
         pending = await self._segments.pending(self._worker)
         busy = self._open | self._waiting.keys()
         return torn + [each for each in pending if each.name not in busy and not self.has(each.name)]
@@ -181,7 +184,7 @@ class Uploader:
     # -- uploading -------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Upload, and look from time to time at what was left here. Ends only by cancellation, or loudly."""
+        """Upload, and check periodically what was left here. Ends only by cancellation or with an error."""
         async with asyncio.TaskGroup() as tasks:
             for _ in range(_AT_ONCE):
                 tasks.create_task(self._upload_one_by_one())
@@ -204,9 +207,9 @@ class Uploader:
                 self._queue.put_nowait(name)
 
     async def _deliver(self, name: str) -> bool:
-        """One segment, until the bucket has it and the register knows; then it leaves this disk.
+        """Upload one segment until the bucket has it and the register knows; then remove it from this disk.
 
-        False: the bucket did not take it when it was offered once more, and others should be offered first.
+        False: the last attempt failed, and others should be tried first.
         """
         path = self._directory / name
         found = await asyncio.to_thread(digests, path, self._settings.part)
@@ -225,11 +228,14 @@ class Uploader:
         self._bucket.upload(path, found, self._settings.part)
 
     async def _registered(self, tell: Callable[[], Awaitable[bool]]) -> bool:
-        """Tell the register, however long it is away: the segment is safe where it is."""
+        """Tell the register, however long it is away: the segment is safe on disk."""
         return await patiently(tell)
 
     async def _offered(self, name: str, attempt: Callable[[], None]) -> bool:
-        """Try until it works. When the worker leaves, once without asking the breaker; whether that one worked."""
+        """Try until it succeeds.
+
+        When the worker leaves, try once without asking the breaker; returns whether that succeeded.
+        """
         while not self._leaving.is_set() or name in self._last_offered:
             try:
                 await self.guard.call(partial(asyncio.to_thread, attempt))
@@ -245,7 +251,7 @@ class Uploader:
         return True
 
     async def _until_again(self) -> None:
-        """Until the breaker may be asked again, or the worker leaves."""
+        """Wait until the breaker allows a call, or the worker leaves."""
         if self._leaving.is_set():
             return await self.guard.again()
         waits = [asyncio.ensure_future(wait) for wait in (self.guard.again(), self._leaving.wait())]
@@ -265,7 +271,7 @@ class Uploader:
     # -- the disk --------------------------------------------------------------------------------------------
 
     async def _resume(self, segment: Segment) -> bool:
-        """Go on with a segment that nobody works on. False: it is not all here."""
+        """Continue with a segment that nobody works on. False: it is incomplete."""
         path = self._directory / segment.name
         match segment.stage:
             case Stage.UPLOADED | Stage.ABANDONED:

@@ -1,4 +1,4 @@
-"""SQLite with FTS5: the index of a crawl on one machine, in one file."""
+"""SQLite with FTS5: the search index of a crawl on one machine, in one file."""
 
 from skitter.backends.sqlite_fts.index import FtsIndex, copied
 

@@ -1,8 +1,8 @@
-"""An index of pages in one file: SQLite with FTS5, for a crawl on one machine.
+"""A search index in one file: SQLite with FTS5, for a crawl on one machine.
 
-It is derived data: what a page says lies in the archive, so a file of another version is emptied and filled again. Any
-number of processes may search while one writes (write-ahead log); a second writer waits its turn. Calls block for as long
-as SQLite takes, as those of the other embedded stores do.
+It is derived data: the archive has the text, so a file of another version is emptied and filled again. Any
+number of processes may search while one writes (write-ahead log); a second writer waits. Calls block for as
+long as SQLite takes, as those of the other local stores do.
 """
 
 import sqlite3
@@ -16,10 +16,12 @@ from skitter.ports import SEARCH_DEPTH, Entry, Rejected, StateError
 from skitter.search.text import CLOSE, OPEN, Hit, Query, Results, clean, entry_id, spaced, unmarked
 
 _VERSION = (
-    1  # of the schema, and of `clean` and `spaced`: what is in the file must be what they would make today
+    1  # of the schema, and of `clean` and `spaced`: the file must contain what they would produce today
 )
 _PATIENCE = 60.0  # seconds that a writer waits for another one; a batch takes less than a second
-_TITLE_WEIGHT = 4.0  # of a word in the title, where one in the text counts 1; see also the other back end
+_TITLE_WEIGHT = (
+    4.0  # weight of a word in the title, where one in the text counts 1; the OpenSearch index uses the same
+)
 _SNIPPET_WORDS = 32
 
 
@@ -38,17 +40,17 @@ class FtsIndex:
         self._connection: sqlite3.Connection | None = None
 
     async def open(self) -> None:
-        """Open the file, and make its tables if it is new or of another version."""
+        """Open the file, and create its tables if it is new or of another version."""
         with self._told():
             self._connection = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None)
             if self._version() != _VERSION:
-                self._db.execute("PRAGMA journal_mode = WAL")  # kept in the file
+                self._db.execute("PRAGMA journal_mode = WAL")  # stored in the file
                 self._prepare()
-            # Without a sync per batch, a loss of power may take the last ones. The next update puts them back.
+            # Without a sync per batch, a power loss may lose the last ones. The next update adds them again.
             self._db.execute("PRAGMA synchronous = NORMAL")
 
     async def index(self, entries: Sequence[Entry]) -> list[Rejected]:
-        """Take pages in, all of them in one step."""
+        """Index pages, all of them in one transaction."""
         with self._writing() as db:
             for entry in entries:
                 name, page = entry_id(entry.page.key), entry.page
@@ -63,13 +65,13 @@ class FtsIndex:
         return []
 
     async def delete(self, gone: Mapping[str, float]) -> None:
-        """Take pages out."""
+        """Remove pages."""
         rows = [(entry_id(key), at) for key, at in gone.items()]
         with self._writing() as db:
             db.executemany("DELETE FROM pages WHERE id = ? AND fetched_at <= ?", rows)
 
     async def held(self, keys: Sequence[str]) -> Mapping[str, float]:
-        """What is in, and since when."""
+        """When the indexed pages were fetched."""
         held = {}
         with self._told():
             for key in keys:
@@ -81,7 +83,7 @@ class FtsIndex:
         return held
 
     async def search(self, query: Query, limit: int = 10, offset: int = 0) -> Results:
-        """Find pages."""
+        """Search."""
         values: dict[str, str | float] = {
             "title_weight": _TITLE_WEIGHT,
             "match": " AND ".join(_phrase(term) for term in query.terms),
@@ -113,28 +115,28 @@ class FtsIndex:
         )
 
     async def refresh(self) -> None:
-        """What is committed is found at once."""
+        """Do nothing: committed pages are searchable at once."""
 
     async def count(self) -> int:
-        """How many pages are in."""
+        """Number of indexed pages."""
         with self._told():
             (number,) = self._db.execute("SELECT count(*) FROM pages").fetchone()
         return int(number)
 
     async def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def note(self, name: str) -> str:
-        """What was left under this name; empty when nothing was."""
+        """The note of this name; empty if there is none."""
         with self._told():
             row = self._db.execute("SELECT value FROM notes WHERE name = ?", (name,)).fetchone()
         return row[0] if row else ""
 
     def leave_note(self, name: str, value: str) -> None:
-        """Keep a word about the index together with it: how far it is filled is known to whoever fills it."""
+        """Store a note with the index: how far it is filled."""
         with self._writing() as db:
             db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))
 
@@ -161,7 +163,7 @@ class FtsIndex:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction. It takes the lock at once: a reader that turns writer may be refused."""
+        """One transaction. It takes the write lock at once: a reader that becomes a writer may be refused."""
         with self._told():
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -173,7 +175,7 @@ class FtsIndex:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """One view of the file: what another process writes meanwhile is not half seen."""
+        """One consistent snapshot, whatever another process writes meanwhile."""
         with self._told():
             self._db.execute("BEGIN")
             try:
@@ -191,18 +193,18 @@ class FtsIndex:
 
 
 def copied(source: Path, target: Path) -> None:
-    """Copy the file of an index that may not be written, not even its lock. What cannot be copied is filled again."""
+    """Copy the file of an index that is read-only, including its lock. If it cannot be copied, it is filled again."""
     where = f"file:{quote(str(source.resolve()))}?mode=ro&immutable=1"
     with closing(sqlite3.connect(target)) as into:
         try:
             with closing(sqlite3.connect(where, uri=True)) as out_of:
                 out_of.backup(into)
-        except sqlite3.DatabaseError:  # it is damaged, or somebody writes to it now
+        except sqlite3.DatabaseError:  # it is damaged, or being written now
             target.unlink(missing_ok=True)
 
 
 def _phrase(term: str) -> str:
-    """A term as FTS5 takes it: in quotes, where nothing but a quote has a meaning."""
+    """A term for FTS5: in quotes, where only a quote has a meaning."""
     return '"{}"'.format(spaced(clean(term)).replace('"', '""'))
 
 

@@ -1,4 +1,4 @@
-"""Every record of an archive file read again: gzip checksum, length, digests. Goes on behind what is damaged."""
+"""Reads every record of an archive file again: gzip checksum, length, digests. Continues after damage."""
 
 import os
 import re
@@ -23,7 +23,7 @@ _OF_PAGE = re.compile(rb"^(?:via|hopsFromSeed|charset):", re.MULTILINE)  # see r
 
 
 def walk(path: Path, end: int) -> Iterator[Answer | Damaged | Whole]:
-    """What lies in a file up to `end`, in order and without gaps."""
+    """The contents of a file up to `end`, in order and without gaps."""
     with path.open("rb") as file:
         fd, at = file.fileno(), 0
         end = min(end, os.fstat(fd).st_size)
@@ -46,7 +46,7 @@ def _told(damage: Exception) -> str:
 
 
 def _member(fd: int, at: int, end: int) -> bytes:
-    """The octets of the gzip member that begins at an offset."""
+    """The bytes of the gzip member at an offset."""
     inflate, octets = isal_zlib.decompressobj(31), bytearray()
     while at < end and not inflate.eof:
         piece = os.pread(fd, min(_PIECE, end - at), at)
@@ -59,11 +59,11 @@ def _member(fd: int, at: int, end: int) -> bytes:
 
 
 def _next_record(fd: int, at: int, end: int, name: str) -> int:
-    """Where the next whole record begins; the end if none follows."""
+    """Where the next complete record begins; the end if none follows."""
     while at < end:
         found = os.pread(fd, min(_SEARCHED, end - at), at).find(_MAGIC)
         if found < 0:
-            at += max(1, min(_SEARCHED, end - at) - len(_MAGIC) + 1)  # the magic may stand on the border
+            at += max(1, min(_SEARCHED, end - at) - len(_MAGIC) + 1)  # the magic may span the border
             continue
         at += found
         try:

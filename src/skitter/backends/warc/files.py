@@ -1,12 +1,13 @@
 """The WARC files of one shard: append, cut, sync.
 
-Only the shard's committer calls this, one call at a time. A group is written with one write to a file opened for
-appending; when that fails (disk full), the file is cut back to where it ended before, so that it never ends inside a
-record while we are alive. What a killed process left behind the last settled mark is dropped by `cut` at the next start.
-An existing file is only ever continued at the end that `cut` has established; without a cut a new one is begun.
+Only the shard's committer calls this, one call at a time. A group is written with one write to a file opened
+for appending; if that fails (disk full), the file is truncated to its previous end, so that it never ends
+inside a record while we are alive. `cut` drops what a killed process left after the last settled mark at the
+next start. An existing file is only continued at the end that `cut` has established; without a cut a new one
+is started.
 
-File names are NN-YYYYMMDDHHMMSS-SSSSS.warc.gz: shard, time of creation, serial number. The serial orders them, because a
-clock may be set back.
+File names are NN-YYYYMMDDHHMMSS-SSSSS.warc.gz: shard, time of creation, serial number. The serial orders
+them, because a clock may be set back.
 """
 
 import asyncio
@@ -56,8 +57,8 @@ class WarcArchive:
         self._serial = -1
         self._first = 0  # no serial is lower
         self._fd = -1
-        self._left: list[int] = []  # files that were left for a new one and are not on the disk itself yet
-        self._renames = 0  # files made and removed: from time to time the directory has to be synced too
+        self._left: list[int] = []  # closed files that are not synced yet
+        self._renames = 0  # files created and removed: the directory has to be synced too, from time to time
         self._renames_synced = 0
         self._syncing = asyncio.Lock()
         self._about = {
@@ -71,44 +72,44 @@ class WarcArchive:
         }
 
     def pack(self, exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:
-        """Render the records of one exchange. With a twin, an identical payload is not stored again."""
+        """Build the records of one exchange. With a twin, an identical payload is not stored again."""
         return records.pack(exchange, page, twin)
 
     def mark(self) -> Mark:
-        """Where the archive ends now."""
+        """The current end of the archive."""
         return Mark(self._file, self._end)
 
     def read(self, place: Place) -> bytes:
-        """The HTTP message (head and body as received) at a place. For a revisit, its head alone."""
+        """The HTTP message (head and body as received) at a place. For a revisit, only its head."""
         return self._reader.read(place)
 
     def settled(self) -> None:
-        """Everything appended so far is settled. A file that stays here need not know."""
+        """Everything appended so far is settled. Local files do not need to know."""
 
     def gaps(self) -> list[int]:
-        """The numbers of files before the current one that are not here."""
+        """The serial numbers missing before the current file."""
         return sorted(set(range(self._serial)) - set(_files(self._directory, self._shard)))
 
-    # -- files as segments, which somebody else takes away ---------------------------------------------------
+    # -- files as segments, which are uploaded ---------------------------------------------------------------
 
     def segmented(self, first: int) -> None:
-        """From now on a file is left only by `leave`, whatever its size, and serials are at least `first`."""
+        """From now on only `leave` closes a file, whatever its size, and serials are at least `first`."""
         self._max_file, self._first = sys.maxsize, first
 
     def leave(self) -> None:
-        """The current file is finished: it will not grow any more, and the next group begins another one."""
+        """Close the current file: it will not grow any more, and the next group starts another one."""
         if self._fd >= 0:
-            os.fsync(self._fd)  # nobody asks for a mark in it again, so nobody would notice a lost tail
+            os.fsync(self._fd)  # no mark will point into it again, so a lost tail would go unnoticed
             self._left.append(self._fd)
             self._fd = -1
 
     # -- writing ---------------------------------------------------------------------------------------------
 
     async def append(self, packs: Sequence[Packed]) -> list[Place]:
-        """Write records out at the end; one place per pack. All of them, or an OSError and none.
+        """Append records; one place per pack. All of them, or an OSError and none.
 
-        They are compressed here, many in a row: between the parsing of two pages, neither would find its tables in the
-        cache (a whole crawl costs 6 % more so).
+        They are compressed here, many in a row: interleaved with parsing, neither would find its tables in
+        the CPU cache (a whole crawl would cost 6 % more).
         """
         if not packs:
             return []
@@ -129,7 +130,8 @@ class WarcArchive:
             self._undo(*before)
             raise
         if opening and before[2] >= 0:
-            # The mark moves on to the next file, so nobody would notice a tail of this one that power loss took.
+            # The mark moves on to the next file, so a tail of this one lost in a power failure would go
+            # unnoticed.
             os.fsync(before[2])
             self._left.append(before[2])
         self._end = end
@@ -150,7 +152,7 @@ class WarcArchive:
         return records.warcinfo(name, now, self._about)
 
     def _undo(self, file: str, end: int, fd: int) -> None:
-        """After a write that failed: the files are as they were. If even that fails, the next append does it."""
+        """After a failed write: restore the files as they were. If even that fails, the next append does it."""
         with suppress(OSError):
             if fd == self._fd:
                 _take_back(fd, end)
@@ -160,7 +162,7 @@ class WarcArchive:
         self._file, self._end, self._fd = file, end, fd
 
     async def sync(self) -> None:
-        """Make everything appended survive a loss of power."""
+        """Make everything appended survive a power loss."""
         async with self._syncing:
             left, renames = list(self._left), self._renames
             directory = self._directory if renames > self._renames_synced else None
@@ -171,7 +173,7 @@ class WarcArchive:
                 os.close(fd)
 
     async def close(self) -> None:
-        """Finish the current file."""
+        """Close the current file."""
         await self.sync()
         self._let_go()
 
@@ -185,9 +187,9 @@ class WarcArchive:
     # -- cutting ---------------------------------------------------------------------------------------------
 
     async def cut(self, mark: Mark) -> Mark:
-        """Drop what lies behind the mark. Returns where the archive ends: before the mark if something is missing.
+        """Drop everything after the mark. Returns the new end of the archive: before the mark if something is missing.
 
-        Nothing is ever cut inside a record, nor between the records of one visit.
+        Never cuts inside a record, nor between the records of one visit.
         """
         async with self._syncing:
             self._let_go()
@@ -210,7 +212,7 @@ class WarcArchive:
 
 
 def trim(path: Path, end: int) -> int:
-    """Cut a file that nobody writes to any more; says how many octets went. One of which nothing is left is removed."""
+    """Truncate a file that nobody writes to any more; returns how many bytes were removed. An empty one is deleted."""
     size = path.stat().st_size
     if size <= end:
         return 0
@@ -223,13 +225,13 @@ def trim(path: Path, end: int) -> int:
 
 
 def _whole_end(path: Path, end: int) -> int:
-    """The last place, not behind `end`, at which the file may end without tearing a visit apart."""
+    """The last place, not after `end`, at which the file may end without splitting a visit."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         behind = os.pread(file.fileno(), len(_MAGIC), end)
     if size >= end and _MAGIC.startswith(behind):
         return end
-    # The file lost its tail, or the mark was not made by us. Rare, so reading it all is no matter.
+    # The file lost its tail, or the mark is not ours. Rare, so reading all of it is acceptable.
     whole = 0
     for record, member_end in members(path):
         if member_end > end:
@@ -251,7 +253,7 @@ def _files(directory: Path, shard: int) -> dict[int, Path]:
 
 
 def settled_files(directory: Path, shard: int, mark: Mark) -> dict[str, int]:
-    """The files of a shard up to the mark, in order, each with the offset of what is settled in it."""
+    """The files of a shard up to the mark, in order, each with its settled size."""
     last = _serial(mark.file, shard) if mark.file else sys.maxsize
     ends = {}
     for serial, path in sorted(_files(directory, shard).items()):
@@ -268,14 +270,14 @@ def _serial(name: str, shard: int) -> int:
 
 
 def _write(fd: int, octets: bytes) -> None:
-    """All of it: a write may stop short, for instance on a disk that is nearly full."""
+    """Write all of it: a write may be short, for instance on a nearly full disk."""
     left = memoryview(octets)
     while left:
         left = left[os.write(fd, left) :]
 
 
 def _take_back(fd: int, end: int) -> None:
-    """Remove what a failed write left behind the end. Places are only true while the file ends where we think."""
+    """Remove what a failed write left after the end. Places are only correct if the file ends where we think."""
     size = os.fstat(fd).st_size
     if size < end:
         raise OSError(f"the archive was shortened to {size} octets by somebody else, {end} were written")

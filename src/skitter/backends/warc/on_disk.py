@@ -1,6 +1,6 @@
-"""The archive of a cluster worker without a bucket: all that it has ever written stays in its directory.
+"""The archive of a cluster worker without a bucket: everything it writes stays in its directory.
 
-How much of a file counts is known once somebody else has taken its shard (see `backends.s3.ends`).
+How much of a file is settled is known once another worker has taken its shard (see `backends.s3.ends`).
 """
 
 import asyncio
@@ -20,17 +20,17 @@ from skitter.ports import Archive, EngineAway, Mark, Packed, Twin
 from skitter.reporting.format import amount, counted
 from skitter.runtime.process import unwrapped
 
-_LAST_LOOKS = 3  # at what has become of files of lost shards, before a worker goes
+_LAST_LOOKS = 3  # checks for the ends of files of lost shards, before a worker leaves
 
 
 class KeptArchive:
-    """`ports.Archive` of a shard whose files stay where they were written: this worker has its own, others have theirs."""
+    """`ports.Archive` of a shard whose files stay on the worker that wrote them."""
 
     def __init__(self, local: WarcArchive, on_disk: "OnDisk", shard: int, epoch: int) -> None:
         self._local = local
         self._on_disk = on_disk
         self._shard, self._epoch = shard, epoch
-        self._mark = Mark()  # until something is appended here, it is where the last owner's files end
+        self._mark = Mark()  # until something is appended here, the end of the last owner's files
         self._settled = True
         local.segmented(first_number(epoch))
 
@@ -39,14 +39,14 @@ class KeptArchive:
         return self._local.pack(exchange, page, twin)
 
     async def append(self, packs: Sequence[Packed]) -> list[Place]:
-        """Write records out at the end; one place per pack."""
+        """Append records; one place per pack."""
         places = await self._local.append(packs)
         if places:
             self._mark, self._settled = self._local.mark(), False
         return places
 
     def mark(self) -> Mark:
-        """Where the archive ends now."""
+        """The current end of the archive."""
         return self._mark
 
     def settled(self) -> None:
@@ -55,11 +55,11 @@ class KeptArchive:
         self._local.settled()
 
     async def sync(self) -> None:
-        """Make everything appended survive a loss of power."""
+        """Make everything appended survive a power loss."""
         await self._local.sync()
 
     async def cut(self, mark: Mark) -> Mark:
-        """A file that is not here ends where the mark says: another worker has it, and learns of it by the engine."""
+        """Truncate to the mark. If its file is on another worker, that one learns of the mark through the engine."""
         here = not mark.file or (self._on_disk.folder / mark.file).exists()
         end = await self._local.cut(mark)
         self._local.leave()
@@ -74,14 +74,14 @@ class KeptArchive:
         return self._local.read(place)
 
     async def close(self) -> None:
-        """Finish the current file. If its end is not settled, the next owner of the shard says what counts of it."""
+        """Finish the current file. If its end is not settled, the next owner of the shard decides how much of it is."""
         if not self._settled:
             self._on_disk.doubtful.add(self._mark.file)
         await self._local.close()
 
 
 class OnDisk:
-    """The archive of a worker without a bucket: all that it has ever written stays in its directory."""
+    """The archive of a worker without a bucket: everything it writes stays in its directory."""
 
     disk = ""
     full = False
@@ -93,17 +93,17 @@ class OnDisk:
         self.place = place
         self.ends = ends
         self._warn = warn
-        self.doubtful: set[str] = set()  # files of shards that were lost: their ends may count or not
+        self.doubtful: set[str] = set()  # files of lost shards, whose ends may be settled or not
 
     async def ready(self) -> None:
-        """There always is room."""
+        """There is always room."""
 
     def archive(self, local: WarcArchive, shard: int, epoch: int) -> Archive:
         """The archive of a shard under an epoch."""
         return KeptArchive(local, self, shard, epoch)
 
     async def tidy(self) -> None:
-        """Cut from files of earlier leases what nobody settled: whoever took the shards has fetched it again."""
+        """Truncate files of earlier leases to what was settled: the shards' new owners have fetched the rest again."""
         found = by_shard(await self.ends.ends())
         known = {path.name: settled_end(path.name, found) for path in self.folder.glob("*.warc.gz")}
         cut = [trim(self.folder / file, end) for file, end in known.items() if end not in (None, WHOLE)]
@@ -116,7 +116,7 @@ class OnDisk:
             )
 
     async def _tidy_now_and_then(self, every: float) -> None:
-        """While the worker lives: whoever has taken a shard tells a moment later what counts."""
+        """While the worker runs: the new owner of a shard reports soon how much is settled."""
         while True:
             await asyncio.sleep(every)
             if self.doubtful:
@@ -124,7 +124,7 @@ class OnDisk:
                     await self.tidy()
 
     async def _tidy_last(self, every: float) -> None:
-        """When the worker leaves. What is still not known is cut at the next start in this directory."""
+        """When the worker leaves. Files whose end is still unknown are truncated at the next start in this directory."""
         for _ in range(_LAST_LOOKS):
             if not self.doubtful:
                 break
@@ -134,7 +134,7 @@ class OnDisk:
 
     @asynccontextmanager
     async def kept_tidy(self, every: float) -> AsyncIterator[None]:
-        """Files of earlier leases hold nothing that nobody settled: from the start on, and until the worker leaves."""
+        """Keep files of earlier leases free of unsettled records, from the start until the worker leaves."""
         await patiently(self.tidy)
         tidying = asyncio.create_task(self._tidy_now_and_then(every))
         try:

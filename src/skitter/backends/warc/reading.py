@@ -1,7 +1,7 @@
 """Reading the archive back: one record at its place, or all records of a file in order.
 
-A reader holds no state, so exports and `why` may read while the crawl goes on writing. It trusts nothing: what lies at a
-place must be one whole gzip member whose checksum is right and whose block is as long as it says.
+A reader is stateless, so exports and `why` may read while the crawl writes. It trusts nothing: a place must
+hold one complete gzip member with a correct checksum and a block of the stated length.
 """
 
 import os
@@ -14,15 +14,15 @@ from isal import isal_zlib
 from skitter.model import Place
 
 _PIECE = 1 << 20
-INFLATE_ERROR = cast("type[Exception]", isal_zlib.error)  # its stub calls the class an instance
+INFLATE_ERROR = cast("type[Exception]", isal_zlib.error)  # its type stub declares the class as an instance
 
 
 class DamagedRecordError(OSError):
-    """The archive does not hold a whole record where one was written. The message says where."""
+    """There is no complete record where one was written. The message says where."""
 
 
 class Record(NamedTuple):
-    """One record as it was written: its place, its fields (names lower-cased) and its block."""
+    """One record: its place, its fields (names lower-cased) and its block."""
 
     place: Place
     fields: dict[str, str]
@@ -30,13 +30,13 @@ class Record(NamedTuple):
 
 
 class Reader:
-    """Gives back what was archived under one directory."""
+    """Reads the archive files of one directory."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def read(self, place: Place) -> bytes:
-        """The block of the record at a place: the HTTP message, or for a revisit its head alone."""
+        """The block of the record at a place: the HTTP message, or for a revisit only its head."""
         return self.record(place).block
 
     def record(self, place: Place) -> Record:
@@ -57,7 +57,7 @@ class Reader:
 
 
 def from_member(place: Place, member: bytes) -> Record:
-    """The record that was written at a place, from the octets that lie there."""
+    """Parse the record at a place from its bytes."""
     inflate = isal_zlib.decompressobj(31)
     try:
         record = inflate.decompress(member)
@@ -69,7 +69,7 @@ def from_member(place: Place, member: bytes) -> Record:
 
 
 def members(path: Path) -> Iterator[tuple[bytes, int]]:
-    """Each whole gzip member of a file, inflated, with the offset of its end. Stops where no whole member follows."""
+    """Each complete gzip member of a file, inflated, with the offset of its end. Stops at the first incomplete one."""
     with path.open("rb") as file:
         inflate, record, read = isal_zlib.decompressobj(31), [], 0
         while piece := file.read(_PIECE):

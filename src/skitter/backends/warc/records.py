@@ -1,4 +1,4 @@
-"""Exchange, page and twin → WARC records. Nothing here touches a file or a clock.
+"""From exchange, page and twin to WARC records. Pure: no files, no clock.
 
 Two digests, one of them with a catch. WARC-Block-Digest is the SHA-1 of the block as it stands in the record.
 WARC-Payload-Digest is defined over the HTTP entity-body (WARC 1.1 5.9, RFC 2616 7.2): transfer coding off, content coding
@@ -32,9 +32,9 @@ _REQUEST = b"application/http;msgtype=request"
 _RESPONSE = b"application/http;msgtype=response"
 _LEVEL = 1  # isal: 39 µs and 8.7 kB for a page of 19 kB; zlib by default: 141 µs and 8.8 kB
 _GZIP = 31  # the window bits that ask zlib's interface for a gzip member
-_HOPS_SHOWN = 50  # Heritrix, whose notation it is, writes a longer path as "<number left out>+LLL…"
+_HOPS_SHOWN = 50  # Heritrix, which defined the notation, writes a longer path as "<number left out>+LLL…"
 
-# RFC 3986 2: what a URI may hold. A WHATWG URL may also hold | ^ { } ` " and a % that begins no escape.
+# RFC 3986 2: what a URI may contain. A WHATWG URL may also contain | ^ { } ` " and a % that begins no escape.
 _NOT_URI = re.compile(r"[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]|%(?![0-9A-Fa-f]{2})")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 _TRANSFER_CODING = re.compile(rb"\ntransfer-encoding[ \t]*:[ \t]*(?!identity[ \t]*\r?\n)")
@@ -44,20 +44,20 @@ _TRAILER = re.compile(rb"(?:[^\r\n]+\r?\n)*+\r?\n")  # RFC 9112 7.1.2
 
 
 class _Payload(NamedTuple):
-    """What a response record has to say about its payload."""
+    """What a response record says about its payload."""
 
     digest: bytes
-    coded: bool  # a transfer coding is on
-    whole: bool  # nothing of it is missing
+    coded: bool  # a transfer coding is applied
+    whole: bool  # the payload is complete
 
 
 def pack(exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:
-    """The records of one visit, not compressed yet: the answer first, the metadata last."""
+    """The records of one visit, uncompressed: the answer first, the metadata last."""
     if not exchange.head:
         raise ValueError(f"{exchange.url} was not answered: there is nothing to archive")
     answer_id, request_id, metadata_id = record_ids(3)
     payload = _payload(exchange, page)
-    # Refers-To-Date of a later revisit is made from `fetched_at`, and must name this very moment.
+    # Refers-To-Date of a later revisit is made from `fetched_at`, and must name exactly this moment.
     capture = b"WARC-Date: %b\r\nWARC-Target-URI: %b\r\n%b" % (
         date(exchange.started if page is None else page.fetched_at),
         uri(exchange.url),
@@ -75,7 +75,7 @@ def pack(exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:
 
 
 def warcinfo(name: str, now: float, fields: Mapping[str, str]) -> bytes:
-    """The record that opens a file, compressed. `fields` describe the crawl; empty ones are left out."""
+    """The record that starts a file, compressed. `fields` describe the crawl; empty ones are left out."""
     block = b"".join(b"%b: %b\r\n" % (key.encode(), text(value)) for key, value in fields.items() if value)
     head = b"WARC-Date: %b\r\nWARC-Filename: %b\r\n" % (date(now), name.encode())
     return compressed([_record(b"warcinfo", record_ids(1)[0], head, _FIELDS, (block,))])[0]
@@ -103,7 +103,7 @@ def _answer(
     """Record type, its own fields, and block."""
     if twin is None:
         digest = b"" if payload.coded else b"WARC-Payload-Digest: %b\r\n" % payload.digest
-        if exchange.cut:  # WARC 1.1 5.13: more than we were ready to take
+        if exchange.cut:  # WARC 1.1 5.13: more than our limit
             digest += b"WARC-Truncated: length\r\n"
         elif not payload.whole:
             digest += b"WARC-Truncated: unspecified\r\n"
@@ -119,7 +119,9 @@ def _answer(
 
 
 def _metadata(exchange: Exchange, page: Page | None, payload: _Payload) -> bytes:
-    """How we got there (WARC 1.1 6.6 names via, hopsFromSeed and fetchTimeMs), and the digest if it has no other place."""
+    """How we got there (WARC 1.1 6.6 names via, hopsFromSeed and fetchTimeMs), and the digest if no other record
+    has it.
+    """
     lines = [b"fetchTimeMs: %d\r\n" % round(max(0.0, exchange.ended - exchange.started) * 1000)]
     if page is not None:
         if page.parent:
@@ -146,13 +148,13 @@ def _payload(exchange: Exchange, page: Page | None) -> _Payload:
         body, whole = dechunk(exchange.body)
         return _Payload(sha1(body), coded, whole)
     declared = _CONTENT_LENGTH.search(head)
-    # An empty body is no sign: answers to HEAD and 304 declare the length of what they do not send.
+    # An empty body proves nothing: answers to HEAD and 304 declare the length of what they do not send.
     whole = declared is None or not exchange.body or len(exchange.body) >= int(declared[1])
     return _Payload(sha1(exchange.body), coded, whole)
 
 
 def dechunk(body: bytes) -> tuple[bytes, bool]:
-    """The payload of a chunked body (RFC 9112 7.1), and whether its end was there."""
+    """The payload of a chunked body (RFC 9112 7.1), and whether it was complete."""
     pieces: list[bytes] = []
     at = 0
     while size := _CHUNK.match(body, at):
@@ -174,7 +176,7 @@ def dechunk(body: bytes) -> tuple[bytes, bool]:
 
 
 def record_ids(count: int) -> list[bytes]:
-    """Random UUIDs (RFC 9562 5.4). One system call for all; a pool would be handed out twice after a fork."""
+    """Random UUIDs (RFC 9562 5.4). One system call for all; a pool would be used twice after a fork."""
     digits = os.urandom(16 * count).hex().encode()
     ids = []
     for at in range(0, 32 * count, 32):
@@ -204,7 +206,7 @@ def _second(second: int) -> bytes:
 
 
 def uri(url: str) -> bytes:
-    """The URL in the syntax of RFC 3986 (WARC 1.1 5.14 demands it): what a URI may not hold is percent-encoded."""
+    """The URL in RFC 3986 syntax (required by WARC 1.1 5.14): disallowed characters are percent-encoded."""
     return _NOT_URI.sub(_escape, url).encode()
 
 
@@ -213,5 +215,5 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def text(value: str) -> bytes:
-    """A field value: no line of it may end the field."""
+    """A field value on one line."""
     return _CONTROL.sub(" ", value).strip().encode("utf-8", "replace")

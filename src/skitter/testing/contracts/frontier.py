@@ -9,7 +9,9 @@ Its parts name the invariants they test. `skitter.testing.contracts.frontier_mod
 in memory besides, step by step through histories that Hypothesis invents.
 """
 
+from skitter.testing.contracts.frontier_changes import ChangeContract
 from skitter.testing.contracts.frontier_crashes import CrashContract
+from skitter.testing.contracts.frontier_forwarding import FrontierMessageContract, FrontierOutboxContract
 from skitter.testing.contracts.frontier_politeness import PolitenessContract
 from skitter.testing.contracts.frontier_queue import QueueContract
 from skitter.testing.contracts.frontier_reading import ReadingContract
@@ -17,10 +19,24 @@ from skitter.testing.contracts.frontier_seeds import SeedContract
 from skitter.testing.contracts.frontier_settling import SettlingContract
 from skitter.testing.contracts.owner import Ground, Owner
 
-__all__ = ["FrontierContract", "Ground", "Owner"]
+__all__ = ["FrontierContract", "Ground", "MessagingFrontierContract", "Owner"]
 
 
-class FrontierContract(
-    QueueContract, SeedContract, PolitenessContract, SettlingContract, CrashContract, ReadingContract
+class _Invariants(
+    QueueContract,
+    SeedContract,
+    PolitenessContract,
+    SettlingContract,
+    CrashContract,
+    ReadingContract,
+    ChangeContract,
 ):
+    """All but the eighth."""
+
+
+class FrontierContract(_Invariants, FrontierOutboxContract):
     """Every numbered invariant of the port. Needs a fixture `ground`."""
+
+
+class MessagingFrontierContract(_Invariants, FrontierMessageContract):
+    """The same where links of other shards are sent as messages. Needs a fixture `ground`, a `MessageGround`."""

@@ -1,99 +1,16 @@
-"""Frontier, invariant 8 and the read side: links of other shards, and what can be asked."""
+"""Frontier, the read side: what can be asked."""
 
 from msgspec.structs import replace
 
 from skitter import urls
-from skitter.model import Level, Purpose, Reason, State, Verdict
-from skitter.testing.contracts.owner import DAY, START, Ground, Owner, allowed, asynchronous, link, page
+from skitter.model import Level, Reason, State, Verdict
+from skitter.testing.contracts.owner import START, Ground, Owner, asynchronous, link, page
 
 A = "https://a.example/"
 
 
-def _foreign_to(host: str, shards: int) -> tuple[int, str]:
-    """The shard of a host, and a host that belongs to another one."""
-    mine = urls.shard(urls.registrable_domain(host), shards)
-    names = (f"other{number}.example" for number in range(1000))
-    return mine, next(name for name in names if urls.shard(urls.registrable_domain(name), shards) != mine)
-
-
 class ReadingContract:
-    """The outbox, records, twins and links."""
-
-    @asynchronous
-    async def test_links_of_other_shards_wait_in_the_outbox_until_they_are_forwarded(
-        self, ground: Ground
-    ) -> None:
-        mine, other = _foreign_to("a.example", 2)
-        owner = await Owner.of(ground, shard=mine, shards=2)
-        assert await owner.add(A + "1") == 1
-        found = [link(f"https://{other}/{number}", depth=1, parent=A + "1") for number in range(3)]
-        await owner.store(await owner.lease_page(), links=[*found, link(A + "2")])
-        owner = await owner.killed()
-        waiting = await owner.frontier.outbox(10)
-        assert [sent for _, sent in waiting] == found
-        assert (await owner.frontier.counts()).outbox == 3
-        assert len(await owner.frontier.outbox(2)) == 2
-        assert await owner.frontier.outbox(10, after=waiting[0][0]) == waiting[1:]
-        await owner.frontier.forwarded([number for number, _ in waiting[:2]])
-        owner = await owner.killed()
-        assert [sent for _, sent in await owner.frontier.outbox(10)] == found[2:]
-        assert (await owner.frontier.counts()).outbox == 1
-        await owner.frontier.forwarded([waiting[0][0]])
-        assert (await owner.frontier.counts()).outbox == 1
-        assert [visit.link.url for visit in await owner.lease_pages()] == [A + "2"]
-
-    @asynchronous
-    async def test_a_link_of_another_shard_is_sent_once(self, ground: Ground) -> None:
-        mine, other = _foreign_to("a.example", 2)
-        owner = await Owner.of(ground, shard=mine, shards=2)
-        for _ in range(2):
-            assert await owner.add(f"https://{other}/", f"https://{other}/") == 0
-            await owner.frontier.forwarded([number for number, _ in await owner.frontier.outbox(10)])
-            owner = await owner.killed()
-        counts = await owner.frontier.counts()
-        assert (counts.seen, counts.known, counts.added, counts.outbox) == (3, 3, 0, 0)
-        assert await owner.frontier.url(f"https://{other}/", other) is None
-
-    @asynchronous
-    async def test_a_robots_txt_hop_travels_to_the_shard_of_its_host_and_the_rules_travel_back(
-        self, ground: Ground
-    ) -> None:
-        mine, other = _foreign_to("a.example", 2)
-        owner = await Owner.of(ground, shard=mine, shards=2)
-        await owner.add(A + "1")
-        (visit,) = await owner.lease()
-        hop = replace(
-            link(f"https://{other}/robots.txt"), purpose=Purpose.ROBOTS, origin=visit.link.origin, hops=1
-        )
-        await owner.settle(visit, Verdict(state=State.QUEUED), again=hop)
-        ((number, sent),) = await owner.frontier.outbox(10)
-        assert (sent.url, sent.host, sent.purpose, sent.origin) == (
-            hop.url,
-            other,
-            Purpose.ROBOTS,
-            hop.origin,
-        )
-        await owner.frontier.forwarded([number])
-        await owner.frontier.close()
-
-        # The same store now plays the other shard, whose host fetches the hop.
-        there = await Owner.of(ground, owner.now, shard=1 - mine, shards=2)
-        await there.add(sent)
-        (fetched,) = [visit for visit in await there.lease() if visit.link.host == other]
-        assert (fetched.link.purpose, fetched.link.origin) == (Purpose.ROBOTS, hop.origin)
-        copy = allowed(hop.origin, there.now + DAY)
-        await there.settle(fetched, robots=copy)
-        assert await there.frontier.robots(hop.origin) == copy  # the next try knows of this one
-        ((number, back),) = await there.frontier.outbox(10)
-        assert back.host == "a.example"
-        await there.frontier.forwarded([number])
-        await there.frontier.close()
-
-        owner = await Owner.of(ground, there.now, shard=mine, shards=2)
-        assert await owner.lease() == []
-        await owner.add(back)
-        assert await owner.frontier.robots(hop.origin) == copy
-        assert [visit.link.url for visit in await owner.lease()] == [A + "1"]
+    """Records, twins and links."""
 
     @asynchronous
     async def test_a_url_record_tells_where_it_came_from_and_what_became_of_it(self, ground: Ground) -> None:
@@ -144,14 +61,13 @@ class ReadingContract:
 
     @asynchronous
     async def test_links_between_stored_pages_and_urls_are_listed(self, ground: Ground) -> None:
-        mine, other = _foreign_to("a.example", 2)
-        owner = await Owner.of(ground, shard=mine, shards=2)
+        owner = await Owner.of(ground)
         await owner.add(A)
         no = (link(A + "no"), Reason("trap"))
-        found = [link(A + "1"), link(A), link(A + "1"), link(f"https://{other}/")]
+        found = [link(A + "1"), link(A), link(A + "1")]
         await owner.store(await owner.lease_page(), links=found, refused=[no])
         listed = [pair async for pair in owner.frontier.links()]
-        assert sorted(listed) == sorted((A, url) for url in (A, A + "1", A + "no", f"https://{other}/"))
+        assert sorted(listed) == sorted((A, url) for url in (A, A + "1", A + "no"))
 
     @asynchronous
     async def test_statistics_are_numbers_by_name(self, ground: Ground) -> None:

@@ -1,12 +1,13 @@
-"""A strict checker for WARC files: `python -m skitter.testing.warc_check FILE...` prints what is wrong, and exits with 1.
+"""A strict WARC checker: `python -m skitter.testing.warc_check FILE...` lists problems, and exits with 1 if
+there are any.
 
-Readers of this field forgive much: bare line feeds, repeated fields, garbage between records, one gzip member around
-everything. An archive is read for decades by programs that forgive other things, so this one forgives nothing that the
-standard forbids. It shares no code with our writer, not even the inflater. Files of any size are read in pieces, and
-record ids are remembered in a temporary database on disk, so that memory stays small.
+WARC readers tolerate much: bare line feeds, repeated fields, garbage between records, one gzip member around
+everything. An archive is read for decades by programs that tolerate other things, so this checker tolerates
+nothing that the standard forbids. It shares no code with our writer, not even the decompression. Files of any
+size are read in pieces, and record ids are kept in a temporary database on disk, so memory stays small.
 
-After a problem it goes on where it can: with the next gzip member, or at the next line that opens a record.
-`rules` knows the named fields, `http` the messages in the blocks, `octets` the streams.
+After a problem it continues where it can: with the next gzip member, or at the next line that starts a
+record. `rules` knows the named fields, `http` the messages in the blocks, `octets` the streams.
 """
 
 import base64
@@ -27,14 +28,14 @@ from skitter.testing.warc_check.rules import Complaint
 __all__ = ["Problem", "check", "problems"]
 
 _LINE = 1 << 16  # the longest line of a record's head, and …
-_LINES = 1000  # … the most lines it may have: the standard sets no limit, but memory does
+_LINES = 1000  # … its maximum number of lines: the standard sets no limit, but memory does
 _VERSION = re.compile(rb"(WARC/1\.[01])\r?\n")
 _FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([^\x00-\x08\x0a-\x1f\x7f]*)")
 _FOLD = re.compile(rb"[ \t]+([^\x00-\x08\x0a-\x1f\x7f]*)")
 
 
 class Problem(NamedTuple):
-    """What is wrong, and with which record: `offset` is where it (or its gzip member) begins in the file."""
+    """A problem, and its record: `offset` is where it (or its gzip member) begins in the file."""
 
     file: Path
     offset: int
@@ -46,7 +47,7 @@ class Problem(NamedTuple):
 
 
 def check(*paths: Path) -> list[Problem]:
-    """All that is wrong with these files, taken as one collection: record ids must be unique across them."""
+    """All problems of these files, as one collection: record ids must be unique across them."""
     return list(problems(*paths))
 
 
@@ -215,7 +216,7 @@ def _limited(octets: Octets, size: int, digest: "_Digest") -> Iterator[bytes]:
 
 
 def _http(block: Octets, payload: "_Digest", fields: dict[str, str]) -> Iterator[Complaint]:
-    """Head and body must fit together, unless the record says that the body was cut."""
+    """Head and body must be consistent, unless the record says that the body was truncated."""
     kind = fields["warc-type"]
     if kind == "revisit" and not block.peek(1):
         return
@@ -239,13 +240,13 @@ def _http(block: Octets, payload: "_Digest", fields: dict[str, str]) -> Iterator
 
 
 class _Digest:
-    """A stated digest, and what it turns out to be."""
+    """A stated digest, and the computed one."""
 
     def __init__(self, stated: str) -> None:
         self.stated = stated
         algorithm, _, self._value = stated.partition(":")
         name = algorithm.lower().replace("sha-", "sha")
-        # Any algorithm is allowed (5.8); what we cannot compute we cannot deny.
+        # Any algorithm is allowed (5.8); those we cannot compute are not checked.
         self._hash = (
             hashlib.new(name, usedforsecurity=False) if name in hashlib.algorithms_guaranteed else None
         )
@@ -276,7 +277,7 @@ class _Digest:
 
 
 class _Ledger:
-    """What has to be remembered of every record to compare it with others; on disk, in a database that goes away."""
+    """What must be kept of every record to compare it with others; in a temporary database on disk."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -297,7 +298,7 @@ class _Ledger:
         self._base.executemany("INSERT INTO tie VALUES (?, ?, ?, ?)", rows)
 
     def complaints(self) -> Iterator[tuple[Path, int, Complaint]]:
-        """Records of one capture share one date (5.4), wherever they stand."""
+        """Records of one capture share one date (5.4), wherever they are."""
         query = "SELECT path, offset, tie.id, tie.date, record.date FROM tie JOIN record USING (id) WHERE tie.date <> record.date"
         for path, offset, name, date, other in self._base.execute(query):
             detail = f"{date} is not the date of {name}, with which it is concurrent ({other})"

@@ -1,8 +1,8 @@
-"""The HTTP message in a record's block: where its payload begins, and what the payload is once the framing is off.
+"""The HTTP message in a record's block: where its payload begins, and the payload without framing.
 
-The message is taken as it came over the wire, so HTTP's own rules are not enforced. What must hold is that head and body
-fit together: a head that announces chunks over a body without them was written by a tool that decoded one and kept the
-other (WARC 1.1 6.3.2), and no reader can get the payload out again.
+The message is kept as received, so HTTP's own rules are not enforced. But head and body must be consistent: a
+head that announces chunks over a body without them was written by a tool that decoded one and kept the other
+(WARC 1.1 6.3.2), and no reader can recover the payload.
 """
 
 import re
@@ -17,7 +17,7 @@ _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]+)[ \t]*(?:;[^\r\n]*)?\r?\n")
 
 
 class HttpMessage:
-    """A message read from the start of a block. Its payload is read once, with `payload`."""
+    """A message read from the start of a block. Its payload can be read once, with `payload`."""
 
     def __init__(self, block: Octets, kind: str) -> None:
         self._block = block
@@ -44,13 +44,14 @@ class HttpMessage:
                 continue
             name, _, value = text.partition(":")
             last = name.strip().lower()
-            # Transfer codings of several fields are one list (RFC 9110 5.3); of the others the first counts.
+            # Transfer codings of several fields are one list (RFC 9110 5.3); of other fields the first
+            # counts.
             joined = f"{fields[last]}, {value.strip()}" if last in fields else value.strip()
             fields[last] = joined if last == "transfer-encoding" else fields.get(last, value.strip())
         return fields
 
     def payload(self) -> Iterator[bytes]:
-        """The body, in pieces, chunked framing off. Raises when head and body do not fit together."""
+        """The body, in pieces, without chunked framing. Raises if head and body are inconsistent."""
         if self.codings[-1:] == ["chunked"]:
             yield from self._chunks()
             return

@@ -1,7 +1,7 @@
-"""A stream of octets that is read by lines and by lengths, in bounded memory.
+"""A stream of bytes that is read by lines and by lengths, in bounded memory.
 
-The same class reads a file, the inside of a gzip member, the block of a record and the body of an HTTP message: each is a
-stream made from the pieces of the one around it.
+The same class reads a file, the inside of a gzip member, the block of a record and the body of an HTTP
+message: each is a stream made from the pieces of the one around it.
 """
 
 import zlib
@@ -12,7 +12,7 @@ PIECE = 1 << 16
 
 
 class BrokenError(Exception):
-    """The stream cannot be followed any further: `rule` names what it breaks."""
+    """The stream cannot be read any further: `rule` names what it violates."""
 
     def __init__(self, rule: str, detail: str) -> None:
         super().__init__(f"{rule}: {detail}")
@@ -21,16 +21,16 @@ class BrokenError(Exception):
 
 
 class Octets:
-    """Pieces, read as if they were one."""
+    """Pieces, read as one stream."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
         self._piece = b""
         self._at = 0
-        self.position = 0  # octets taken so far
+        self.position = 0  # bytes read so far
 
     def peek(self, count: int) -> bytes:
-        """The next octets, left where they are; fewer at the end."""
+        """Peek at the next bytes; fewer at the end."""
         while len(self._piece) - self._at < count:
             more = next(self._pieces, b"")
             if not more:
@@ -40,7 +40,7 @@ class Octets:
         return self._piece[self._at : self._at + count]
 
     def take(self, most: int) -> bytes:
-        """At least one octet and at most so many; none at the end."""
+        """Read at least one byte and at most this many; none at the end."""
         if not self.peek(1):
             return b""
         taken = self._piece[self._at : self._at + most]
@@ -49,7 +49,7 @@ class Octets:
         return taken
 
     def line(self, limit: int) -> bytes:
-        """Up to and with the next line feed; without one at the end of the stream, or when the limit is reached."""
+        """Read up to and including the next line feed; without one at the end of the stream, or at the limit."""
         pieces, left = [], limit
         while left and self.peek(1):
             end = self._piece.find(b"\n", self._at, self._at + left)
@@ -60,13 +60,13 @@ class Octets:
         return b"".join(pieces)
 
     def give_back(self, octets: bytes) -> None:
-        """What was taken last was too much."""
+        """Put back what was read last."""
         self._piece = octets + self._piece[self._at :]
         self._at = 0
         self.position -= len(octets)
 
     def drain(self) -> int:
-        """Take all that is left; returns how much that was."""
+        """Read the rest; returns its length."""
         before = self.position
         while self.take(PIECE):
             pass
@@ -74,7 +74,7 @@ class Octets:
 
 
 def plain(file: BinaryIO) -> Octets:
-    """A file as it is."""
+    """The pieces of a plain file."""
     return Octets(iter(lambda: file.read(PIECE), b""))
 
 

@@ -1,7 +1,7 @@
-"""What WARC/1.1 (ISO 28500:2017) demands of a record's named fields, as a table and a few small functions.
+"""What WARC/1.1 (ISO 28500:2017) requires of a record's named fields, as a table and a few small functions.
 
-Pure: fields in, complaints out. Only what the standard says with "shall" is
-demanded; what it recommends is left to taste, and unknown fields and record types are let through, as it asks (5.5, 6.1).
+Pure: fields in, problems out. Only what the standard says with "shall" is required; recommendations are
+ignored, and unknown fields and record types are accepted, as it asks (5.5, 6.1).
 """
 
 import ipaddress
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Complaint(NamedTuple):
-    """A rule that is broken, by its short name, and how."""
+    """A violated rule, by its short name, and how."""
 
     rule: str
     detail: str
@@ -24,7 +24,7 @@ KNOWN = frozenset(
     {"warcinfo", "response", "resource", "request", "metadata", "revisit", "conversion", "continuation"}
 )
 
-# Field -> the record types it may stand in (5.2 to 5.19). Fields that are not listed may stand in all.
+# Field -> the record types it may occur in (5.2 to 5.19). Unlisted fields may occur in all.
 ALLOWED = {
     "warc-concurrent-to": KNOWN - {"warcinfo", "conversion", "continuation"},
     "warc-ip-address": frozenset({"response", "resource", "request", "metadata", "revisit"}),
@@ -50,7 +50,7 @@ BRACKETED = ("warc-record-id", "warc-refers-to", "warc-warcinfo-id", "warc-segme
 BARE = ("warc-target-uri", "warc-refers-to-target-uri", "warc-profile")
 IDENTICAL = re.compile(r"http://netpreserve\.org/warc/1\.[01]/revisit/identical-payload-digest")
 
-# RFC 3986: a scheme, then only what a URI may hold, with whole escapes.
+# RFC 3986: a scheme, then only allowed characters, with complete escapes.
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})+")
 # W3CDTF as the standard narrows it (5.4): from the year to nine digits of a second, always UTC.
 _DATE = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?Z)?)?)?")
@@ -61,7 +61,7 @@ _MEDIA_TYPE = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+/[!#$%&'*+\-.^_`|~0-9A-Za
 
 
 def complaints(version: str, fields: Fields, concurrent: Sequence[str]) -> Iterator[Complaint]:
-    """Everything that is wrong with a record's fields taken by themselves."""
+    """All problems of a record's fields by themselves."""
     kind = fields.get("warc-type", "")
     for name in EVERYWHERE:
         if name not in fields:
@@ -142,7 +142,7 @@ def is_date(value: str) -> bool:
         return False
     whole = value.partition(".")[0].removesuffix("Z")
     try:
-        # A leap second exists, and datetime does not know it.
+        # Leap seconds exist, but datetime does not know them.
         datetime.strptime(whole.replace(":60", ":59"), _DATE_FORMATS[len(whole)])  # noqa: DTZ007  UTC by syntax
     except ValueError:
         return False

@@ -1,13 +1,14 @@
-"""A synthetic web for testing crawlers: deterministic, served for real on loopback, with a truth to compare with.
+"""A synthetic web for testing crawlers: deterministic, served on loopback, with a ground truth.
 
     web = SyntheticWeb(seed=7, hosts=20, features=Features.mixed())
     with serve(web) as server:
         ...  # crawl server.seeds() with web.resolve_map()
         server.truth().pages, server.log()
 
-From a shell: `python -m skitter.testing.web --hosts 40 --pages 50 --preset plain` prints one line of JSON with the port when
-it is ready. Start with `web.py`; `graph.py` has the words, `site.py` one host, `wings.py` the list of what can be switched
-on, `truth.py` what must be found, `server.py` and `log.py` the server and the judge of politeness.
+From a shell: `python -m skitter.testing.web --hosts 40 --pages 50 --preset plain` prints one line of JSON
+with the port when it is ready. Start with `web.py`; `graph.py` has the data types, `site.py` one host,
+`wings.py` the list of what can be switched on, `truth.py` what must be found, `server.py` and `log.py` the
+server and its request log.
 """
 
 from skitter.testing.web.features import Features

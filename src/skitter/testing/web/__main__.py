@@ -1,4 +1,4 @@
-"""Serve a synthetic web from a shell; one line of JSON says when it is ready and where."""
+"""Serve a synthetic web from a shell; prints one line of JSON when it is ready."""
 
 import argparse
 import asyncio

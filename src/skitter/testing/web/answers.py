@@ -1,4 +1,4 @@
-"""Answers that are no page, not yet a page, or a page that asks something of robots."""
+"""Answers that are not pages, not yet pages, or pages with robots directives."""
 
 import datetime as dt
 from email.utils import format_datetime
@@ -9,12 +9,12 @@ from skitter.testing.web.site import Site, link
 GONE = (404, 410)
 DENIED = (400, 401, 403, 405, 406, 451)
 STAYING_ERRORS = (500, 502)
-# All dates in the web are counted from here, so that it does not change with the day it is served on.
+# All dates in the web are relative to this, so that it does not depend on the day it is served.
 DAY_ZERO = dt.datetime(2025, 1, 1, tzinfo=dt.UTC)
 
 
 def statuses(site: Site) -> None:
-    """Statuses that are final, linked pages that do not exist, and errors that stay."""
+    """Final statuses, links to missing pages, and permanent errors."""
     anchors = [link(site.url("/status/nothing-here.html")), link(site.url("/status/nor-here/"))]
     anchors += [_answering(site, status, Fate.GONE) for status in GONE]
     anchors += [_answering(site, status, Fate.DENIED) for status in DENIED]
@@ -35,9 +35,9 @@ def _answering(site: Site, status: int, fate: Fate) -> Anchor:
 
 
 def later(site: Site) -> None:
-    """Failures that pass: the page comes with the second or third request."""
+    """Temporary failures: the page comes with the second or third request."""
     seconds = site.web.features.retry_after
-    # A date in the past: the client may come at once, or keep to its own rules (RFC 9110 10.2.3).
+    # A date in the past: the client may retry at once, or use its own rules (RFC 9110 10.2.3).
     past = format_datetime(DAY_ZERO, usegmt=True)
     waiting = {
         "error-once": (Answer(status=500),),
@@ -54,7 +54,7 @@ def later(site: Site) -> None:
 
 
 def directives(site: Site) -> None:
-    """Pages that ask not to be indexed, or that their links be left alone."""
+    """Pages that ask not to be indexed, or not to have their links followed."""
     cases = (
         ("noindex", '<meta name="robots" content="noindex">', "", False, True),
         ("nofollow", '<meta name="robots" content="nofollow">', "", True, False),
@@ -83,7 +83,7 @@ def directives(site: Site) -> None:
 
 
 def conditional(site: Site) -> None:
-    """Pages that know whether they changed."""
+    """Pages with validators (ETag, Last-Modified)."""
     modified = format_datetime(DAY_ZERO - dt.timedelta(days=40), usegmt=True)
     pages = (
         Resource("/kept/strong.html", etag='"v1-7f3a"'),

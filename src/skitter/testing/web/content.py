@@ -1,12 +1,13 @@
-"""Pages that repeat each other, and pages in all charsets and codings."""
+"""Duplicate pages, and pages in all charsets and codings."""
 
 from skitter.testing.web.faults import literal
 from skitter.testing.web.graph import Anchor, Answer, Resource
 from skitter.testing.web.site import Site, link
 from skitter.testing.web.words import dice, phrase
 
-# The SimHash of a text of N word triples has bits whose sums spread like sqrt(N). Two other words at the end replace two
-# triples, so that of 64 bits some 64/pi * atan(2/sqrt(N)) flip: 1.2 for N = 1200, and in 97 of 100 cases at most 3.
+# The SimHash of a text of N word triples has bits whose sums spread like sqrt(N). Changing two words at the
+# end replaces two triples, so about 64/pi * atan(2/sqrt(N)) of 64 bits flip: 1.2 for N = 1200, and at most 3
+# in 97 of 100 cases.
 NEAR_WORDS = 1200
 GROUPS = 3
 
@@ -39,7 +40,13 @@ CHARSETS: dict[str, tuple[str, str, str, bytes, str]] = {
     "utf8-header": ("text/html; charset=UTF-8", "", "utf-8", b"", ALL),
     "utf8-meta": ("text/html", _MARK.format("utf-8"), "utf-8", b"", ALL),
     "utf8-bom": ("text/html", "", "utf-8", b"\xef\xbb\xbf", ALL),
-    "latin-header": ("text/html; charset=iso-8859-1", "", "cp1252", b"", WEST),  # is windows-1252 on the web
+    "latin-header": (
+        "text/html; charset=iso-8859-1",
+        "",
+        "cp1252",
+        b"",
+        WEST,
+    ),  # means windows-1252 on the web
     "windows-meta": ("text/html", _OLD_MARK.format("windows-1252"), "cp1252", b"", WEST),
     "utf16-le": ("text/html", "", "utf-16-le", b"\xff\xfe", ALL),
     "utf16-be": ("text/html", "", "utf-16-be", b"\xfe\xff", ALL),
@@ -49,7 +56,7 @@ CHARSETS: dict[str, tuple[str, str, str, bytes, str]] = {
     "bom-before-header": ("text/html; charset=iso-8859-1", "", "utf-8", b"\xef\xbb\xbf", ALL),
     "meta-utf16-is-utf8": ("text/html", _MARK.format("utf-16"), "utf-8", b"", ALL),
 }
-# What is declared is not what it is, or is nothing that exists: what the text becomes is up to the reader.
+# The declaration is wrong, or names nothing that exists: what the text becomes is up to the parser.
 GUESSES: dict[str, tuple[str, str, str, bytes, str]] = {
     "undeclared": ("text/html", "", "utf-8", b"", ALL),
     "wrong": ("text/html; charset=utf-8", "", "cp1252", b"", WEST),
@@ -58,7 +65,7 @@ GUESSES: dict[str, tuple[str, str, str, bytes, str]] = {
 
 
 def charsets(site: Site) -> None:
-    """Texts that must come out right, whatever they were encoded in."""
+    """Texts that must be decoded correctly, whatever their encoding."""
     anchors: list[Anchor] = []
     for name, (media, head, encoding, bom, text) in (CHARSETS | GUESSES).items():
         answer = Answer(media=media, charset=encoding, bom=bom)
@@ -67,7 +74,7 @@ def charsets(site: Site) -> None:
 
 
 def _speaking(site: Site, target: str, text: str, head: str, answer: Answer, *, judged: bool) -> Anchor:
-    """A page whose text can be checked; one that is not judged shows its phrase and promises nothing."""
+    """A page whose text can be checked; an unchecked one shows its phrase and promises nothing."""
     if judged:
         return link(site.add(Resource(target, phrase=text, head=head, answers=(answer,))))
     return link(site.add(Resource(target, title=text, head=head, answers=(answer,))))
@@ -79,7 +86,7 @@ CODED = (
 
 
 def codings(site: Site) -> None:
-    """Content codings, alone and one upon the other, and chunked transfer."""
+    """Content codings, alone and combined, and chunked transfer."""
     anchors = []
     for coding in CODED:
         name = "-".join(coding)

@@ -1,4 +1,4 @@
-"""Answers that come slowly, never end, break HTTP, lie about themselves or explode when they are unpacked."""
+"""Answers that are slow, endless, invalid HTTP, mislabelled, or decompression bombs."""
 
 import gzip
 import struct
@@ -37,7 +37,7 @@ def _failing(target: str, fault: Fault, manner: Manner) -> Resource:
 
 
 def slow(site: Site) -> None:
-    """Answers that take their time and arrive, and one that never does."""
+    """Answers that are slow but complete, and one that never comes."""
     seconds = site.web.features.slow_seconds
     pages = (
         Resource("/slow/head.html", answers=(Answer(manner=Delayed(seconds)),)),
@@ -49,7 +49,7 @@ def slow(site: Site) -> None:
 
 
 def endless(site: Site) -> None:
-    """Bodies and heads without an end: fast ones that reach a size limit, slow ones that reach a deadline."""
+    """Endless bodies and heads: fast ones that reach a size limit, slow ones that reach a deadline."""
     block = b"<p>" + b"and so on, " * 5000 + b"</p>\n"
     chunk = b"%x\r\n%b\r\n" % (len(block), block)
     pages = (
@@ -70,7 +70,7 @@ def endless(site: Site) -> None:
 
 
 def broken(site: Site) -> None:
-    """Answers that break HTTP."""
+    """Answers that violate HTTP."""
     large = OK + b"X-Large: " + b"a" * 2_000_000 + b"\r\nContent-Length: 2\r\n\r\nok"
     pages = (
         _failing("/broken/cut.html", Fault.RESET, Cut(0.5)),
@@ -112,7 +112,7 @@ def broken(site: Site) -> None:
 
 
 def lying(site: Site) -> None:
-    """Answers that are not what they say. HTTP is intact, so something is kept; what, is up to the reader."""
+    """Mislabelled answers. HTTP is intact, so something is kept; what, is up to the parser."""
     gzipped = ("Content-Encoding: gzip",)
     half = gzip.compress(b"<p>" + b"cut short " * 5000, 6, mtime=0)
     cases = {
@@ -156,7 +156,7 @@ def picture() -> bytes:
 
 @cache
 def bomb(kind: str, size: int) -> bytes:
-    """`size` zero bytes, packed as small as the coding allows, without ever holding them all."""
+    """`size` zero bytes, compressed as far as the coding allows, without holding them all in memory."""
     zeros = bytes(2**20)
     rounds = size // len(zeros)
     match kind:

@@ -1,4 +1,4 @@
-"""What a synthetic web contains. Everything is off until it is asked for; the presets ask for much at once."""
+"""What a synthetic web contains. Everything is off by default; presets switch on many features at once."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Switches, one per wing of the web, and the sizes that go with them.
+    """Switches, one per wing of the web, with their sizes.
 
-    A wing is a set of pages on one host, reached from the host's start page. Wings and robots.txt variants are dealt out
-    to the hosts in turn; host 0 keeps a plain robots.txt.
+    A wing is a set of pages on one host, reached from the host's start page. Wings and robots.txt variants
+    are assigned to the hosts in turn; host 0 keeps a plain robots.txt.
     """
 
     link_forms: bool = False  # every way HTML has to write a link
     spellings: bool = False  # many spellings of one URL
     unfollowed: bool = False  # nofollow, comments, scripts, mailto, other schemes, broken URLs
-    robots: bool = False  # robots.txt variants that a crawler meets every day
-    robots_faults: bool = False  # robots.txt that fails, hides or never ends
+    robots: bool = False  # common robots.txt variants
+    robots_faults: bool = False  # robots.txt that fails, moves or never ends
     redirects: bool = False
     redirect_faults: bool = False  # loops, endless chains, forbidden targets, no target
     statuses: bool = False
@@ -28,27 +28,27 @@ class Features:
     conditional: bool = False  # ETag, Last-Modified, 304
     numbered: bool = False  # pages named by numbers, content between markers, sloppy anchors
     slow: bool = False
-    broken: bool = False  # answers that break HTTP
-    lying: bool = False  # answers that are not what they say
+    broken: bool = False  # answers that violate HTTP
+    lying: bool = False  # mislabelled answers
     endless: bool = False
     bombs: bool = False
     traps: bool = False
 
-    poison: str = ""  # this text stands on one page: a hook in the crawler can die of it
+    poison: str = ""  # this text is on one page: a hook in the crawler can crash on it
     page_bytes: int = 4_000  # of an ordinary page
     page_words: int = 300
     links_per_page: int = 12
-    foreign_share: float = 0.1  # of the links of an ordinary page: to other hosts
-    crawl_delay: float = 1.0  # asked for by Crawl-delay
+    foreign_share: float = 0.1  # of an ordinary page's links: to other hosts
+    crawl_delay: float = 1.0  # requested by Crawl-delay
     request_interval: int = 1  # N of "Request-rate: 1/N"
-    retry_after: int = 1  # seconds asked for by 429 and 503
-    slow_seconds: float = 0.5  # before or during slow answers that arrive in the end
+    retry_after: int = 1  # seconds requested by 429 and 503
+    slow_seconds: float = 0.5  # before or during slow but complete answers
     bomb_bytes: int = 32 * 2**20  # decoded size of a decompression bomb
     agent: str = "skitter"  # the product token that robots.txt groups name
 
     @classmethod
     def plain(cls, **changes: object) -> "Features":
-        """Pages and links, nothing else: for benchmarks."""
+        """Only pages and links: for benchmarks."""
         return cls(**{"page_bytes": 18_000, "page_words": 700, "links_per_page": 40} | changes)  # type: ignore[arg-type]
 
     @classmethod

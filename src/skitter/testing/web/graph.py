@@ -1,10 +1,10 @@
-"""The words in which the synthetic web is described: a resource, the links it carries, and the answers it gives.
+"""The data types of the synthetic web: a resource, its links, and its answers.
 
-A description says three things at once: what bytes are served, what the URLs on the page mean, and what a correct crawler
-makes of them. Pages are rendered from it and the truth is read from it, so neither can drift from the other and no
-parser takes part in judging a parser.
+A description says three things at once: what bytes are served, what the URLs on the page mean, and what a
+correct crawler makes of them. Pages are rendered from it and the truth is read from it, so they cannot
+diverge, and no parser takes part in judging a parser.
 
-URLs are written with `PORT` in place of the port, because the port is known only when a server listens.
+URLs contain `PORT` in place of the port, which is only known when a server listens.
 """
 
 from collections.abc import Callable
@@ -15,14 +15,14 @@ from msgspec import Struct
 
 from skitter.model import Fault
 
-# Characters of the private use area (Unicode 23.5): they cannot occur in the generated text. The second stands for the
-# same port in an odd spelling: with a leading zero, or written out where it is the default.
+# Characters of the private use area (Unicode 23.5), which cannot occur in the generated text. The second
+# means the same port in an odd spelling: with a leading zero, or explicit although it is the default.
 PORT = "\ue000"
 ODD_PORT = "\ue001"
 
 
 def with_port(text: str, port: int) -> str:
-    """The text with a real port in place of both characters."""
+    """Replace both characters by a real port."""
     plain, odd = ("", ":80") if port == 80 else (f":{port}", f":0{port}")
     return text.replace(PORT, plain).replace(ODD_PORT, odd)
 
@@ -35,7 +35,7 @@ class Fate(StrEnum):
     DENIED = "denied"  # another 4xx: an answer, never retried
     REDIRECT = "redirect"
     FAILED = "failed"  # no usable answer, retries included
-    UNJUDGED = "unjudged"  # crawlers may differ: it is requested, and either end is right
+    UNJUDGED = "unjudged"  # crawlers may differ: it is requested, and either result is right
 
 
 class Refusal(StrEnum):
@@ -49,16 +49,16 @@ class Refusal(StrEnum):
     REDIRECTS = "redirects"  # one hop too many
 
 
-class Anchor(Struct, frozen=True, gc=False):  # a Struct, because every page makes dozens of them
-    """A link: what it means, and how it is written."""
+class Anchor(Struct, frozen=True, gc=False):  # a Struct, because every page creates dozens of them
+    """A link: its target, and how it is written."""
 
-    url: str  # what it resolves to, in the plainest spelling; as written when it resolves to nothing
+    url: str  # what it resolves to, in normal form; as written if it resolves to nothing
     markup: str
     followed: bool = True  # False: nofollow, inside a comment or a script
-    refusal: Refusal | None = None  # it can never be requested, wherever it stands
+    refusal: Refusal | None = None  # it can never be requested, on any page
     in_head: bool = False
     sloppy: bool = (
-        False  # no anchor to an HTML parser; followed only by crawlers that are told to look for these
+        False  # not an anchor to an HTML parser; only followed by crawlers that are configured for it
     )
 
 
@@ -71,7 +71,7 @@ class Delayed:
 
 @dataclass(frozen=True, slots=True)
 class Dripped:
-    """The body comes in pieces with pauses between them."""
+    """The body is sent in pieces with pauses between them."""
 
     seconds: float
     pieces: int
@@ -79,7 +79,7 @@ class Dripped:
 
 @dataclass(frozen=True, slots=True)
 class Endless:
-    """After the head, or inside it, the same bytes for as long as the client listens."""
+    """After the head, or inside it, the same bytes for as long as the client reads."""
 
     data: bytes
     in_head: bool = False
@@ -88,7 +88,7 @@ class Endless:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The connection is closed after this share of the body; the head declared all of it."""
+    """The connection is closed after this part of the body, although the head declared all of it."""
 
     share: float
 
@@ -113,17 +113,17 @@ class Answer:
     """One response, before it is rendered."""
 
     status: int = 200
-    headers: tuple[str, ...] = ()  # whole lines, in addition to those that the rendering adds
+    headers: tuple[str, ...] = ()  # complete lines, in addition to those that the rendering adds
     media: str = "text/html; charset=utf-8"
     body: bytes | Callable[[], bytes] | None = (
-        None  # None: the resource's page; a function: made when first asked for
+        None  # None: the resource's page; a function: called on the first request
     )
-    charset: str = "utf-8"  # that the page's text is encoded in, whatever is declared
+    charset: str = "utf-8"  # the encoding of the page's text, whatever is declared
     bom: bytes = b""
     codings: tuple[str, ...] = ()  # content codings, in the order they are applied
     chunked: bool = False
     declared_length: int | None = None  # instead of the true Content-Length
-    retry_in: int | None = None  # a Retry-After with the date that is so many seconds after the request
+    retry_in: int | None = None  # a Retry-After with a date this many seconds after the request
     manner: Manner = None
 
 
@@ -134,30 +134,30 @@ PAGE = Answer()
 class Resource:
     """Something that answers at one path of one host."""
 
-    target: str  # path and query, in their plainest spelling
+    target: str  # path and query, in normal form
     fate: Fate = Fate.PAGE
     fault: Fault | None = None  # how it fails
-    to: str = ""  # redirects: the URL it means; empty when there is none
+    to: str = ""  # redirects: the target URL; empty if there is none
     title: str = ""
     text_key: str = ""  # pages with the same key have the same text; the target when empty
     words: int = 150
-    ending: str = ""  # last words of the text: what makes a near-duplicate differ
-    phrase: str = ""  # stands in the text and must come out of it, whatever the charset and coding
+    ending: str = ""  # last words of the text: how near-duplicates differ
+    phrase: str = ""  # is in the text and must be found in it, whatever the charset and coding
     anchors: tuple[Anchor, ...] = ()
     head: str = ""  # markup for the head
     around: tuple[str, str] = ("", "")  # markers before and after the text
     index: bool = True
     follow: bool = True
     allowed: bool = True  # by the host's robots.txt
-    answers: tuple[Answer, ...] = (PAGE,)  # one per request, the last one for ever
+    answers: tuple[Answer, ...] = (PAGE,)  # one per request, the last one repeated
     etag: str = ""
     modified: str = ""  # HTTP date
 
 
 @dataclass(frozen=True, slots=True)
 class Trap:
-    """A part of a host that has no end. How much of it is requested is the crawler's measure of itself."""
+    """A part of a host without end. How much of it is requested measures the crawler."""
 
     kind: str
     prefix: str  # of its URLs
-    distinct: int = 0  # pages in it, when only their spellings have no end
+    distinct: int = 0  # number of pages in it, if only their spellings are endless

@@ -1,11 +1,11 @@
-"""Links in every form HTML has, every spelling a URL has, and what looks like a link and must not be followed."""
+"""Links in every HTML form, URLs in every spelling, and things that look like links but must not be followed."""
 
 from skitter.testing.web.graph import ODD_PORT, PORT, Anchor, Answer, Refusal, Resource
 from skitter.testing.web.site import Site, dead, link
 
 
 def link_forms(site: Site) -> None:
-    """One page per form, reachable by that form alone."""
+    """One page per form, reachable only through that form."""
     url = site.url
 
     def page(name: str) -> str:
@@ -41,7 +41,7 @@ def link_forms(site: Site) -> None:
 
 
 def _pages_with_a_form(site: Site) -> list[Anchor]:
-    """Forms that need a page of their own: base, frames and refresh."""
+    """Forms that need their own page: base, frames and refresh."""
     based = site.add(Resource("/forms/deep/based.html"))
     base = Resource(
         "/forms/base.html",
@@ -62,7 +62,7 @@ def _pages_with_a_form(site: Site) -> list[Anchor]:
 
 
 def spellings(site: Site) -> None:
-    """Many ways to write few URLs. None of them is another page."""
+    """Many ways to write few URLs. All of them are the same pages."""
     host, url = site.name, site.url
     one = site.add(Resource("/spelt/one.html"))
     tilde = site.add(Resource("/spelt/~user/caf%C3%A9.html"))
@@ -92,7 +92,7 @@ def spellings(site: Site) -> None:
 
 
 def unfollowed(site: Site) -> None:
-    """What stands in the source like a link and is none, or is one that says not to follow it."""
+    """Things in the source that look like links but are not, or that say not to be followed."""
 
     def hidden(name: str, markup: str) -> Anchor:
         return Anchor(site.add(Resource(f"/hidden/{name}.html")), markup, followed=False)

@@ -1,7 +1,7 @@
-"""The server's own record of every request: the judge of politeness, who does not ask the crawler.
+"""The server's own log of every request, from which politeness is judged without asking the crawler.
 
-A request starts when its head is complete and ends when the last byte of the answer was handed to the socket. From these
-intervals follows whether two requests were ever in flight on one host, and how long each host was left alone.
+A request starts when its head is complete and ends when the last byte of the answer was handed to the socket.
+These intervals show whether two requests were ever in flight on one host, and how long each host was idle.
 """
 
 from collections import defaultdict
@@ -15,15 +15,15 @@ class Request(msgspec.Struct, gc=False):
     """One request as the server saw it. Times are wall-clock seconds."""
 
     host: str  # as named by the Host header, without the port
-    path: str  # as asked for, query included
-    page: str  # path and query in their plainest spelling: two spellings of one page share it
-    address: str  # it came in on
+    path: str  # as requested, including the query
+    page: str  # path and query in normal form: two spellings of one page share it
+    address: str  # the connection it arrived on
     connection: int
     start: float
-    end: float | None  # None: the answer was not yet whole, or the client left before it was
+    end: float | None  # None: the answer was not complete yet, or the client left before
     status: int  # 0: none was sent
     agent: str
-    in_flight: int  # requests in flight on this host when it started, itself included
+    in_flight: int  # requests in flight on this host when it started, including itself
     whole: bool = True  # False: the client left before it had everything
 
 
@@ -56,10 +56,10 @@ def gaps(requests: Iterable[Request]) -> dict[str, list[float]]:
 
 
 def overlaps(requests: Iterable[Request], *, slack: float = 0.25) -> list[tuple[Request, Request]]:
-    """Pairs that were in flight on one host together.
+    """Pairs of requests in flight on one host at the same time.
 
-    When a client gives up, the server hears of it a little later, perhaps after the next request: the end of an abandoned
-    request is taken to be up to `slack` seconds earlier than it was noticed.
+    When a client gives up, the server learns of it a little later, perhaps after the next request: the end of
+    an abandoned request is assumed to be up to `slack` seconds earlier than it was noticed.
     """
     found: list[tuple[Request, Request]] = []
     for _host, mine in _by_host(requests):

@@ -1,4 +1,4 @@
-"""Redirects: the ordinary ones, and those that lead in circles, out of bounds or nowhere."""
+"""Redirects: ordinary ones, loops, forbidden targets and targets that do not exist."""
 
 from skitter.model import Fault
 from skitter.testing.web.graph import Anchor, Answer, Fate, Resource
@@ -10,7 +10,7 @@ CHAIN = 25
 
 
 def moved(target: str, to: str, location: str = "", status: int = 302) -> Resource:
-    """A redirect. `location` is how the target is written, when not as a URL."""
+    """A redirect. `location` is the Location header, if it is not the target's URL."""
     answer = Answer(
         status=status, media="text/plain", body=b"moved\n", headers=(f"Location: {location or to}",)
     )

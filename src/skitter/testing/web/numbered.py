@@ -1,8 +1,8 @@
-"""A site of the old kind: pages named by numbers, content between comment markers, anchors written carelessly.
+"""An old-fashioned site: pages named by numbers, content between comment markers, sloppy anchors.
 
-Content stands between `<!-- CONTENT -->` and `<!-- /CONTENT -->`; some pages have none. Some pages are reached only by anchors
-like `< a href = 45.html >`, which no HTML parser takes for one: they count only for a crawler that is told to look for
-them. Links lead to numbers that do not exist and to other hosts.
+Content is between `<!-- CONTENT -->` and `<!-- /CONTENT -->`; some pages have none. Some pages are only
+reached by anchors like `< a href = 45.html >`, which HTML parsers ignore: they count only for a crawler
+configured to look for them. Links lead to numbers that do not exist and to other hosts.
 """
 
 from skitter.testing.web.graph import Anchor, Resource
@@ -38,7 +38,7 @@ def _onward(number: int, count: int) -> list[int]:
 
 
 def _anchor(site: Site, to: int) -> Anchor:
-    """A link to a numbered page; every fifth page is only ever linked to carelessly."""
+    """A link to a numbered page; every fifth page is only linked by sloppy anchors."""
     url = site.url(f"/n/{to}.html")
     if to % 5 == 0:
         return Anchor(url, f"< a href = {to}.html >number {to}< / a >", sloppy=True)

@@ -1,7 +1,8 @@
 """From a description to bytes: HTML, header lines, charsets, content codings, and the steps in which they are sent.
 
-A page is rendered when it is first asked for and kept by the server. What is served is a function of the description and
-the port alone. Only compressed bodies depend on more: on the versions of the compression libraries, not once decoded.
+A page is rendered on its first request and cached by the server. What is served depends only on the
+description and the port. Compressed bodies also depend on the versions of the compression libraries, but
+decode to the same.
 """
 
 import gzip
@@ -29,7 +30,8 @@ from skitter.testing.web.words import dice, paragraphs, phrase
 
 # Longer than any client waits; bounded, so that nothing outlives its test for long.
 HANG_SECONDS = 600.0
-# Where a date goes that depends on the moment of the request: the one thing in the web that does. As long as an HTTP date.
+# Placeholder for a date that depends on the time of the request, the only such thing in the web. As long as
+# an HTTP date.
 RETRY_DATE = b"@" * 29
 
 
@@ -42,7 +44,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """The same bytes again and again until the client has enough."""
+    """The same bytes repeated until the client leaves."""
 
     data: bytes
     every: float
@@ -53,19 +55,19 @@ Step = bytes | Pause | Repeat
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A response as it goes over the wire, step by step."""
+    """A response as sent, step by step."""
 
     status: int
     steps: tuple[Step, ...]
     close: bool = False
     etag: str = ""
     modified: str = ""
-    unmodified: bytes = b""  # the 304 that stands for it
-    retry_in: int | None = None  # `RETRY_DATE` stands in the head and has to be replaced
+    unmodified: bytes = b""  # the 304 for it
+    retry_in: int | None = None  # `RETRY_DATE` is in the head and has to be replaced
 
     @property
     def size(self) -> int:
-        """Bytes of memory it takes, about."""
+        """Approximate memory use in bytes."""
         return 200 + sum(len(step) for step in self.steps if isinstance(step, bytes))
 
 
@@ -73,7 +75,7 @@ class Reply:
 
 
 def html(resource: Resource, seed: object, page_bytes: int = 0) -> str:
-    """The resource's page. `page_bytes` is what it is padded to with styles, which no reader sees."""
+    """The resource's page, padded to `page_bytes` with invisible styles."""
     chance = dice(seed, resource.text_key or resource.target)
     title = resource.title or phrase(chance, 4).title()
     blocks = paragraphs(chance, resource.words)
@@ -119,7 +121,7 @@ def _brotli(data: bytes) -> bytes:
 CODINGS: dict[str, Callable[[bytes], bytes]] = {
     "gzip": lambda data: gzip.compress(data, 6, mtime=0),
     "deflate": lambda data: zlib.compress(data, 9),
-    "deflate-raw": _raw_deflate,  # what many servers send and call deflate (RFC 9110 8.4.1.2, the note)
+    "deflate-raw": _raw_deflate,  # what many servers send as deflate (RFC 9110 8.4.1.2, the note)
     "br": _brotli,
     "zstd": lambda data: zstandard.compress(data, 3),
     "identity": lambda data: data,
@@ -195,7 +197,7 @@ def reply(resource: Resource, answer: Answer, page: Callable[[], str], port: int
             parts = [sent[i : i + size] for i in range(0, len(sent), size)]
             steps = (head, *(step for part in parts for step in (Pause(seconds), part)))
         case Endless(data, in_head, every):
-            # The last chunk of a chunked body is its end, which never comes.
+            # The last chunk ends a chunked body; it never comes.
             begun = sent.removesuffix(b"0\r\n\r\n") if answer.chunked else sent
             steps = (head[:-2] if in_head else head + begun, Repeat(data, every))
         case Cut(share):

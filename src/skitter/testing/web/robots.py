@@ -1,7 +1,7 @@
 """The robots.txt variants: what is served, and what it means for the host's pages.
 
-A variant that forbids some paths comes with pages at these paths, linked like any other; they carry `allowed=False`. The
-meaning is stated beside the file, not computed from it.
+A variant that forbids some paths comes with pages at these paths, linked like any other, with
+`allowed=False`. The meaning is stated beside the file, not computed from it.
 """
 
 from collections.abc import Callable
@@ -15,14 +15,14 @@ TEXT = "text/plain; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class RobotsFile:
-    """What a host's robots.txt answers and means."""
+    """A host's robots.txt answer and its meaning."""
 
     kind: str
     answers: tuple[Answer, ...]
-    delay: float = 0.0  # asked for between two requests
+    delay: float = 0.0  # delay between two requests
     closed: bool = False  # nothing of the host may be fetched
     pages: tuple[tuple[str, bool], ...] = ()  # (target, allowed): pages that exist because of it
-    elsewhere: str = ""  # target on its own host at which a redirected file really lies
+    elsewhere: str = ""  # target on its own host where a redirected file really is
 
 
 def _text(text: str, **more: object) -> tuple[Answer, ...]:
@@ -60,7 +60,7 @@ RULED_PAGES = (
 
 
 def _rules(_f: Features, _next: str) -> RobotsFile:
-    """The same rules on a host that has no page they are about: what most files are to most crawls."""
+    """The same rules on a host without any page they apply to: the usual case for most crawls."""
     return RobotsFile("rules", _text("User-agent: *\n" + RULES))
 
 
@@ -112,7 +112,7 @@ def _moved(_f: Features, _next: str) -> RobotsFile:
 
 
 def _moved_away(_f: Features, next_host: str) -> RobotsFile:
-    """RFC 9309 2.3.1.2: the file may lie with another authority, and holds for the host that was asked."""
+    """RFC 9309 2.3.1.2: the file may be on another authority, and applies to the host that was asked."""
     where = f"Location: http://{next_host}{PORT}/robots/for-a-neighbour.txt"
     return RobotsFile(
         "moved-away", (Answer(status=302, media=TEXT, body=b"", headers=(where,)),), pages=RULED_PAGES
@@ -134,7 +134,7 @@ def _silent(_f: Features, _next: str) -> RobotsFile:
 
 
 def _loop(_f: Features, _next: str) -> RobotsFile:
-    """More redirects than anybody follows: the file is unavailable, so all is allowed (RFC 9309 2.3.1.2)."""
+    """More redirects than anybody follows: the file is unavailable, so everything is allowed (RFC 9309 2.3.1.2)."""
     return RobotsFile(
         "loop", (Answer(status=302, media=TEXT, body=b"", headers=("Location: /robots.txt?again",)),)
     )
@@ -147,7 +147,7 @@ def _huge(_f: Features, _next: str) -> RobotsFile:
 
 
 def _page(_f: Features, _next: str) -> RobotsFile:
-    """A site that answers everything with its start page: no rule in it, so all is allowed."""
+    """A site that answers everything with its start page: no rules, so everything is allowed."""
     body = b"<!doctype html><html><head><title>Welcome</title></head><body><p>Hello: there</p></body></html>"
     return RobotsFile("page", (Answer(body=body),))
 
@@ -173,7 +173,7 @@ FAULTY = ("later", "page", "error", "silent", "loop", "huge")
 
 
 def dealt(features: Features, hosts: int) -> list[str]:
-    """The robots.txt variant of each host: the special ones from the last host backwards, plain ones before them."""
+    """The robots.txt variant of each host: special ones from the last host backwards, plain ones before them."""
     special = EVERYDAY * features.robots + FAULTY * features.robots_faults
     if len(special) >= hosts and special:
         raise ValueError(
@@ -184,7 +184,7 @@ def dealt(features: Features, hosts: int) -> list[str]:
 
 
 def resources(file: RobotsFile) -> list[Resource]:
-    """The file itself, where it really lies, and a copy for a neighbour who sends others here."""
+    """The file itself, where it really is, and a copy for a neighbour that redirects here."""
     rules = _text("User-agent: *\n" + RULES)
     found = [
         Resource("/robots.txt", answers=file.answers),
@@ -198,5 +198,5 @@ def resources(file: RobotsFile) -> list[Resource]:
 
 
 def allows(file: RobotsFile, resource: Resource | None) -> bool:
-    """Whether the file allows this resource; None stands for a path where nothing is."""
+    """Whether the file allows this resource; None for a path without one."""
     return not file.closed and (resource is None or resource.allowed)

@@ -1,4 +1,4 @@
-"""Three ways to run a server: on the loop at hand, in a thread, in a process of its own."""
+"""Three ways to run a server: on the current loop, in a thread, in its own process."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ from skitter.testing.web.web import ScopeKind, SyntheticWeb
 
 
 class Server:
-    """A web that is being served, wherever it runs. Its log can still be read when it has stopped."""
+    """A web that is being served, wherever it runs. Its log can still be read after it has stopped."""
 
     def __init__(self, web: SyntheticWeb, port: int, read_log: Callable[[], list[Request]]) -> None:
         self.web = web
@@ -49,7 +49,7 @@ class Server:
         return self.web.truth(self.port, scope, seeds, sloppy=sloppy)
 
     def stopped(self, final: list[Request]) -> None:
-        """From now on this is the log."""
+        """Use this as the log from now on."""
         self._read_log = lambda: final
 
 
@@ -77,7 +77,7 @@ async def serve_here(
 
 @contextlib.contextmanager
 def serve(web: SyntheticWeb, port: int = 0, *, latency: float = 0.0) -> Iterator[Server]:
-    """Serve in a thread with a loop of its own."""
+    """Serve in a thread with its own loop."""
     started: Future[tuple[Server, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def run() -> None:
@@ -102,7 +102,7 @@ def serve(web: SyntheticWeb, port: int = 0, *, latency: float = 0.0) -> Iterator
     async def snapshot() -> list[Request]:
         return inner.log()
 
-    # Read on the server's own loop: a client has its answer before the server has noted the end of it.
+    # Read on the server's own loop: a client has its answer before the server has logged the end of it.
     server = Server(web, inner.port, lambda: asyncio.run_coroutine_threadsafe(snapshot(), loop).result())
     try:
         yield server
@@ -114,7 +114,7 @@ def serve(web: SyntheticWeb, port: int = 0, *, latency: float = 0.0) -> Iterator
 
 @contextlib.contextmanager
 def serve_process(web: SyntheticWeb, port: int = 0, *, latency: float = 0.0) -> Iterator[Server]:
-    """Serve in a process of its own, which ends with this one however this one ends."""
+    """Serve in its own process, which ends with this one however this one ends."""
     with tempfile.TemporaryDirectory(prefix="synthetic-web-") as directory:
         file = Path(directory, "requests.jsonl")
         command = [sys.executable, "-m", "skitter.testing.web", "--description", description(web)]

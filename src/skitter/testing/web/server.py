@@ -1,10 +1,11 @@
 """An HTTP/1.1 server for loopback that answers from a description and keeps its own log.
 
-It is written on a bare asyncio protocol, because it has to be faster than what it tests: the common answer is one look-up
-and one write. Everything slow, endless or broken is played step by step in a task of its own. The write buffer's high
-water mark is zero, so the transport hands bytes to the kernel at once and says when the rest has followed. The log calls
-it the end of a response when its last byte was handed over; the clock is read before that, not after, because the client
-may have the answer and be off before a busy machine comes back to us.
+It uses a bare asyncio protocol, because it has to be faster than what it tests: the common answer is one
+look-up and one write. Everything slow, endless or broken is played step by step in its own task. The write
+buffer's high water mark is zero, so the transport hands bytes to the kernel at once and reports when the rest
+has followed. The log takes the moment the last byte was handed over as the end of a response; the clock is
+read before that, not after, because the client may have the answer and move on before a busy machine returns
+to us.
 """
 
 import asyncio
@@ -21,14 +22,14 @@ import msgspec
 from skitter.testing.web.log import Request
 from skitter.testing.web.pages import RETRY_DATE, Pause, Repeat, Reply, Step
 
-# Rendered replies kept in memory; beyond it they are rendered for each request.
+# Memory for rendered replies; beyond it they are rendered for each request.
 CACHE_BYTES = 512 * 2**20
 # Larger than any header block a client of ours sends.
 MAX_REQUEST_HEAD = 64 * 2**10
-# An endless answer ends here all the same, so that a client without limits fails its test instead of the machine.
+# An endless answer ends here anyway, so that a client without limits fails its test instead of the machine.
 MAX_ENDLESS = 2**31
 
-# A request to this host makes the log file complete and is not logged itself.
+# A request to this host flushes the log file, and is not logged itself.
 FLUSH_HOST = "flush.invalid"
 
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\n\r\n"
@@ -36,14 +37,14 @@ _encoder = msgspec.json.Encoder()
 
 
 class Served(msgspec.Struct, frozen=True, gc=False):
-    """What answers at a URL: its name in the log, and its replies, one per request and the last one for ever."""
+    """What answers at a URL: its name in the log, and its replies, one per request, the last one repeated."""
 
     page: str
     replies: tuple[Reply, ...]
 
 
 class Source(Protocol):
-    """Where answers come from."""
+    """The source of answers."""
 
     def look_up(self, host: str, target: str, port: int) -> Served:
         """What answers at this path of this host."""
@@ -51,7 +52,7 @@ class Source(Protocol):
 
 
 class Log:
-    """The requests seen so far, in memory or, batch by batch, in a file."""
+    """The requests so far, in memory or, batch by batch, in a file."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file: BinaryIO | None = file.open("ab") if file else None
@@ -60,14 +61,14 @@ class Log:
         self.open: dict[int, Request] = {}
 
     def add(self, request: Request) -> None:
-        """Note a finished request. A file gets all that finished in one turn of the loop in one write."""
+        """Record a finished request. A file gets everything that finished in one turn of the loop in one write."""
         self._done.append(request)
         if self._file is not None and not self._waiting:
             self._waiting = True
             asyncio.get_running_loop().call_soon(self.flush)
 
     def all(self) -> list[Request]:
-        """Every request held in memory, oldest first, also those still in flight."""
+        """Every request held in memory, oldest first, including those in flight."""
         return sorted([*self._done, *self.open.values()], key=lambda request: request.start)
 
     def flush(self) -> None:
@@ -88,7 +89,7 @@ class Log:
 
 
 class Desk:
-    """What all connections of a server share."""
+    """State shared by all connections of a server."""
 
     def __init__(self, source: Source, log: Log, latency: float = 0.0) -> None:
         self.log = log
@@ -104,7 +105,7 @@ class Desk:
         self._asked: defaultdict[tuple[str, str], int] = defaultdict(int)
 
     def reply(self, host: str, target: str) -> tuple[str, Reply]:
-        """The page's name and the reply whose turn it is."""
+        """The page's name and its next reply."""
         served = self._cache.get((host, target))
         if served is None:
             served = self._source.look_up(host, target, self.port)
@@ -132,7 +133,7 @@ def _field(head: bytes, name: bytes) -> str:
 
 
 def _is_current(head: bytes, reply: Reply) -> bool:
-    """Whether the client's copy is good. If-None-Match goes before If-Modified-Since (RFC 9110 13.1.3)."""
+    """Whether the client's copy is valid. If-None-Match goes before If-Modified-Since (RFC 9110 13.1.3)."""
     known = _field(head, b"If-None-Match")
     if known:
         return reply.etag in known or known == "*"
@@ -140,20 +141,20 @@ def _is_current(head: bytes, reply: Reply) -> bool:
 
 
 def _dated(steps: tuple[Step, ...], when: float) -> tuple[Step, ...]:
-    """The steps with this date; rounded up, so that nobody is asked to come too early."""
+    """The steps with this date; rounded up, so that nobody is asked to return too early."""
     date = formatdate(math.ceil(when), usegmt=True).encode()
     return tuple(step.replace(RETRY_DATE, date) if isinstance(step, bytes) else step for step in steps)
 
 
 def _heads(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """What HEAD is answered with."""
+    """The reply to HEAD."""
     return tuple(
         step.partition(b"\r\n\r\n")[0] + b"\r\n\r\n" for step in steps[:1] if isinstance(step, bytes)
     )
 
 
 class Connection(asyncio.Protocol):
-    """One client. One request at a time; what comes early waits."""
+    """One client connection. One request at a time; early ones wait."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -168,7 +169,7 @@ class Connection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client came."""
+        """A client connected."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but name
         self._address = transport.get_extra_info("sockname")[0]
         self._transport.set_write_buffer_limits(high=0)
@@ -182,7 +183,7 @@ class Connection(asyncio.Protocol):
         self._finish(whole=False)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of a request head. Bodies are not expected: crawlers ask, they do not send."""
+        """Bytes of a request head. Bodies are not expected: crawlers send none."""
         data = self._early + data if self._early else data
         end = data.find(b"\r\n\r\n")
         if self._request is not None or end < 0:
@@ -286,12 +287,12 @@ class Connection(asyncio.Protocol):
             self.data_received(early)
 
     def abort(self) -> None:
-        """Leave at once."""
+        """Close at once."""
         self._transport.abort()
 
 
 async def listen(desk: Desk, addresses: Sequence[str], port: int = 0) -> list[asyncio.Server]:
-    """Listen on all these addresses, on one port: one that is free on all of them when it is 0."""
+    """Listen on all these addresses, on one port; if it is 0, on one that is free on all of them."""
     loop = asyncio.get_running_loop()
     for attempt in range(10):
         servers: list[asyncio.Server] = []

@@ -1,8 +1,8 @@
-"""One host of the synthetic web: its ordinary pages, its robots.txt and the wings that were dealt to it.
+"""One host of the synthetic web: its ordinary pages, its robots.txt and its wings.
 
-Ordinary pages are computed when asked for, so a web of a million pages costs nothing until it is visited. Page 0 is the
-start page; page k links to pages 2k+1 and 2k+2, so every page is within log2(n) links of the start, and beyond that to
-pages drawn by chance, some of them on other hosts.
+Ordinary pages are computed on demand, so a web of a million pages costs nothing until it is visited. Page 0
+is the start page; page k links to pages 2k+1 and 2k+2, so every page is within log2(n) links of the start,
+and also to random pages, some of them on other hosts.
 """
 
 import html as markup
@@ -17,7 +17,7 @@ from skitter.testing.web.words import LABELS, dice, labels
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """What a host knows of the web it is part of."""
+    """What a host knows about its web."""
 
     seed: int
     names: tuple[str, ...]
@@ -26,7 +26,7 @@ class Neighbourhood:
 
 
 def link(url: str, href: str = "", text: str = "more", attributes: str = "") -> Anchor:
-    """An ordinary anchor. `href` is how it is written, when not as the URL itself."""
+    """An ordinary anchor. `href` is how it is written, if not as the URL itself."""
     written = markup.escape(href or url)
     return Anchor(url, f'<a href="{written}"{attributes}>{text}</a>')
 
@@ -61,11 +61,11 @@ class Site:
         return f"http://{host or self.name}{PORT}{target}"
 
     def neighbour(self, step: int = 1) -> str:
-        """The name of another host; the own one where there is no other."""
+        """The name of another host; its own if there is no other."""
         return self.web.names[(self.index + step) % len(self.web.names)]
 
     def add(self, resource: Resource) -> str:
-        """Put it on this host. The answer is its URL."""
+        """Add a resource to this host; returns its URL."""
         if resource.target in self._resources:
             raise ValueError(f"{self.name} has two resources at {resource.target}")
         self._resources[resource.target] = resource
@@ -79,7 +79,7 @@ class Site:
     # -------------------------------------------------------------------------------------------- reading
 
     def find(self, target: str) -> Resource | None:
-        """What is at this path, in its plainest spelling; None when nothing is."""
+        """The resource at this path, in normal form; None if there is none."""
         resource = self._resources.get(target)
         if resource is not None:
             return resource

@@ -1,11 +1,11 @@
-"""Parts of a site that have no end. Their pages are made when they are asked for."""
+"""Endless parts of a site. Their pages are created on demand."""
 
 import hashlib
 
 from skitter.testing.web.graph import Anchor, Resource, Trap
 from skitter.testing.web.site import Site, link
 
-# The distinct pages behind the session ids: what a crawler finds that sees through them.
+# The number of distinct pages behind the session ids, found by a crawler that ignores those.
 SESSION_PAGES = 12
 
 

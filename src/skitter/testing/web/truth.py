@@ -1,4 +1,4 @@
-"""What a correct crawl of the synthetic web finds, read from the same description that the pages are rendered from."""
+"""What a correct crawl of the synthetic web finds, from the same description that the pages are rendered from."""
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
@@ -14,34 +14,34 @@ Rule = Callable[[str], bool]
 
 @dataclass(slots=True)
 class Truth:
-    """URLs are absolute, with the port, in their plainest spelling; compare by key, not by spelling."""
+    """URLs are absolute, with the port, in normal form; compare by key, not by spelling."""
 
-    pages: set[str] = field(default_factory=set)  # answered with 2xx and kept, duplicates included
+    pages: set[str] = field(default_factory=set)  # answered with 2xx and kept, including duplicates
     gone: set[str] = field(default_factory=set)  # 404 and 410
     denied: dict[str, int] = field(default_factory=dict)  # other 4xx, by status
-    redirects: dict[str, str] = field(default_factory=dict)  # to what they mean
+    redirects: dict[str, str] = field(default_factory=dict)  # to their targets
     refused: dict[str, Refusal] = field(default_factory=dict)  # seen, and never to be requested
     failed: dict[str, Fault | None] = field(default_factory=dict)  # None: a 5xx that stays
-    unjudged: set[str] = field(default_factory=set)  # requested; what they become is up to the crawler
+    unjudged: set[str] = field(default_factory=set)  # requested; the result is up to the crawler
     hidden: set[str] = field(
         default_factory=set
-    )  # exist, and no link that counts leads there: never to be requested
+    )  # exist, but no link that counts leads there: never to be requested
     exact: list[frozenset[str]] = field(default_factory=list)  # groups of pages with the same bytes
     near: list[frozenset[str]] = field(
         default_factory=list
     )  # groups of pages whose text differs in a word or two
-    traps: list[Trap] = field(default_factory=list)  # what lies beneath is not listed above
+    traps: list[Trap] = field(default_factory=list)  # their contents are not listed above
     phrases: dict[str, str] = field(default_factory=dict)  # page → what its text contains once decoded
     noindex: set[str] = field(default_factory=set)
     marked: set[str] = field(default_factory=set)  # pages with content markers
-    delays: dict[str, float] = field(default_factory=dict)  # host → seconds asked for by its robots.txt
+    delays: dict[str, float] = field(default_factory=dict)  # host → seconds requested by its robots.txt
 
     def in_trap(self, url: str) -> bool:
-        """Whether a URL lies in a part of the web that has no end."""
+        """Whether a URL is in an endless part of the web."""
         return url.startswith(tuple(trap.prefix for trap in self.traps))
 
     def requested(self) -> set[str]:
-        """Every URL outside the traps that a complete crawl asks for, robots.txt aside."""
+        """Every URL outside the traps that a complete crawl requests, without robots.txt."""
         return (
             self.pages
             | self.gone
@@ -53,7 +53,7 @@ class Truth:
 
 
 class Walk:
-    """One crawl on paper: breadth first, every link looked at once."""
+    """A simulated crawl: breadth first, every link once."""
 
     def __init__(self, sites: dict[str, Site], in_scope: Rule, max_redirects: int, *, sloppy: bool) -> None:
         self._sites = sites
@@ -172,7 +172,7 @@ class Walk:
 
 
 def at_port(truth: Truth, port: int) -> Truth:
-    """The same truth with the port in its place."""
+    """The same truth with the port filled in."""
 
     def real(url: str) -> str:
         return with_port(url, port)

@@ -1,4 +1,4 @@
-"""The synthetic web as a whole: a pure description that can be served and that knows the truth about itself.
+"""The synthetic web as a whole: a pure description that can be served and that knows its own truth.
 
 The same arguments give the same web, byte for byte, in every process and on every machine.
 """
@@ -31,10 +31,10 @@ _TRACKING = re.compile(r"(?:utm_\w+|gclid|fbclid|sid)=[^&]*&?")
 
 @dataclass(frozen=True)
 class SyntheticWeb:
-    """A web of `hosts` hosts with `pages_per_host` ordinary pages each, and the wings that `features` switch on.
+    """A web of `hosts` hosts with `pages_per_host` ordinary pages each, and the wings switched on in `features`.
 
-    `robots` names the robots.txt variants of the hosts, in turn (see `skitter.testing.web.robots.KINDS`); without it they
-    follow from the features.
+    `robots` names the robots.txt variants of the hosts, in turn (see `skitter.testing.web.robots.KINDS`); by
+    default they follow from the features.
     """
 
     seed: int = 0
@@ -56,7 +56,7 @@ class SyntheticWeb:
             robots.KINDS[kind](self.features, around.names[(index + 1) % self.hosts])
             for index, kind in enumerate(kinds)
         ]
-        # Wings go to hosts without a robots.txt of interest, so that each wing is judged by itself.
+        # Wings go to hosts with an ordinary robots.txt, so that each wing is tested by itself.
         free = [index for index, kind in enumerate(kinds) if kind in ("allow", "missing")]
         free = free or [index for index, file in enumerate(files) if not file.closed] or [0]
         hands = wings.dealt(self.features, free)
@@ -115,7 +115,7 @@ class SyntheticWeb:
         return self._sites[self.names[host] if isinstance(host, int) else host]
 
     def host_of(self, what: str) -> int:
-        """The number of the host that has a wing, or the first that has a robots.txt variant."""
+        """The number of the host with a wing, or of the first with a robots.txt variant."""
         return self._hands[what]
 
     def truth(
@@ -162,7 +162,9 @@ class SyntheticWeb:
 
 
 def botcrawler_site(seed: int = 0, pages: int = 60, interval: int = 1) -> SyntheticWeb:
-    """A host of numbered pages with markers, sloppy anchors and a Request-rate, and a second such host that only links lead to."""
+    """A host of numbered pages with markers, sloppy anchors and a Request-rate, and a second such host that is
+    only reached by links.
+    """
     features = Features(numbered=True, request_interval=interval, links_per_page=4)
     return SyntheticWeb(seed, 2, pages, features, robots=("request-rate",))
 
@@ -173,7 +175,7 @@ def _domain(host: str) -> str:
 
 
 def plainest(target: str) -> str:
-    """A path and query without what makes no difference: needless encoding, tracking parameters, session ids."""
+    """A path and query without insignificant parts: needless encoding, tracking parameters, session ids."""
     path, _, query = target.partition("?")
     path = re.sub("%[0-9A-Fa-f]{2}", _undo, quote(path, safe="!$%&'()*+,/:;=@~", encoding="latin-1"))
     query = _TRACKING.sub("", query).rstrip("&")

@@ -1,4 +1,4 @@
-"""The wings by name, and how they are dealt out to the hosts."""
+"""The wings by name, and how they are assigned to the hosts."""
 
 from collections.abc import Callable
 
@@ -37,7 +37,7 @@ WINGS: dict[str, Callable[[Site], None]] = {
 
 
 def dealt(features: Features, open_hosts: list[int]) -> dict[int, list[str]]:
-    """Which hosts get which wings: in turn, over the hosts that a robots.txt does not close."""
+    """Which hosts get which wings: in turn, over the hosts that robots.txt does not close."""
     names = [name for name in WINGS if getattr(features, name)]
     hands: dict[int, list[str]] = {}
     for turn, name in enumerate(names):

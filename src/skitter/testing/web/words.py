@@ -1,9 +1,9 @@
-"""Text without meaning, the same on every machine.
+"""Meaningless text, the same on every machine.
 
-Words are made from syllables, sentences from words, and a page's text is a draw from a fixed pool of sentences: drawing
-sentences costs a tenth of drawing words, and two pages still share so few word triples that no near-duplicate detector
-takes them for one. All chance comes from `random.Random(text).random()`, the only draw whose sequence Python promises to
-keep between versions.
+Words are made from syllables, sentences from words, and a page's text is drawn from a fixed pool of
+sentences: drawing sentences costs a tenth of drawing words, and two pages still share so few word triples
+that they are not near-duplicates. All randomness comes from `random.Random(text).random()`, the only draw
+whose sequence Python promises to keep between versions.
 """
 
 import random
@@ -49,7 +49,7 @@ LABELS = 1024
 
 
 def dice(*parts: object) -> random.Random:
-    """A source of chance that depends on nothing but its arguments."""
+    """A random generator that depends only on its arguments."""
     return random.Random("/".join(map(str, parts)))  # noqa: S311  for repeatable text, not for secrets
 
 
@@ -87,7 +87,7 @@ def sentences() -> tuple[str, ...]:
 
 
 def paragraphs(chance: random.Random, words: int) -> list[str]:
-    """About that many words, in paragraphs of five sentences."""
+    """About this many words, in paragraphs of five sentences."""
     pool, size, roll = sentences(), _SENTENCES, chance.random
     drawn = [pool[int(roll() * size)] for _ in range(max(1, words // 10))]
     return [" ".join(drawn[i : i + 5]) for i in range(0, len(drawn), 5)]

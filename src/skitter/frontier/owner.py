@@ -1,0 +1,207 @@
+"""The owner of a shard: takes it, works on it (`verbs`), mends it, and gives it back.
+
+What goes over many rows is done a bounded number of them in one write, and can be broken off and done again.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from typing import TypeVar, cast
+
+from msgspec.structs import replace
+
+from skitter.frontier import judging, prefetch, recovery
+from skitter.frontier.pages import is_behind
+from skitter.frontier.patience import patiently
+from skitter.frontier.rows import RETRY, Times, Wanted
+from skitter.frontier.store import Outbox
+from skitter.frontier.verbs import Verbs
+from skitter.model import Link, Page
+from skitter.ports import Judge, Judged, Mark, Opened
+
+T = TypeVar("T")
+_ROWS_AT_ONCE = 500
+_LINKS_AT_ONCE = 2_000
+
+
+class ShardFrontier(Verbs):
+    """`skitter.ports.Frontier` on a store.
+
+    `at_hand`: the side of the store that is on this machine, if it is. `forwarding` carries links to other shards; without it
+    they wait in the store's outbox. `grace`: seconds for which requests of the last owner may still be under way when the
+    shard is opened. `in_hand` is of the machine: a visit that kills the process is found out sooner where it is opened
+    again.
+    """
+
+    # -- the shard's life --------------------------------------------------------------------------------------
+
+    async def open(self, now: float) -> Opened:
+        """Recover what the last owner left open."""
+        try:
+            return await self._open(now)
+        except BaseException:
+            await self.abandon()
+            raise
+
+    async def _open(self, now: float) -> Opened:
+        opening = await patiently(self._store.open)
+        shard = self._shard = self._new_shard(opening)
+        self._clock = now
+        written_at = opening.meta.clock
+        set_back = written_at > now + recovery.SET_BACK
+        if set_back:
+            await self._set_clocks_back(written_at - now, now)
+            shard.meta.clock = now
+        if opening.power_lost:
+            shard.unsure_since = now
+        async with self._verb():
+            await self._fetch(prefetch.need_leases(shard, opening.leases))
+            hand = self._hand.read() if self._hand is not None else b""
+            opened = recovery.recover(shard, opening.leases, hand, now + self._grace, now)
+            await self._commit(now)
+        await patiently(self._store.sync)
+        self.in_hand(None)
+        return replace(opened, set_back=written_at - now) if set_back else opened
+
+    async def close(self, now: float = 0.0) -> None:
+        """Put open visits back, and let go of the engine."""
+        try:
+            if self._shard is not None and not self._broken:
+                async with self._verb() as shard:
+                    now = max(now, self._clock)
+                    recovery.give_back(shard, now)
+                    await self._commit(now, last=True)
+        finally:
+            await self.abandon()
+
+    async def abandon(self) -> None:
+        """Let go of the engine as a crash would: open visits stay open."""
+        self._shard = None
+        if self._delivery is not None:
+            self._delivery.cancel()  # nobody waits for it any more
+        if self._hand is not None:
+            self._hand.close()
+            self._hand = None
+        await self._store.close()
+
+    async def sync(self) -> None:
+        """Make everything acknowledged survive a power loss."""
+        await self._delivered()
+        await self._store.sync()
+
+    # -- links for other shards --------------------------------------------------------------------------------
+
+    async def outbox(self, limit: int, after: int = 0) -> list[tuple[int, Link]]:
+        """The oldest links that wait to be forwarded."""
+        # It is asked for where there is no `forwarding`.
+        return await cast("Outbox", self._store).outbox(limit, after)
+
+    async def forwarded(self, ids: Sequence[int]) -> None:
+        """Forget what its owner has."""
+        async with self._verb() as shard:
+            known = await self._waiting(set(ids)) if ids else []
+            shard.batch.outbox.update(dict.fromkeys(known))
+            shard.counts.outbox -= len(known)
+            await self._commit_changes(shard, self._clock)
+
+    async def _waiting(self, ids: set[int]) -> list[int]:
+        known, after, last = [], min(ids) - 1, max(ids)
+        while after < last and (some := await self.outbox(_LINKS_AT_ONCE, after)):
+            known += [number for number, _ in some if number in ids]
+            after = some[-1][0]
+        return known
+
+    # -- once more ---------------------------------------------------------------------------------------------
+
+    async def reopen(self, mark: Mark, now: float) -> int:
+        """Pages that the archive has lost are pending again."""
+        again = await self.fetch_again(lambda page: is_behind(page.archive, mark), now)
+        async with self._verb() as shard:
+            shard.meta.mark = mark
+            await self._commit(now)
+        return again
+
+    async def reopen_files(self, files: Collection[str], now: float) -> int:
+        """Pages in files of the archive that are lost are pending again; says how many. For an owner that has just opened.
+
+        So are pages that repeat a lost one byte for byte: of them the archive has no more than a word that they do. They
+        come first: as long as the lost ones are there, it can be done again, from wherever it was broken off.
+        """
+
+        def lost(page: Page) -> bool:
+            return page.archive is not None and page.archive.file in files
+
+        gone = {
+            row.page.url async for row in self._store.pages() if lost(row.page) and not row.page.identical
+        }
+        again = await self.fetch_again(lambda page: page.identical and page.duplicate_of in gone, now)
+        again += await self.fetch_again(lost, now)
+        async with (
+            self._verb()
+        ):  # even of nothing: who is not the owner any more shall not say that it is done
+            await self._commit(now)
+        return again
+
+    async def fetch_again(self, lost: Callable[[Page], bool], now: float) -> int:
+        """Pages of which something is lost are pending again; says how many."""
+        again = 0
+        async for rows in self._in_parts(row async for row in self._store.pages() if lost(row.page)):
+            async with self._verb() as shard:
+                if self._at_hand is None:
+                    await self._fetch(prefetch.need_pages(shard, rows))
+                    ids = [row.id for row in rows]
+                    await self._until_known(lambda ids=ids: prefetch.need_hosts_of_rows(shard, ids))  # type: ignore[misc]
+                recovery.reopen(shard, rows)
+                await self._commit(now)
+            again += len(rows)
+        return again
+
+    async def judge_again(self, judge: Judge, settings: str, now: float) -> Judged:
+        """Judge what waits, and what settings refused, if that was last done by other settings than these."""
+        shard = self._open_shard
+        if shard.meta.judged_by == settings:
+            return Judged()
+        came = went = 0
+        if shard.meta.judged_by:
+            async for rows in self._in_parts(
+                row async for row in self._store.urls() if judging.concerns(row)
+            ):
+                async with self._verb():
+                    ids = [row.id for row in rows]
+                    await self._fetch(Wanted(urls=ids, hosts=[row.host for row in rows]))
+                    some = judging.judge_again(shard, ids, judge)
+                    await self._commit(now)
+                came, went = came + some[0], went + some[1]
+                await asyncio.sleep(0)  # there may be millions, and others want to work
+        async with self._verb():
+            shard.meta.judged_by = settings
+            await self._commit(now)
+        return Judged(came, went)
+
+    async def _in_parts(self, rows: AsyncIterator[T]) -> AsyncIterator[list[T]]:
+        """A bounded number at a time."""
+        some: list[T] = []
+        async for row in rows:
+            some.append(row)
+            if len(some) == _ROWS_AT_ONCE:
+                yield some
+                some = []
+        if some:
+            yield some
+
+    async def _set_clocks_back(self, by: float, now: float) -> None:
+        """The clock was set back: what was written by the old one would keep hosts waiting for as long."""
+        names = [row.name async for row in self._store.hosts() if max(row.free_at, row.held) > now]
+        for at in range(0, len(names), _ROWS_AT_ONCE):
+            async with self._verb() as shard:
+                some = names[at : at + _ROWS_AT_ONCE]
+                await self._fetch(Wanted(hosts=some))
+                recovery.move_clocks(shard, some, by)
+                await self._commit(now)
+        after = None
+        while rows := (await self._load(Wanted(times=[Times(RETRY, after, _ROWS_AT_ONCE)]))).times[0]:
+            after = rows[-1].due or 0.0, rows[-1].id
+            async with self._verb() as shard:
+                ids = [row.id for row in rows if (row.due or 0.0) > now]
+                await self._fetch(Wanted(urls=ids))
+                recovery.move_retries(shard, ids, by)
+                await self._commit(now)

@@ -1,0 +1,55 @@
+"""Keys in RocksDB: what belongs together is found together, in the order that the frontier needs."""
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skitter.backends.rocksdb.layout import after, queue_end, queue_start
+from skitter.backends.rocksdb.store import RocksStore
+from skitter.frontier.levels import QUEUES
+from skitter.frontier.rows import Batch, Heads, Meta, UrlRow
+from skitter.model import Level
+
+
+@given(st.binary(min_size=1, max_size=9), st.binary(max_size=20))
+def test_nothing_with_a_prefix_lies_behind_its_end(prefix, rest):
+    assert prefix + rest < after(prefix)
+
+
+def test_a_queue_ends_before_the_next_begins():
+    host8 = b"\xff" * 8
+    starts = [queue_start(host8, queue, None) for queue in range(QUEUES)]
+    assert starts == sorted(starts)
+    assert [queue_end(host8, queue) for queue in range(QUEUES - 1)] == starts[1:]
+    assert queue_start(host8, 3, (-1e300, 2**63)) < queue_end(host8, 3)
+
+
+def test_links_wait_by_score_then_age_and_are_read_on_from_any_of_them(tmp_path):
+    spots = ((2.0, 9), (1.0, 1), (1.0, 2), (0.0, 5), (-1.0, 3))
+
+    async def main():
+        store = RocksStore(tmp_path, 1 << 20)
+        await store.open()
+        rows = [
+            UrlRow(
+                store.domain_prefix("a.example") + store.hash_key(url.encode()),
+                *(url, url, "a.example", "a.example"),
+                level=level,
+                score=score,
+                seq=seq,
+            )
+            for score, seq in reversed(spots)
+            for level in (Level.NORMAL, Level.NORMAL + 1)
+            for url in (f"https://a.example/{score}/{seq}/{level}",)
+        ]
+        await store.write(Batch(Meta(), urls={row.id: row for row in rows}))
+        for number in range(len(spots) + 1):
+            behind = None if not number else (-spots[number - 1][0], spots[number - 1][1])
+            found = store.heads(Heads("a.example", Level.NORMAL, behind, 9))
+            assert [(row.score, row.seq) for row in found] == list(spots[number:])
+            assert {row.level for row in found} <= {Level.NORMAL}
+            assert all(store.url(row.id) == row for row in found)
+        await store.close()
+
+    asyncio.run(main())

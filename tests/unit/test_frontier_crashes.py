@@ -1,0 +1,16 @@
+"""What is in hand is left to whoever opens the shard next."""
+
+from skitter.frontier.crashes import InHand
+
+
+def test_a_hand_remembers_across_processes(tmp_path):
+    hand = InHand(tmp_path / "hand")
+    assert hand.read() == bytes(16)
+    assert (tmp_path / "hand").stat().st_blocks  # no hole, which could not be written to on a full disk
+    hand.write(b"0123456789abcdef")
+    other = InHand(tmp_path / "hand")
+    assert other.read() == b"0123456789abcdef"
+    hand.write(None)
+    assert other.read() == bytes(16)
+    hand.close()
+    other.close()

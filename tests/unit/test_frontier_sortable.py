@@ -1,0 +1,24 @@
+"""Numbers as bytes: their order is that of the numbers, and they come back."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skitter.frontier.sortable import number8, number_of, score8, time8, time_of
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(finite, finite)
+def test_larger_scores_sort_first(one, other):
+    assert (score8(one) < score8(other)) == (one > other)
+
+
+@given(st.floats(0, 1e12), st.floats(0, 1e12))
+def test_times_sort_by_size(one, other):
+    assert (time8(one) < time8(other)) == (one < other)
+    assert time_of(b"x" + time8(one)) == one
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_numbers_come_back(number):
+    assert number_of(number8(number)) == number
