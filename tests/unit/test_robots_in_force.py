@@ -121,7 +121,7 @@ def test_rules_read_before_a_renewal_are_not_in_force_after_it():
         while not ground.frontier.asked:
             await asyncio.sleep(0)
         await ground.permissions.forget(ORIGIN)
-        ground.frontier.store.robots[ORIGIN] = copy(b"")
+        ground.settled(copy(b""))
         return await asking, await ground.permissions.in_force(ORIGIN)
 
     before, after = asyncio.run(overtaken())
