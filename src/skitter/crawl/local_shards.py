@@ -16,18 +16,44 @@ from skitter.crawl.done import Activity, Snapshot, hopeless, why_it_ended, why_o
 from skitter.crawl.forwarding import Deliver, Forwarding, owner_of
 from skitter.crawl.limits import grace_is_over, limit_reached, pages_left
 from skitter.crawl.shard import Shard
-from skitter.crawl.shard_set import ShardSet
 from skitter.events import Events, Stopped, Warned
 from skitter.links import Judged
 from skitter.model import Counts, HostRecord, Link, Purpose, Reason, State, Stop
 from skitter.ports import StateError
-from skitter.reporting.report import TOP_HOSTS, Statistics, added_up, changed_settings
+from skitter.reporting.report import TOP_HOSTS, Statistics, added_up, changed_settings, total
+from skitter.reporting.waiting import Waiting, together
 from skitter.runtime.process import unwrapped
 from skitter.seeds import BadSeed
 from skitter.seeds.intake import Intake
 from skitter.visit import Shared
 
 _SOON = 0.01  # seconds
+
+
+class ShardSet:
+    """Shards by their number, counted together."""
+
+    def __init__(self) -> None:
+        self.shards: dict[int, Shard] = {}
+
+    @property
+    def counts(self) -> Counts:
+        """The counts of all shards together."""
+        return total([shard.counts for shard in self.shards.values()])
+
+    @property
+    def in_flight(self) -> int:
+        """Visits that are leased and not settled."""
+        return sum(shard.in_flight for shard in self.shards.values())
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Origins whose robots.txt could not be had since their shards were opened, and why."""
+        return {origin: why for shard in self.shards.values() for origin, why in shard.failed.items()}
+
+    def waiting(self) -> Waiting:
+        """What is waited for at the moment."""
+        return together([shard.waiting() for shard in self.shards.values()])
 
 
 class LocalShards(ShardSet):

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from skitter import reasons, urls
 from skitter.dedup.digest import sha1
 from skitter.model import Document, Link, Reason
-from skitter.schedule import COUNTS_IN_LINKS, strategy
+from skitter.schedule import BY_DEPTH_ALONE, COUNTS_IN_LINKS, strategy
 from skitter.scope import ROOTED, Scope
 from skitter.settings import Settings
 
@@ -43,6 +43,7 @@ class LinkJudge:
         self._settings = settings
         self._scope = scope
         self._strategy = strategy(settings.schedule)
+        self._by_depth_alone = settings.schedule.strategy in BY_DEPTH_ALONE
         self._memo: dict[str, Known] = {}  # by the relevant part of the base
         self._before: dict[str, Known] = {}  # parts not used lately, evicted next
         self._remembered = 0  # judgements made or recalled since the last eviction
@@ -177,13 +178,14 @@ class LinkJudge:
         wanted: list[Link] = []
         refused: list[Refused] = []
         new = 0
+        score = self._strategy("", page.depth + 1, 0.0, 0) if self._by_depth_alone else None
         for written in hrefs:
             href = _without_fragment(written) if "#" in written else written
             known = site if href[:1] == "/" else everywhere if href.startswith(_ABSOLUTE) else folder
             judged = known.get(href, _NEW)
             if judged is _NEW:
                 new += 1
-                judged = self._judge_anew(href, base, page)
+                judged = self._judge_anew(href, base, page, score)
                 if self._is_worth_remembering(href):
                     known[href] = judged
             if isinstance(judged, Link):
@@ -225,17 +227,17 @@ class LinkJudge:
             self._in_links is None and href[:1] > " " and href[0] not in "?#" and len(href) <= _LONGEST_HREF
         )
 
-    def _judge_anew(self, href: str, base: str, page: Link) -> Link | Refused | None:
+    def _judge_anew(self, href: str, base: str, page: Link, score: float | None) -> Link | Refused | None:
+        """`score` is that of every link of the page, if it is the same for all."""
         forms = urls.link(href, base, self._settings.urls) if len(href) <= _LONGEST_HREF else None
         if forms is None:
             return None
         url, key, host = forms
         depth = page.depth + 1
         reason = self._scope.refusal(url, depth, host)
-        seen = 0 if reason or self._in_links is None else self._count(key)
-        score = self._strategy(
-            url, depth, page.score, seen
-        )  # also of what is refused: other settings may want it
+        if score is None:  # also of what is refused: other settings may want it
+            seen = 0 if reason or self._in_links is None else self._count(key)
+            score = self._strategy(url, depth, page.score, seen)
         link = Link(url=url, key=key, host=host, depth=depth, parent=page.url, score=score)
         return (link, reason) if reason else link
 
