@@ -55,7 +55,8 @@ def _one_at_a_time(modules: Any) -> None:  # noqa: ANN401
 def _levels_by_weight(modules: Any) -> None:  # noqa: ANN401
     """The most urgent level always comes first."""
     modules.agenda.DRAW = [
-        [((mask & -mask).bit_length() - 1, turn) for turn in range(len(modules.levels.RULER))] for mask in range(32)
+        [((mask & -mask).bit_length() - 1, turn) for turn in range(len(modules.levels.RULER))]
+        for mask in range(32)
     ]
 
 
@@ -134,7 +135,9 @@ def missed(rule: str, store: str) -> bool | None:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not soak", "-p", "without_rules"]
     command += ["-p", "no:cacheprovider", "-k", "Frontier or AtHand or Far", STORES[store]]
     environment = os.environ | {"WITHOUT_RULE": rule, "PYTHONPATH": str(Path(__file__).parent)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=900)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=900
+    )
     if done.returncode == 0:
         return None if " passed" not in done.stdout else False
     if " failed" not in done.stdout:
@@ -144,7 +147,9 @@ def missed(rule: str, store: str) -> bool | None:
 
 def main(arguments: Sequence[str]) -> int:
     """Print a table, and exit with 1 if a rule is not missed somewhere."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("rules", nargs="*", metavar="RULE", help=f"one of {', '.join(RULES)}; all by default")
     parser.add_argument("--stores", nargs="+", choices=STORES, default=list(STORES))
     options = parser.parse_args(arguments)

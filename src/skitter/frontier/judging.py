@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from skitter.frontier import counting
 from skitter.frontier.adding import is_by_settings
-from skitter.frontier.rows import FOREIGN, QUEUED, REFUSED, UrlRow, link_of
+from skitter.frontier.leasing import link_of
+from skitter.frontier.rows import FOREIGN, QUEUED, REFUSED, UrlRow
 from skitter.frontier.shard import Shard
 from skitter.model import Reason
 from skitter.ports import Judge

@@ -11,9 +11,10 @@ from skitter.frontier import crashes, robots_first
 from skitter.frontier.agenda import drawn, is_ready
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Lease
-from skitter.frontier.rows import QUEUED, RECRAWL, RETRY, HostRow, UrlRow, link_of
+from skitter.frontier.levels import LEVELS
+from skitter.frontier.rows import QUEUED, RECRAWL, RETRY, HostRow, UrlRow
 from skitter.frontier.shard import Shard
-from skitter.model import Visit
+from skitter.model import Link, Purpose, Visit
 
 # Hosts and URLs that become due are moved when visits are leased. After a long stop there may be very many; what is left
 # over is moved with the next lease, and `next_due` says that it is time.
@@ -189,6 +190,25 @@ def hand_out(shard: Shard, taken: Lease, now: float) -> Visit:
     shard.place(host, now)
     shard.moved.pop(host.name, None)  # it stands where it belongs
     return taken.visit
+
+
+def link_of(row: UrlRow) -> Link:
+    """The link that a row stands for."""
+    return Link(
+        url=row.url,
+        key=row.key,
+        host=row.host,
+        depth=row.depth,
+        parent=row.parent,
+        level=LEVELS[row.level % len(LEVELS)],
+        score=row.score,
+        purpose=Purpose.ROBOTS if row.origin else Purpose.PAGE,
+        origin=row.origin,
+        requested=row.requested,
+        hops=row.hops,
+        seed=row.seed,
+        meta=row.meta,
+    )
 
 
 # ------------------------------------------------------------------------------------------------ when

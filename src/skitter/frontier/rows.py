@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 
 from skitter.frontier.crashes import Suspicion
-from skitter.frontier.levels import LEVELS, QUEUES
+from skitter.frontier.levels import QUEUES
 from skitter.model import Counts, Level, Link, Page, Purpose, Reason, RobotsCopy, State, Visit
 from skitter.ports import Mark
 
@@ -265,23 +265,4 @@ def url_row(id16: bytes, link: Link, domain: str, now: float) -> UrlRow:
         seed=link.seed,
         meta=dict(link.meta) if link.meta else None,
         origin=link.origin if link.purpose is Purpose.ROBOTS else "",
-    )
-
-
-def link_of(row: UrlRow) -> Link:
-    """The link that a row stands for."""
-    return Link(
-        url=row.url,
-        key=row.key,
-        host=row.host,
-        depth=row.depth,
-        parent=row.parent,
-        level=LEVELS[row.level % len(LEVELS)],
-        score=row.score,
-        purpose=Purpose.ROBOTS if row.origin else Purpose.PAGE,
-        origin=row.origin,
-        requested=row.requested,
-        hops=row.hops,
-        seed=row.seed,
-        meta=row.meta,
     )

@@ -48,6 +48,7 @@ from skitter.settings import Settings
 _READ_AHEAD = (4, 32)
 _LARGEST_WINDOW = 1024
 _LEVELS = len(Level)
+_NOW_AND_THEN = 16  # writes
 
 When = tuple[float, bytes]  # a time, and the id of the URL that is due then
 
@@ -159,7 +160,8 @@ class Shard:
         if self.seen.is_full:  # a link that is known is not looked up: its rank must be remembered
             self.names.known.forget()
             self.seen.trim()
-        self.names.trim()
+        if not self.batches % _NOW_AND_THEN:
+            self.names.trim()
 
     # -- rows of URLs ------------------------------------------------------------------------------------------
 

@@ -219,11 +219,12 @@ class Seen(Table):
     def __init__(self, db: Database) -> None:
         super().__init__()
         self._db = db
-        self._new = array("Q")  # fingerprints for the log, and their ranks
-        self._new_ranks = array("H")
-        self._row = self._behind = 0  # the next row of the log; URLs in it behind the snapshot
-        self._snapshot_file = ""
-        self._note: bytes | None = None  # of a snapshot that was written, for the next commit
+        self.new = array("Q")  # fingerprints for the log, and their ranks
+        self.new_ranks = array("H")
+        self._row = self.behind = 0  # the next row of the log; URLs in it behind the snapshot
+        self.snapshot_file = ""
+        self.snapshot_at = _SNAPSHOT_AT_LEAST
+        self.note: bytes | None = None  # of a snapshot that was written, for the next commit
         self._load()
 
     def offer(self, id16: bytes, level: int, score: float) -> int:
@@ -232,8 +233,8 @@ class Seen(Table):
         fingerprint = int.from_bytes(id16[8:], "big")
         rank = self.setdefault(fingerprint, later)
         if rank == ABSENT:
-            self._new.append(fingerprint)
-            self._new_ranks.append(later)
+            self.new.append(fingerprint)
+            self.new_ranks.append(later)
             return NEW
         return KNOWN if sooner >= rank else LOOK
 
@@ -242,8 +243,8 @@ class Seen(Table):
         fingerprint, refused = int.from_bytes(id16[8:], "big"), _REFUSED + min(depth, _DEEPEST)
         rank = self.setdefault(fingerprint, refused)
         if rank == ABSENT:
-            self._new.append(fingerprint)
-            self._new_ranks.append(refused)
+            self.new.append(fingerprint)
+            self.new_ranks.append(refused)
             return NEW
         return LOOK if rank >= _REFUSED and refused < rank else KNOWN
 
@@ -260,8 +261,8 @@ class Seen(Table):
         if self.find(fingerprint) == rank:
             return False
         self.put(fingerprint, rank)
-        self._new.append(fingerprint)
-        self._new_ranks.append(rank)
+        self.new.append(fingerprint)
+        self.new_ranks.append(rank)
         return True
 
     def ended(self, id16: bytes) -> None:
@@ -273,38 +274,28 @@ class Seen(Table):
     def trim(self) -> None:
         """There is nothing to be forgotten."""
 
-    @property
-    def has_news(self) -> bool:
-        """Whether there is something for the next commit."""
-        return bool(self._new) or self._note is not None
-
-    @property
-    def is_to_be_saved(self) -> bool:
-        """Whether `saved` has something to do."""
-        return bool(self._snapshot_file) or self._behind > _SNAPSHOT_AT_LEAST
-
     # -- durability --------------------------------------------------------------------------------------------
 
     def save(self, changes: Changes) -> None:
         """Put what is new into a commit."""
-        if self._note is not None:
-            changes["default"][_NOTE] = self._note
-        if self._new:
-            changes["log"][number8(self._row)] = self._new.tobytes() + self._new_ranks.tobytes()
+        if self.note is not None:
+            changes["default"][_NOTE] = self.note
+        if self.new:
+            changes["log"][number8(self._row)] = self.new.tobytes() + self.new_ranks.tobytes()
             self._row += 1
-            self._behind += len(self._new)
-            del self._new[:]
-            del self._new_ranks[:]
+            self.behind += len(self.new)
+            del self.new[:]
+            del self.new_ranks[:]
 
     def saved(self) -> None:
         """What was new is committed."""
-        if self._snapshot_file:  # its note was in this commit
-            remove_snapshots(self._db.path, but=self._snapshot_file)
-            self._snapshot_file, self._note = "", None
-        if self._behind > _SNAPSHOT_AT_LEAST and self._behind > len(self) // _SNAPSHOT_SHARE:
+        if self.snapshot_file:  # its note was in this commit
+            remove_snapshots(self._db.path, but=self.snapshot_file)
+            self.snapshot_file, self.note = "", None
+        if self.behind > self.snapshot_at and self.behind > len(self) // _SNAPSHOT_SHARE:
             self._db.sync()
             self._snapshot()
-            self._behind = 0
+            self.behind = 0
 
     def _snapshot(self) -> None:
         """Write the table out, to be noted with the next commit. What is noted and not whole shows in the digest."""
@@ -318,8 +309,8 @@ class Seen(Table):
                     file.write(words)
         except OSError:  # the disk is full: the log is longer then, and the store itself will say so
             return
-        self._snapshot_file = name
-        self._note = encode(Snapshot(name, self._row, counts, digest.intdigest()))
+        self.snapshot_file = name
+        self.note = encode(Snapshot(name, self._row, counts, digest.intdigest()))
 
     def _load(self) -> None:
         note = self._db.get("default", _NOTE)
@@ -334,7 +325,7 @@ class Seen(Table):
             ranks.append(row[len(row) // 10 * 8 :])
         if fingerprints:
             new = b"".join(fingerprints)
-            self._behind = len(new) // 8
+            self.behind = len(new) // 8
             self.put_all(new, b"".join(ranks))
 
     def statistics(self) -> dict[str, float]:
@@ -347,7 +338,7 @@ class Seen(Table):
             "hashes": 1,
             "fill": items / slots,
             "false_positive_rate": items / 2**FINGERPRINT_BITS,
-            "log": self._behind,
+            "log": self.behind,
         }
 
 

@@ -184,12 +184,12 @@ class RocksStore:
         self._put_pages(batch, changes)
         _put_others(batch, changes)
         seen = self.seen
-        if seen.has_news:
+        if seen.new or seen.note is not None:
             seen.save(changes)
         if batch.last:  # all is synced then: whatever happens to the machine from now on does not matter
             changes["default"][_BOOT] = None
         self.db.commit(changes)
-        if seen.is_to_be_saved:
+        if seen.snapshot_file or seen.behind > seen.snapshot_at:
             seen.saved()
         if batch.last:
             self.db.sync()
