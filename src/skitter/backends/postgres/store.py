@@ -43,7 +43,7 @@ class PostgresStore:
     async def open(self) -> Opening:
         """Counts and positions, open leases, suspects."""
         self._journeys.join(self._shard)
-        row = await self._row("opening")
+        row = await self._read_one("opening")
         suspicions = zip(row["crashes"], row["in_hand"], strict=True)
         return Opening(
             columns.meta_of(*row[:7]),
@@ -76,9 +76,9 @@ class PostgresStore:
 
     async def meta(self) -> Meta:
         """Counts, mark and positions as of the last write."""
-        return columns.meta_of(*await self._row("meta"))
+        return columns.meta_of(*await self._read_one("meta"))
 
-    async def _row(self, name: str) -> Any:  # noqa: ANN401
+    async def _read_one(self, name: str) -> Any:  # noqa: ANN401
         self._counts["reads"] += 1
         row = await self._pool.row(self._texts.one("read", name), {})
         if row is None:
@@ -89,7 +89,7 @@ class PostgresStore:
 
     async def urls(self) -> AsyncIterator[UrlRow]:
         """Every URL."""
-        async for record in self._all("all_urls", b""):
+        async for record in self._in_key_order("all_urls", b""):
             yield columns.url_row(record)
 
     async def ids(self) -> AsyncIterator[Sequence[bytes]]:
@@ -107,15 +107,15 @@ class PostgresStore:
 
     async def pages(self) -> AsyncIterator[PageRow]:
         """Every page."""
-        async for record in self._all("all_pages", b""):
+        async for record in self._in_key_order("all_pages", b""):
             yield columns.page_row(record)
 
     async def hosts(self) -> AsyncIterator[HostRow]:
         """Every host."""
-        async for record in self._all("all_hosts", ""):
+        async for record in self._in_key_order("all_hosts", ""):
             yield columns.host_row(record)
 
-    async def _all(self, name: str, after: bytes | str) -> AsyncIterator[Any]:
+    async def _in_key_order(self, name: str, after: bytes | str) -> AsyncIterator[Any]:
         """Rows in the order of their keys, a bounded number at a time."""
         statement = self._texts.one("read", name)
         while True:

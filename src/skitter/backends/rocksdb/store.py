@@ -249,16 +249,16 @@ class RocksStore:
     def _put_pages(self, batch: Batch, changes: Changes) -> None:
         pages, twins = changes["pages"], changes["twins"]
         for old in batch.replaced.values():
-            twins.update(dict.fromkeys(self._stands_for(old)))
+            twins.update(dict.fromkeys(self._twin_keys(old)))
         for id16, row in batch.pages.items():
             if row is None:
                 pages[id16] = None
             else:
                 pages[id16] = _encode((b"", row.page, row.links, row.by_digest, row.by_simhash))
-                for key in self._stands_for(row):
+                for key in self._twin_keys(row):
                     twins[key] = id16
 
-    def _stands_for(self, row: PageRow) -> list[bytes]:
+    def _twin_keys(self, row: PageRow) -> list[bytes]:
         page, found = row.page, []
         if row.by_digest or row.by_simhash:
             dom8 = self._domain8(page.domain)
