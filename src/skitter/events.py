@@ -104,7 +104,8 @@ class Events:
     """Delivers each event, in order, to the readers subscribed to its type."""
 
     def __init__(self, *readers: Reader) -> None:
-        self._readers: dict[type[Event], list[Reader]] = {kind: [] for kind in get_args(Event)}
+        # By type. Some are emitted for every visit: look here first, and create none that nobody reads.
+        self.readers: dict[type[Event], list[Reader]] = {kind: [] for kind in get_args(Event)}
         self._flushes: list[Callable[[], None]] = []
         self._syncs: list[Callable[[], None]] = []
         for reader in readers:
@@ -115,8 +116,8 @@ class Events:
 
         A reader that buffers has a method `flush`, one that writes to disk a method `sync`.
         """
-        for kind in kinds or self._readers:
-            self._readers[kind].append(reader)
+        for kind in kinds or self.readers:
+            self.readers[kind].append(reader)
         if (flush := getattr(reader, "flush", None)) is not None:
             self._flushes.append(flush)
         if (sync := getattr(reader, "sync", None)) is not None:
@@ -125,18 +126,14 @@ class Events:
     def branch(self) -> "Events":
         """Events of a part: seen by its own readers and by the readers that the whole has now."""
         part = Events()
-        for kind, readers in self._readers.items():
+        for kind, readers in self.readers.items():
             for reader in readers:
                 part.subscribe(reader, kind)
         return part
 
-    def heard(self, kind: type[Event]) -> bool:
-        """Whether anybody reads this type: some are emitted for every visit and need not be created otherwise."""
-        return bool(self._readers[kind])
-
     def emit(self, event: Event) -> None:
         """Deliver to every reader."""
-        for reader in self._readers[type(event)]:
+        for reader in self.readers[type(event)]:
             reader(event)
 
     def flush(self) -> None:

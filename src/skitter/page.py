@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from skitter import model, urls
 from skitter.fetch import response
 from skitter.model import Document, Exchange, Fetched
-from skitter.parse import charset, flat, html, parse
+from skitter.parse import charset, html, parse
 from skitter.parse.anchors import Anchor, anchors
 from skitter.settings import Settings
 
@@ -101,7 +101,7 @@ class Page(model.Page, frozen=True, dict=True):
     @cached_property
     def _tree(self) -> LexborHTMLParser:
         source = self.html[: self._answer.settings.parse.max_input]
-        if not flat.is_bearable(source):
+        if not html.is_bearable(source):
             raise ValueError(
                 f"{self.url} is nested so deeply that its tree could take all memory; its html, text and links are available"
             )

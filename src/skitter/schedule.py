@@ -63,6 +63,7 @@ def number(pattern: str) -> Strategy:
 
 STRATEGIES = ("bfs", "dfs", "depth", "number")
 COUNTS_IN_LINKS = frozenset({"depth"})
+BY_DEPTH_ALONE = frozenset({"bfs", "dfs"})  # all links of a page have one score
 
 
 def strategy(settings: ScheduleSettings) -> Strategy:

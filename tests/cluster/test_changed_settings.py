@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from skitter import urls
 from skitter.model import State
 from skitter.testing.web import Features, SyntheticWeb, serve_process
 from tests.cluster.crawling import QUICK, SIZES, cluster, until_requests
@@ -49,3 +50,33 @@ def test_waiting_urls_that_are_no_longer_wanted_are_not_requested(tmp_path, size
     assert said, second.said
     # Whoever finds a link again that it does not want has a record of its own, which may be the one that was read.
     assert int(said[1]) >= len(dropped)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_urls_that_earlier_settings_refused_are_crawled_when_they_are_wanted(tmp_path, size):
+    web = SyntheticWeb(
+        seed=41, hosts=8, pages_per_host=10, features=Features(foreign_share=0.3), hosts_per_domain=1
+    )
+    narrow = {"scope__exclude": f"['{EXCLUDE}']"}
+    with (
+        serve_process(web) as server,
+        cluster(tmp_path, server, size, crawl__shards=2, **QUICK | narrow) as crew,
+    ):
+        crew.add(server.seeds(1))
+        crew.work()
+        crew.wait()
+        crew.leave()
+        before = {request.host for request in server.log()}
+        assert not any(re.search(EXCLUDE, host) for host in before)
+
+        crew.change(scope__exclude="[]")
+        second = crew.work()
+        crew.wait()
+        crew.leave()
+        records = crew.judged().records
+    crawled = {urls.host(url) for url, record in records.items() if record.state is State.CRAWLED}
+    assert len(crawled) == 8
+    assert not [
+        record for record in records.values() if record.reason and record.reason.code == "scope.exclude"
+    ]
+    assert re.search(r"\d+ URLs? that earlier settings refused", second.said), second.said

@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 
 from skitter import urls
 from skitter.robots import RobotsRules, path_of, robots_rules, valid_product_token
-from skitter.robots.spelling import normal_rules
+from skitter.robots.matching import normal_rules
 from tests.conformance.cases import FOLDER, needs_cases, rows
 from tests.unit.test_robots_answer import ask, copied, fetched, opinion
 

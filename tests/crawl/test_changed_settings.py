@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -168,3 +169,68 @@ def test_robots_txt_is_only_fetched_if_a_page_is_still_wanted(tmp_path, exclude,
     command = [sys.executable, "-m", "skitter", "why", str(tmp_path / "c"), min(dropped(result))]
     told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
     assert ("not read yet" in told) == (not asked)
+
+
+# ------------------------------------------------------------------------------------------------ both ways
+
+WIDER: list[tuple[dict[str, object], dict[str, object], int]] = [
+    ({"scope__exclude": (r"h0*[2-5]\.",)}, {}, 0),
+    ({"scope__exclude": (r"/p/\d*[02468]\.html",)}, {"scope__exclude": (r"/p/\d*[28]\.html",)}, 2),
+    # On one host, where pages are found in the order of their depth. Over several hosts the way on which a page is found
+    # first, and so its depth, depends on which host answers sooner.
+    ({"scope__kind": "host", "scope__max_depth": 1}, {"scope__kind": "host", "scope__max_depth": 2}, 0),
+    ({"scope__kind": "host", "scope__max_depth": 1}, {"scope__kind": "host"}, 2),
+    ({"scope__kind": "host"}, {"scope__kind": "any"}, 0),
+    ({"scope__kind": "page"}, {"scope__kind": "any"}, 2),
+    ({"scope__max_pages_per_host": 4}, {"scope__max_pages_per_host": 11}, 0),
+    ({"scope__max_pages_per_host": 3}, {}, 2),
+]
+
+
+def stored(result: Crawled) -> set[str]:
+    return {page.key for page in result.pages if page.status == 200}
+
+
+@pytest.mark.parametrize(("narrow", "wide", "workers"), WIDER)
+def test_a_crawl_that_goes_on_with_wider_settings_stores_what_it_would_have_from_the_start(
+    server, tmp_path, narrow, wide, workers
+):
+    def settings(given: dict[str, object]):
+        return settings_for(server, **{"scope__kind": "any", "crawl__shards": 2} | given)
+
+    seeds = server.seeds(1)
+    before = stored(by(workers, tmp_path / "c", seeds, settings(narrow)))
+    result = by(workers, tmp_path / "c", [], settings(wide))
+    expected = by(workers, tmp_path / "whole", seeds, settings(wide))
+    if "scope__max_pages_per_host" in wide:  # which pages a budget lets in depends on the order
+        assert Counter(map(urls.host, stored(result))) == Counter(map(urls.host, stored(expected)))
+    else:
+        assert stored(result) == stored(expected)
+    assert len(stored(result)) > len(before)
+    assert result.report.counts.queued == 0
+    said = [warning for warning in result.report.warnings if "earlier settings refused" in warning]
+    assert [int(re.sub(r"\D.*", "", warning)) > 0 for warning in said] == [True]
+    again = by(workers, tmp_path / "c", [], settings(wide))
+    assert stored(again) == stored(result)
+    assert not any("earlier settings refused" in warning for warning in again.report.warnings)
+
+
+@pytest.mark.parametrize(("narrow", "wide", "workers"), WIDER)
+def test_a_crawl_that_goes_on_with_narrower_settings_adds_only_what_they_want(
+    server, tmp_path, narrow, wide, workers
+):
+    def settings(given: dict[str, object], **more: object):
+        return settings_for(server, **{"scope__kind": "any", "crawl__shards": 2} | given | more)
+
+    seeds = server.seeds(1)
+    before = stored(by(workers, tmp_path / "c", seeds, settings(wide, crawl__max_pages=25)))
+    result = by(workers, tmp_path / "c", [], settings(narrow))
+    expected = stored(by(workers, tmp_path / "whole", seeds, settings(narrow)))
+    if budget := narrow.get("scope__max_pages_per_host"):
+        hosts = Counter(map(urls.host, before))
+        assert Counter(map(urls.host, stored(result) - before)) == Counter(
+            {host: budget - hosts[host] for host in map(urls.host, expected) if hosts[host] < budget}
+        )
+    else:
+        assert stored(result) == before | expected
+    assert result.report.counts.queued == 0

@@ -11,7 +11,7 @@ import zlib
 import brotli
 import pytest
 
-from skitter.fetch.decode import MAX_CODINGS, Flaw, decode
+from skitter.fetch.response import MAX_CODINGS, Flaw, decode
 from skitter.model import Failed, Fault, Fetched, Outcome, Redirected
 from skitter.settings import Bytes, FetchSettings
 from tests.conformance.cases import FOLDER, needs_cases, rows
@@ -75,7 +75,7 @@ def test_a_bomb_is_a_recorded_failure(coding: str, file: str):
 
 GROWTH = """
 import pathlib, resource, sys
-from skitter.fetch.decode import decode
+from skitter.fetch.response import decode
 packed = pathlib.Path(sys.argv[1]).read_bytes()
 decode(packed[:20], [sys.argv[2]], 1)  # load the libraries
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -10,8 +10,7 @@ import pytest
 from skitter import urls
 from skitter.backends.memory import MemoryCache
 from skitter.fetch.address import Guard, Names
-from skitter.fetch.request import Target, target
-from skitter.fetch.transfer import Order
+from skitter.fetch.transfer import Order, Target, target
 from skitter.model import Failed, Fetched, Outcome, Redirected, Refused
 from skitter.runtime.clock import SystemClock
 from skitter.settings import FetchSettings, Seconds

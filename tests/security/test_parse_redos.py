@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from skitter.parse import charset, flat, parse
+from skitter.parse import charset, html, parse
 from skitter.settings import ParseSettings
 from tests.conformance.cases import needs_cases, rows
 
@@ -91,7 +91,7 @@ def test_work_grows_with_the_input_and_no_faster(name: str, n: int) -> None:
     "name", ["nested divs", "formatting, never closed", "attributes", "attributes of many html tags"]
 )
 def test_documents_that_blow_up_a_tree_are_not_built_into_one(name: str) -> None:
-    assert not flat.is_tame(HOSTILE[name](100_000)[: 5 * 2**20])
+    assert not html.is_tame(HOSTILE[name](100_000)[: 5 * 2**20])
 
 
 def small_bombs() -> list[bytes]:
@@ -103,7 +103,7 @@ def small_bombs() -> list[bytes]:
 
 def test_a_tree_that_is_built_has_no_more_nodes_than_we_can_bear() -> None:
     for content in small_bombs():
-        assert flat.is_tame(content)
+        assert html.is_tame(content)
         root = LexborHTMLParser(content).root
         assert root is not None
         assert sum(1 for _ in root.traverse(include_text=True)) < 600_000
@@ -118,8 +118,8 @@ def test_hiding_tags_in_comments_or_quotes_does_not_make_a_document_tame() -> No
         (b'<i x="', b'">'),
         (b"<svg><style>", b""),
     ):
-        assert not flat.is_tame(start + bomb + end)
-        assert not flat.is_tame(start + attributes + end)
+        assert not html.is_tame(start + bomb + end)
+        assert not html.is_tame(start + attributes + end)
 
 
 NESTED_IN_SECRET = {
@@ -143,7 +143,7 @@ NESTED_IN_SECRET = {
 def test_a_large_document_that_may_be_nested_deeply_is_not_tame(name: str) -> None:
     part = NESTED_IN_SECRET[name]
     for before in (b"", b"<p>x</p>" * 100):
-        assert not flat.is_tame(before + part * (9_000 // part.count(b"<") + 1))
+        assert not html.is_tame(before + part * (9_000 // part.count(b"<") + 1))
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_large_document_that_may_be_nested_deeply_is_not_tame(name: str) -> No
     ],
 )
 def test_a_large_document_that_is_nested_little_is_tame(part: bytes) -> None:
-    assert flat.is_tame(part * (20_000 // part.count(b"<")))
+    assert html.is_tame(part * (20_000 // part.count(b"<")))
 
 
 def test_looking_at_the_nesting_is_linear() -> None:
@@ -167,7 +167,7 @@ def test_looking_at_the_nesting_is_linear() -> None:
 def test_formatting_that_is_closed_at_once_is_tame() -> None:
     words = b"""<em class='a'>x</em> <code class="b" hidden\n><span class="pre">y</span></code>"""
     content = b"<p>" + words * 900 + b"<p>x" * 900
-    assert flat.is_tame(content)
+    assert html.is_tame(content)
     root = LexborHTMLParser(content).root
     assert root is not None
     assert sum(1 for _ in root.traverse(include_text=True)) < content.count(b"<") * 2
@@ -186,7 +186,7 @@ def test_formatting_that_is_closed_at_once_is_tame() -> None:
     ],
 )
 def test_formatting_that_only_seems_to_be_closed_is_not_tame(opened: bytes) -> None:
-    assert not flat.is_tame(b"<p>" + numbered(opened)(1_000) + b"<p>x" * 1_000)
+    assert not html.is_tame(b"<p>" + numbered(opened)(1_000) + b"<p>x" * 1_000)
 
 
 def test_looking_for_floods_of_attributes_is_linear_itself() -> None:

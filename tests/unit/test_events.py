@@ -34,11 +34,11 @@ def test_a_reader_gets_what_it_subscribed_to_and_others_get_all():
 
 def test_it_is_known_whether_anybody_hears_a_kind():
     events = Events()
-    assert not events.heard(Settled)
+    assert not events.readers[Settled]
     events.subscribe(print, Warned)
-    assert not events.heard(Settled)
+    assert not events.readers[Settled]
     events.subscribe(print)
-    assert events.heard(Settled)
+    assert events.readers[Settled]
 
 
 def test_readers_that_gather_are_done_when_flush_returns():

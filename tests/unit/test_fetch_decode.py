@@ -9,7 +9,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skitter.fetch.decode import MAX_CODINGS, MAX_MEMBERS, Decoded, Flaw, decode, unchunk
+from skitter.fetch.response import MAX_CODINGS, MAX_MEMBERS, Decoded, Flaw, decode, unchunk
 
 TEXT = b"".join(b"line %d of a page with some text in it\n" % number for number in range(3000))  # 120 KB
 LIMIT = 10**6

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skitter
-from skitter.fetch.request import BAD_PORTS, Target, fields, head, identity, target, user_agent
+from skitter.fetch.request import fields, identity, user_agent
+from skitter.fetch.transfer import BAD_PORTS, Target, head, target
 from skitter.model import Reason
 from skitter.settings import FetchSettings, SettingsError
 

@@ -41,7 +41,7 @@ BACKENDS_SEE = (
     "skitter.cluster.ports",
     "skitter.crawl.check_values",
     "skitter.dedup.digest",
-    "skitter.dedup.simhash_set",
+    "skitter.dedup.simhash",
     "skitter.engines",
     "skitter.events",
     "skitter.frontier",

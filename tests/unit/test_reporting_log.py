@@ -10,7 +10,7 @@ import pytest
 from skitter.events import Lost, Opened, Requested, ScopeWidened, SetAside, Stopped, Warned
 from skitter.model import Counts, Reason
 from skitter.reporting import log
-from skitter.reporting.log import RequestLog, say
+from skitter.reporting.log import RequestLog, said, say
 
 AT = 1_767_225_600.0
 REQUESTED = Requested("http://a.test/ü", "a.test", "192.0.2.1", AT, AT + 0.25, 200, 1234, "page", 1)
@@ -148,6 +148,13 @@ def test_every_request_is_logged_at_info(caplog, event, text):
     with caplog.at_level(logging.INFO, "skitter"):
         say(event)
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [("INFO", text)]
+
+
+@pytest.mark.parametrize(("level", "heard"), [(logging.INFO, True), (logging.WARNING, False)])
+def test_requests_are_not_even_told_where_nobody_would_read_them(caplog, level, heard):
+    with caplog.at_level(level, "skitter"):
+        kinds = said()
+    assert (Requested in kinds, Lost in kinds, Warned in kinds) == (heard, heard, True)
 
 
 @pytest.mark.parametrize("event", [Opened(0, 0), Stopped("done", Counts())])

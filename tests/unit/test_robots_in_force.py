@@ -9,7 +9,7 @@ from skitter import urls
 from skitter.backends.memory import MemoryCache
 from skitter.frontier import ShardFrontier
 from skitter.model import RobotsCopy
-from skitter.robots.in_force import Permissions
+from skitter.robots.in_force import _AT_HAND, Permissions
 from skitter.testing.clock import EPOCH, VirtualClock
 from skitter.testing.reference import MemoryAtHand
 
@@ -111,6 +111,32 @@ def test_a_new_copy_is_in_force_at_once_and_not_the_one_that_was_kept():
     ground.settled(new)
     assert ground.refusal(f"{ORIGIN}/private") is None
     assert ground.refusal(f"{ORIGIN}/other").detail == "robots.txt line 2: Disallow: /other"
+
+
+def test_rules_read_before_a_renewal_are_not_in_force_after_it():
+    ground = Ground(copy())
+
+    async def overtaken():
+        asking = asyncio.ensure_future(ground.permissions.in_force(ORIGIN))
+        while not ground.frontier.asked:
+            await asyncio.sleep(0)
+        await ground.permissions.forget(ORIGIN)
+        ground.settled(copy(b""))
+        return await asking, await ground.permissions.in_force(ORIGIN)
+
+    before, after = asyncio.run(overtaken())
+    assert before.refusal(f"{ORIGIN}/private") is not None
+    assert after.refusal(f"{ORIGIN}/private") is None
+
+
+def test_rules_that_are_at_hand_count_as_hits_and_are_bounded():
+    ground = Ground(*(copy(origin=f"http://{number}.test") for number in range(_AT_HAND + 1)))
+    for _ in range(2):
+        for number in range(_AT_HAND + 1):
+            assert ground.rules(f"http://{number}.test").delay == 7.0
+    assert len(ground.permissions._at_hand) <= _AT_HAND
+    ground.rules(f"http://{_AT_HAND}.test")
+    assert ground.permissions.statistics()["hits"] == 1
 
 
 def test_urls_too_expensive_to_match_are_refused_with_the_reason():

@@ -17,7 +17,7 @@ from skitter.events import Event, Events, Settled, Warned
 from skitter.links.filter import Wanted
 from skitter.model import Purpose, State
 from skitter.page import Page
-from skitter.reporting.log import SAID, say
+from skitter.reporting.log import said, say
 from skitter.reporting.report import Report
 from skitter.settings import Settings
 
@@ -182,7 +182,7 @@ class Run:
         async with AsyncExitStack() as stack:
             path = self._path or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skitter-")))
             events = Events()
-            events.subscribe(say, *SAID)
+            events.subscribe(say, *said())
             events.subscribe(partial(self._hear, events), Settled)
             named = seeds.named(self._urls, self.settings.urls)
             crawl = await stack.enter_async_context(

@@ -20,7 +20,7 @@ from skitter.fleet.parent import Fleet, assembled
 from skitter.model import Link
 from skitter.reporting import report as reports
 from skitter.reporting.format import printable
-from skitter.reporting.log import SAID, say
+from skitter.reporting.log import said, say
 from skitter.reporting.waiting import together
 from skitter.seeds import BadSeed, without_credentials
 from skitter.seeds.intake import Intake
@@ -41,7 +41,7 @@ def crawl(
     shown = screen(sys.stderr, quiet=arguments.quiet)
     stop_logging = log_to(shown, verbose=arguments.verbose, quiet=arguments.quiet)
     events = Events()
-    events.subscribe(say, *SAID)
+    events.subscribe(say, *said())
     try:
         with assembled(
             directory,

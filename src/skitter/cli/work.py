@@ -67,13 +67,13 @@ def run(arguments: argparse.Namespace) -> int:
     from skitter.cli.running import log_to  # noqa: PLC0415  the engine is slow to import; usage errors do not need it
     from skitter.compose.cluster import joined  # noqa: PLC0415  the same
     from skitter.compose.engines import settings_in_force  # noqa: PLC0415  the same
-    from skitter.reporting.log import SAID, say  # noqa: PLC0415  the same
+    from skitter.reporting.log import said, say  # noqa: PLC0415  the same
     from skitter.runtime.process import run as run_loop  # noqa: PLC0415  the same
 
     shown = screen(sys.stderr, quiet=arguments.quiet)
     stop_logging = log_to(shown, verbose=arguments.verbose, quiet=arguments.quiet)
     events = Events()
-    events.subscribe(say, *SAID)
+    events.subscribe(say, *said())
 
     told = threading.Event()  # set by a signal
 

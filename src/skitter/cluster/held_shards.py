@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from skitter.crawl.limits import pages_left
+from skitter.crawl.local_shards import ShardSet
 from skitter.crawl.shard import Shard
-from skitter.crawl.shard_set import ShardSet
 
 
 class HeldShards(ShardSet):

@@ -16,18 +16,44 @@ from skitter.crawl.done import Activity, Snapshot, hopeless, why_it_ended, why_o
 from skitter.crawl.forwarding import Deliver, Forwarding, owner_of
 from skitter.crawl.limits import grace_is_over, limit_reached, pages_left
 from skitter.crawl.shard import Shard
-from skitter.crawl.shard_set import ShardSet
 from skitter.events import Events, Stopped, Warned
 from skitter.links import Judged
-from skitter.model import Counts, HostRecord, Link, Reason, State, Stop
+from skitter.model import Counts, HostRecord, Link, Purpose, Reason, State, Stop
 from skitter.ports import StateError
-from skitter.reporting.report import TOP_HOSTS, Statistics, added_up, dropped
+from skitter.reporting.report import TOP_HOSTS, Statistics, added_up, changed_settings, total
+from skitter.reporting.waiting import Waiting, together
 from skitter.runtime.process import unwrapped
 from skitter.seeds import BadSeed
 from skitter.seeds.intake import Intake
 from skitter.visit import Shared
 
 _SOON = 0.01  # seconds
+
+
+class ShardSet:
+    """Shards by their number, counted together."""
+
+    def __init__(self) -> None:
+        self.shards: dict[int, Shard] = {}
+
+    @property
+    def counts(self) -> Counts:
+        """The counts of all shards together."""
+        return total([shard.counts for shard in self.shards.values()])
+
+    @property
+    def in_flight(self) -> int:
+        """Visits that are leased and not settled."""
+        return sum(shard.in_flight for shard in self.shards.values())
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Origins whose robots.txt could not be had since their shards were opened, and why."""
+        return {origin: why for shard in self.shards.values() for origin, why in shard.failed.items()}
+
+    def waiting(self) -> Waiting:
+        """What is waited for at the moment."""
+        return together([shard.waiting() for shard in self.shards.values()])
 
 
 class LocalShards(ShardSet):
@@ -118,10 +144,19 @@ class LocalShards(ShardSet):
         """Bring links to the shard that owns them; returns when they would survive a loss of power there."""
         shard = self.shards.get(owner)
         if shard is not None:
-            await shard.add(links)
+            await shard.add(*self._judged(links))
             await shard.synced()
         elif self.elsewhere is not None:
             await self.elsewhere(owner, links)
+
+    def _judged(self, links: Sequence[Link]) -> tuple[Sequence[Link], Sequence[tuple[Link, Reason]]]:
+        """Links of another shard, wanted and refused. They may have been found under other settings than these."""
+        if not self._at.judge_again:
+            return links, ()
+        judge = self._at.links.refusal
+        judged = [(link, None if link.purpose is Purpose.ROBOTS else judge(link)) for link in links]
+        wanted = [link for link, reason in judged if reason is None]
+        return wanted, [(link, reason) for link, reason in judged if reason is not None]
 
     async def run(self) -> Stop:
         """Crawl until nothing is left, a limit is reached, or `stop` is called. Cancelling loses nothing either."""
@@ -129,8 +164,9 @@ class LocalShards(ShardSet):
         await unwrapped(self._run())
         await self.fresh_counts()
         self._write_statistics()
-        if self.when_idle is None and (text := dropped(self.statistics())):  # else the parent says it of all
-            self._events.emit(Warned(text))
+        if self.when_idle is None:  # else the parent says it of all
+            for text in changed_settings(self.statistics()):
+                self._events.emit(Warned(text))
         why = why_it_ended(self._stop, work_left=bool(self.in_flight) or not await self.nothing_due())
         self._events.emit(Stopped(why.value, self.counts))
         return why

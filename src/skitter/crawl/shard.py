@@ -28,11 +28,13 @@ from skitter.events import (
     ScopeWidened,
     SetAside,
     Settled,
+    Warned,
 )
 from skitter.model import Counts, Link, Place, Purpose, Reason, Settlement, Visit
 from skitter.ports import Mark
+from skitter.reporting.format import duration
 from skitter.reporting.log import request_of
-from skitter.reporting.waiting import SHOWN, Pauses, Waiting, asked
+from skitter.reporting.waiting import LONG, SHOWN, Pauses, Waiting, asked
 from skitter.visit import Finished, Stations, complete, make
 
 _SHORTEST_NAP = 0.001  # seconds: whatever the frontier says is due, never spin
@@ -115,6 +117,12 @@ class Shard:
         opened = await at.frontier.open(now)
         repaired = await self._mend_archive(opened.mark, now)
         self._events.emit(Opened(self.number, len(opened.lost), repaired))
+        if opened.set_back:
+            text = f"the clock was set back by {duration(opened.set_back)} since the crawl last ran; what hosts are owed is counted from now"
+            self._events.emit(Warned(text))
+        judged = await at.frontier.judge_again(at.links.judge_again, at.links.judged_by, now)
+        at.links.dropped += judged.went
+        at.links.returned += judged.came
         for visit in opened.lost:
             self._events.emit(Lost(visit.link.url, visit.link.host, visit.leased_at))
         for visit in opened.aside:
@@ -213,9 +221,9 @@ class Shard:
         frontier, clock = self._at.frontier, self._at.clock
         while True:
             self._lease_again.clear()
-            room = self._room(group)
+            room, now = self._room(group), clock.now()
             self.taking = max(room, 0)
-            for visit in await frontier.lease(room, clock.now()) if room > 0 else []:
+            for visit in await frontier.lease(room, now) if room > 0 else []:
                 self._open[id(visit)] = visit
                 self.in_flight += 1
                 self.under_way += 1
@@ -223,7 +231,7 @@ class Shard:
             if self.taking:
                 self.taking = 0
                 group.took()
-            due = self.due = None if self._stopping else await frontier.next_due(clock.now())
+            due = self.due = None if self._stopping else await frontier.next_due(now)
             if due is None and not self.in_flight:
                 if self._stopping:
                     return
@@ -314,8 +322,7 @@ class Shard:
             del self._open[id(settlement.visit)]
             self.in_flight -= 1
             if open_until_now:
-                self._pauses.note(settlement, now)
-                self._tell(settlement)
+                self._tell(settlement, now)
 
     def take_into_scope(self, links: Sequence[Link], seed: Link | None = None) -> None:
         """Seeds widen the scope; a seed's redirect takes it along, and says so."""
@@ -327,8 +334,10 @@ class Shard:
             if self._at.links.widen(root) and seed is not None:
                 self._events.emit(ScopeWidened(seed.url, root))
 
-    def _tell(self, settlement: Settlement) -> None:
+    def _tell(self, settlement: Settlement, now: float) -> None:
         verdict, link = settlement.verdict, settlement.visit.link
+        if settlement.robots is not None or (verdict.host_free or 0.0) > now + LONG:
+            self._pauses.note(settlement, now)
         if settlement.robots is not None and not settlement.status and len(self.failed) < _FAILED_KEPT:
             self.failed[settlement.robots.origin] = settlement.robots.problem
         if link.purpose is Purpose.ROBOTS and (reason := verdict.host_aside or verdict.reason):
@@ -336,9 +345,9 @@ class Shard:
         elif verdict.host_aside is not None:
             self._events.emit(SetAside(link.host, verdict.host_aside))
         elif settlement.robots is not None and settlement.robots.held and verdict.attempted:
-            copy, now = settlement.robots, self._at.clock.now()
+            copy = settlement.robots
             self._events.emit(Deferred(copy.origin, copy.held, max(0.0, copy.held - now), copy.problem))
-        if self._events.heard(Settled):
+        if self._events.readers[Settled]:
             page, exchange = settlement.page, settlement.exchange
             self._events.emit(Settled(settlement.visit, page, verdict.state, verdict.reason, exchange))
 

@@ -1,4 +1,4 @@
-"""SimHash: 64 bits that are similar for similar texts.
+"""SimHash: 64 bits that are similar for similar texts; and those of a domain in memory, compared all at once.
 
 SimHash (Charikar 2002; Manku, Jain and Das Sarma 2007 for the web). Features are shingles of three words. In
 its own module because it needs numpy, which takes 60 ms to load: a crawl without near-duplicates does not.
@@ -80,3 +80,31 @@ def _votes(words: Numbers) -> Numbers:
     counts = np.add.reduce(bits.reshape(rows, -1), axis=0, dtype=np.uint8 if rows < 256 else np.uint32)
     votes: Numbers = np.add.reduce(counts.reshape(_ROW, 64), axis=0, dtype=np.uint32)
     return votes
+
+
+# ------------------------------------------------------------------------------------------------ many of them
+
+
+class SimhashSet:
+    """The SimHashes of a domain, in an array with room for more."""
+
+    __slots__ = ("size", "values")
+
+    def __init__(self, values: list[int]) -> None:
+        self.size = len(values)
+        self.values: NDArray[np.uint64] = np.zeros(max(8, 2 * self.size), np.uint64)
+        self.values[: self.size] = values
+
+    def add(self, simhash: int) -> None:
+        """Add one."""
+        if self.size == len(self.values):
+            self.values = np.concatenate((self.values, np.zeros_like(self.values)))
+        self.values[self.size] = simhash
+        self.size += 1
+
+    def nearest(self, simhash: int, distance: int) -> list[int]:
+        """The nearest ones, all equally far, within the distance."""
+        values = self.values[: self.size]
+        apart = np.bitwise_count(values ^ np.uint64(simhash))
+        least = int(apart.min(initial=distance + 1))
+        return [] if least > distance else [int(value) for value in values[apart == least]]

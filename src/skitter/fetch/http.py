@@ -15,7 +15,7 @@ from skitter import reasons, urls
 from skitter.fetch import request, response
 from skitter.fetch.address import Guard, Names
 from skitter.fetch.multi import Multi
-from skitter.fetch.transfer import Flight, Order, Transfer
+from skitter.fetch.transfer import Flight, Order, Target, Transfer, target
 from skitter.model import Exchange, Failed, Fault, Outcome, Purpose, Reason, Refused, Visit
 from skitter.ports import Cache, Clock
 from skitter.robots import MAX_SIZE
@@ -79,7 +79,7 @@ class HttpFetcher:
 
     async def fetch(self, visit: Visit, validators: Sequence[tuple[str, str]] = ()) -> Outcome:
         """Make the one request that the visit permits."""
-        where = request.target(visit.link.url)
+        where = target(visit.link.url)
         if isinstance(where, Reason):
             return Refused(where)
         begun = self._clock.monotonic()
@@ -119,7 +119,7 @@ class HttpFetcher:
     async def _reach(
         self,
         visit: Visit,
-        where: request.Target,
+        where: Target,
         addresses: Sequence[str],
         lines: tuple[str, ...],
         begun: float,
@@ -162,7 +162,7 @@ class HttpFetcher:
             exchange = transfer.exchange(visit.link.url, order, started, self._clock.now())
             if transfer.repeated:
                 return self._closed_on_reuse(order.target.host, exchange)
-            if (code and not exchange.cut) or not transfer.head_fits():
+            if (code and not exchange.cut) or transfer.fault is Fault.HEADERS:
                 return failure(transfer, code, message, exchange)
             return response.outcome(exchange, order.limit, visit.link.purpose)
         finally:
@@ -180,9 +180,8 @@ def failure(transfer: Transfer, code: int, message: str, exchange: Exchange) -> 
     """What it means that a transfer ended with this libcurl code, or at one of our own limits."""
     if transfer.trouble:
         return Failed(Fault.BUSY, transfer.trouble, exchange)
-    if transfer.fault is not None or not transfer.head_fits():
-        limit = transfer.fault or Fault.HEADERS
-        return Failed(limit, _LIMITS[limit], exchange)
+    if transfer.fault is not None:
+        return Failed(transfer.fault, _LIMITS[transfer.fault], exchange)
     fault = _FAULTS.get(code, Fault.PROTOCOL)
     if code == pycurl.E_RECV_ERROR and "chunk" in message:
         fault = Fault.PROTOCOL  # libcurl reports bad chunked framing like a broken connection

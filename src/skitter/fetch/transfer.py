@@ -1,21 +1,27 @@
-"""One reusable libcurl handle: its options, its limits, and the answer it collects.
+"""One reusable libcurl handle: the request it sends, its options, its limits, and the answer it collects.
+
+Every byte of the request head is handed to libcurl, the target from here and the fields from `request`, so
+the head in the archive is the head on the wire; a test compares the two against a recording server. A target
+is printable ASCII by construction: no URL can inject a line.
 
 A handle is configured once; a request sets only what differs. libcurl delivers header fields and body as
 received, with chunked framing and content coding; this counts the bytes as they arrive and aborts at the
 first byte over a limit.
 """
 
+import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import pycurl
 from msgspec import Struct
 
-from skitter.fetch import request
+from skitter import reasons
 from skitter.fetch.trust import authorities
 from skitter.model import Exchange, Fault, Reason
 from skitter.settings import FetchSettings
+from skitter.urls import IPV4, resolve
 
 # Longer than the longest Crawl-delay that is accepted (300 s by default): the next visit finds the connection
 # open if the server still has it. libcurl notices one that the server has closed before it is used.
@@ -26,6 +32,65 @@ _READ_BUFFER = 128 * 1024
 _HEAD_END = 300 * 1024
 _NO_SOCKET: int = pycurl.SOCKET_BAD
 _EMPTY_LINES = (b"\r\n", b"\n")
+
+# What the WHATWG parser would leave unchanged: a lower-case domain whose last label is not a number, or four
+# of them, then a target of visible ASCII. All other URLs are parsed first, so that every odd spelling of an
+# address is normalised.
+_PLAIN = re.compile(
+    rf"(https?)://((?:[a-z0-9_-]+\.)*[a-z][a-z0-9_-]*|{IPV4})(?::([0-9]{{1,5}}))?(/[\x21\x22\x24-\x7e]*)"
+)
+# A serialised http URL whose host can be in DNS (RFC 1123 2.1, plus the underscore that is in use): the
+# standard accepts more, libcurl does not. Credentials are skipped here: they are never sent.
+_SERIALISED = re.compile(
+    r"(https?)://(?:[^/?#@]*@)?(\[[0-9a-f:.]+\]|(?:[a-z0-9_~-]+\.)*[a-z0-9_~-]+)(?::([0-9]{1,5}))?"
+    r"(/[\x21\x22\x24-\x7e]*)"
+)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+# https://fetch.spec.whatwg.org/#port-blocking: services that a request can be made to speak to by accident.
+# fmt: off
+BAD_PORTS = frozenset((
+    0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104,
+    109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515,
+    526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049,
+    3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+))
+# fmt: on
+
+
+class Target(Struct, frozen=True):
+    """The parts of a URL for sending: where to connect, the Host field, the request target."""
+
+    scheme: str
+    host: str  # without brackets
+    port: int
+    authority: str  # the Host field: the port only when it is not the default
+    path: str  # the request target in origin form, exactly as it is sent
+
+
+def target(url: str) -> Target | Reason:
+    """Split a URL for sending, or say why it cannot be sent."""
+    match = _PLAIN.fullmatch(url)
+    if match is None:
+        serialised = resolve(url, url)
+        if serialised is None:
+            return Reason(reasons.SCHEME, f"not an http or https URL: {url[:200]!r}")
+        match = _SERIALISED.fullmatch(serialised)
+        if match is None:
+            return Reason(reasons.URL, f"cannot be sent as it is written: {url[:200]!r}")
+    scheme, host, digits, path = match.groups()
+    usual = _DEFAULT_PORTS[scheme]
+    port = int(digits) if digits else usual
+    if port in BAD_PORTS or port > 65535:
+        return Reason(reasons.PORT, f"port {port} does not serve the web")
+    authority = host if port == usual else f"{host}:{port}"
+    return Target(scheme, host.strip("[]"), port, authority, path)
+
+
+def head(where: Target, lines: Sequence[str]) -> bytes:
+    """The request head as libcurl sends it for this target, Host and these lines."""
+    text = "\r\n".join((f"GET {where.path} HTTP/1.1", f"Host: {where.authority}", *lines, "", ""))
+    return text.encode("ascii")
 
 
 class Flight:
@@ -47,7 +112,7 @@ class Flight:
 class Order(Struct, frozen=True):
     """The parameters of one transfer."""
 
-    target: request.Target
+    target: Target
     address: str
     lines: tuple[str, ...]
     deadline: float  # seconds from now
@@ -152,14 +217,15 @@ class Transfer:
             put(pycurl.CONNECTTIMEOUT_MS, limits[3])
 
     def exchange(self, url: str, order: Order, started: float, ended: float) -> Exchange:
-        """What was sent and received so far."""
+        """What was sent and received so far. Sets `fault` if the header block was too long."""
+        self._check_head()
         sent = self.curl.getinfo(pycurl.REQUEST_SIZE)
         return Exchange(
             url=url,
             address=self.curl.getinfo(pycurl.PRIMARY_IP) or order.address,
             started=started,
             ended=ended,
-            request=request.head(order.target, order.lines) if sent else b"",
+            request=head(order.target, order.lines) if sent else b"",
             head=self._head(),
             body=b"".join(self._chunks),
             cut=self.fault is Fault.SIZE and not order.whole,
@@ -196,8 +262,10 @@ class Transfer:
 
     def _take(self, chunk: bytes) -> int | None:
         """libcurl's body callback. Any result but None ends the transfer."""
-        if not self._received and not self.head_fits():
-            return -1
+        if not self._received:
+            self._check_head()
+            if self.fault is not None:
+                return -1
         room = self._max_body - self._received
         if len(chunk) > room:
             self.fault = Fault.SIZE
@@ -210,11 +278,10 @@ class Transfer:
         self._flight.hold(len(chunk))
         return None if self.fault is None else -1
 
-    def head_fits(self) -> bool:
-        """Whether the header block is within its limit; libcurl stops it at `_HEAD_END` at the latest."""
+    def _check_head(self) -> None:
+        """Check that the header block is within its limit; libcurl stops it at `_HEAD_END` at the latest."""
         if sum(map(len, self._lines)) > self._max_headers:
             self.fault = Fault.HEADERS
-        return self.fault is not Fault.HEADERS
 
     def _open(
         self, _purpose: int, peer: tuple[int, int, int, tuple[bytes | str, int]]

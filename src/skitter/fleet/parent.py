@@ -41,7 +41,7 @@ from skitter.fleet.rounds import Rounds
 from skitter.fleet.seeding import Seeding
 from skitter.model import Counts, Link, Stop
 from skitter.ports import StateError
-from skitter.reporting.report import TOP_HOSTS, WARNINGS, Report, Run, added_up, dropped, total
+from skitter.reporting.report import TOP_HOSTS, WARNINGS, Report, Run, added_up, changed_settings, total
 from skitter.runtime.process import unwrapped
 from skitter.seeds import BadSeed
 from skitter.seeds.intake import Intake
@@ -339,7 +339,7 @@ class Fleet:
         work_left = self._seeding.state is not SeedsAre.STORED or any(end.work_left for end in ends)
         why = why_it_ended(self._stop, work_left=work_left)
         caches = added_up([end.statistics for end in ends])
-        if text := dropped(caches):
+        for text in changed_settings(caches):
             self._events.emit(Warned(text))
         return run.report(
             why,

@@ -44,11 +44,13 @@ def _is_suspect(shard: Shard, name: str) -> bool:
     if not shard.suspects:
         return False
     host = shard.host(name)
-    first = shard.queue(host, drawn(host)[0]).first()
+    window = shard.queue(host, drawn(host)[0])
+    first = window.first()
     if first is None:
         return False
-    robots = robots_first.robots_link(urls.origin(first[1].url), name)
-    return any(id16 in shard.suspects for id16 in (first[1].id, shard.names.id_of(robots)))
+    row = shard.waiting(window, first[0])
+    robots = robots_first.robots_link(urls.origin(row.url), name)
+    return any(id16 in shard.suspects for id16 in (row.id, shard.names.id_of(robots)))
 
 
 def _reserve(shard: Shard, name: str, now: float) -> None:

@@ -34,10 +34,11 @@ def _answer_hops(shard: Shard, host: HostRow, reason: Reason, now: float) -> Non
     They were queued before every page, so they come first.
     """
     while host.hops:
-        first = shard.queue(host, Level.CRITICAL).first()
-        if first is None or not first[1].origin:
+        window = shard.queue(host, Level.CRITICAL)
+        first = window.first()
+        if first is None or not (hop := shard.waiting(window, first[0])).origin:
             raise AssertionError(f"{host.name} counts {host.hops} hops of robots.txt files and has none")
-        spot, hop = first
+        spot = first[0]
         shard.rows.get(hop.id) or shard.adopt(hop)
         shard.take(host, Level.CRITICAL, spot)
         shard.drop(hop.id)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from skitter.frontier import counting
 from skitter.frontier.adding import is_by_settings
-from skitter.frontier.rows import QUEUED, REFUSED, UrlRow, link_of
+from skitter.frontier.rows import FOREIGN, QUEUED, REFUSED, UrlRow, link_of
 from skitter.frontier.shard import Shard
 from skitter.model import Reason
 from skitter.ports import Judge
@@ -57,7 +57,15 @@ def _refuse(shard: Shard, row: UrlRow, reason: Reason) -> None:
 
 
 def _bring_back(shard: Shard, row: UrlRow) -> bool:
-    """A URL waits for a visit, unless its host is set aside."""
+    """A URL waits for a visit, unless its host is set aside; that of another shard is sent there."""
+    if shard.names.host(row.host).foreign:
+        link = link_of(row)
+        shard.leave(row)
+        row.state, row.reason = FOREIGN, None
+        shard.keep(row)
+        shard.send(link)
+        shard.seen.ended(row.id)
+        return True
     if shard.host(row.host).aside is not None:
         return False
     shard.leave(row)

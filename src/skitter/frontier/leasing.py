@@ -134,7 +134,7 @@ def take(shard: Shard, name: str, now: float) -> Lease | None:
     if not window.keys:
         raise AssertionError(f"queue {queue} of {name} has lost its head")
     spot = window.keys[0]
-    first = window.values[spot]
+    first = shard.waiting(window, spot)
     origin, is_page = first.origin or urls.origin(first.url), not first.origin
     known = shard.rules[origin]
     taken: UrlRow | None = first

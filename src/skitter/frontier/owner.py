@@ -3,6 +3,7 @@
 What goes over many rows is done a bounded number of them in one write, and can be broken off and done again.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import TypeVar, cast
 
@@ -170,6 +171,7 @@ class ShardFrontier(Verbs):
                     some = judging.judge_again(shard, ids, judge)
                     await self._commit(now)
                 came, went = came + some[0], went + some[1]
+                await asyncio.sleep(0)  # there may be millions, and others want to work
         async with self._verb():
             shard.meta.judged_by = settings
             await self._commit(now)

@@ -14,7 +14,7 @@ from skitter.model import Page, Place
 from skitter.ports import Likeness, Mark, Twin
 
 if TYPE_CHECKING:
-    from skitter.dedup.simhash_set import SimhashSet
+    from skitter.dedup.simhash import SimhashSet
     from skitter.frontier.shard import Shard
     from skitter.frontier.store import AtHand
 
@@ -110,7 +110,7 @@ class Nearby:
 
     def hold(self, domain: str, found: list[int]) -> None:
         """They were read."""
-        from skitter.dedup.simhash_set import SimhashSet  # noqa: PLC0415  numpy, which not every crawl needs
+        from skitter.dedup.simhash import SimhashSet  # noqa: PLC0415  numpy, which not every crawl needs
 
         self._total += len(found) + 8
         if self._total > _IN_ALL:

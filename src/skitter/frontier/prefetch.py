@@ -158,8 +158,8 @@ def need_hops(shard: Shard, settlements: Sequence[Settlement]) -> None:
         window = shard.queue(host, Level.CRITICAL)
         window.has(min(host.hops + 1, host.levels[Level.CRITICAL]))
         wanted = Wanted()
-        for _, row in window.in_memory(host.hops):
-            need_host(shard, urls.host(row.origin), wanted)
+        for spot in window.keys[: host.hops]:
+            need_host(shard, urls.host(shard.waiting(window, spot).origin), wanted)
         _raise_if(wanted)
 
 
@@ -236,11 +236,10 @@ def _look_at_host(shard: Shard, name: str, each: int, wanted: Wanted) -> None:
     window, count = shard.queue(host, queue), min(each, host.levels[queue])
     if window.lacks(count):
         wanted.heads.append(Heads(name, queue, window.horizon, max(window.size, count - len(window))))
-    first = window.in_memory(1)
-    if not first:
+    if not window.keys:
         wanted.robots += [f"https://{name}", f"http://{name}"]
     else:
-        row = first[0][1]
+        row = shard.waiting(window, window.keys[0])
         wanted.robots.append(row.origin or urls.origin(row.url))
 
 
@@ -294,7 +293,8 @@ def _fill_windows(shard: Shard, wanted: Wanted, found: Found) -> None:
         for ask, rows in zip(wanted.heads, found.heads, strict=True):
             window = shard.queues.get((ask.host, ask.level))
             if window is not None and ask.after == window.horizon:
-                shard.fill_queue(ask, rows, window, changed[ask.host, ask.level])
+                found_rows = [(row.spot(), row.id, row) for row in rows]
+                shard.fill_queue(ask, found_rows, window, changed[ask.host, ask.level])
     for span, hosts in zip(wanted.agenda, found.agenda, strict=True):
         for host in hosts:
             _take_host(shard, host.name, host)

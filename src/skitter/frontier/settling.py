@@ -6,11 +6,11 @@ from msgspec.structs import replace
 
 from skitter import urls
 from skitter.frontier import counting, robots_first
-from skitter.frontier.adding import add, queue_hop
+from skitter.frontier.adding import add, is_by_settings, queue_hop
 from skitter.frontier.aside import set_aside
 from skitter.frontier.levels import LEVELS, retried
 from skitter.frontier.pages import keep_page
-from skitter.frontier.rows import CODES, CRAWLED, UrlRow
+from skitter.frontier.rows import CODES, CRAWLED, REFUSED, UrlRow
 from skitter.frontier.shard import Shard
 from skitter.model import Link, Purpose, Reason, Settlement, State, Visit
 
@@ -85,7 +85,10 @@ def _settle_page(shard: Shard, row: UrlRow, settlement: Settlement, targets: lis
     else:
         row.level %= len(LEVELS)
         shard.enter(row, CODES[verdict.state], verdict.reason)
-        shard.seen.ended(row.id)
+        if row.state == REFUSED and is_by_settings(row.reason):
+            shard.seen.refused(row.id, row.depth)
+        else:
+            shard.seen.ended(row.id)
         if row.state == CRAWLED:
             row.attempts, row.crawl_count, row.last_crawl = 0, row.crawl_count + 1, now
             shard.set_due(row, verdict.due)

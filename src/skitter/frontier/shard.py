@@ -5,6 +5,7 @@ in memory, and hands over all that has changed as one batch (`seal`). Rows of UR
 rules and the heads of lists stay, a bounded number of them.
 """
 
+from collections.abc import Sequence
 from itertools import islice
 from math import inf
 
@@ -37,7 +38,7 @@ from skitter.frontier.rows import (
     new_host,
     standing,
 )
-from skitter.frontier.store import Seen, Source
+from skitter.frontier.store import Seen, Source, Waiting
 from skitter.frontier.through import Through, Window
 from skitter.model import Level, Link, Purpose, Reason, RobotsCopy
 from skitter.settings import Settings
@@ -79,8 +80,8 @@ class Shard:
         self.capacity = window
         self.window_size = size
         self.hosts: Through[str, HostRow | None] = Through(source.host, window)  # None: there is no such host
-        self.rules: Through[str, Rules] = Through(lambda origin: rules_of(source.robots(origin)), 4 * window)
-        self.queues: Bounded[tuple[str, int], Window[Spot, UrlRow]] = Bounded(window)
+        self.rules: Through[str, Rules] = Through(lambda origin: rules_of(source.robots(origin)), 2 * window)
+        self.queues: Bounded[tuple[str, int], Window[Spot, Waiting]] = Bounded(window)
         self.touched: dict[str, HostRow] = {}  # hosts to be written
         self.moved: dict[str, HostRow] = {}  # of these, what may have to stand elsewhere in the agenda
         self.agenda = Agenda(size, source, self.touched)
@@ -264,7 +265,7 @@ class Shard:
                 self.headless[host.name, queue] = host
         self.touch(host)
 
-    def queue(self, host: HostRow, queue: int) -> Window[Spot, UrlRow]:
+    def queue(self, host: HostRow, queue: int) -> Window[Spot, Waiting]:
         """The first links of a host's queue, from the head on."""
         key = host.name, queue
         window = self.queues.get(key)
@@ -315,7 +316,7 @@ class Shard:
 
     # -- reading on --------------------------------------------------------------------------------------------
 
-    def _read_queue(self, name: str, queue: int, window: Window[Spot, UrlRow]) -> None:
+    def _read_queue(self, name: str, queue: int, window: Window[Spot, Waiting]) -> None:
         """At hand no more is read than there is: many hosts have one link, and the end of a queue costs as much as a row."""
         limit = window.size if self.ahead else min(window.size, max(1, self.host(name).levels[queue]))
         ask = Heads(name, queue, window.horizon, limit)
@@ -323,18 +324,27 @@ class Shard:
         self.fill_queue(ask, rows, window, [row for row in self.batch.urls.values() if row is not None])
 
     def fill_queue(
-        self, ask: Heads, rows: list[UrlRow], window: Window[Spot, UrlRow], changed: list[UrlRow]
+        self,
+        ask: Heads,
+        rows: Sequence[tuple[Spot, bytes, Waiting]],
+        window: Window[Spot, Waiting],
+        changed: Sequence[UrlRow],
     ) -> None:
         """The answer of a store, as of the last write: rows that are out, or were changed since, stand elsewhere."""
-        horizon = rows[-1].spot() if len(rows) >= ask.limit else None
+        horizon = rows[-1][0] if len(rows) >= ask.limit else None
         batch, leases = self.batch.urls, self.leases
-        found = [(row.spot(), row) for row in rows if row.id not in batch and row.id not in leases]
+        found = [(spot, row) for spot, id16, row in rows if id16 not in batch and id16 not in leases]
         for row in changed:
             if row.host == ask.host and row.level == ask.level and row.state == QUEUED and row.due is None:
                 spot = row.spot()
                 if spot > window.horizon and (horizon is None or spot <= horizon):
                     found.append((spot, row))
         window.fill(found, horizon)
+
+    def waiting(self, window: Window[Spot, Waiting], spot: Spot) -> UrlRow:
+        """A row that was read ahead."""
+        row = window.values[spot]
+        return self.source.unpacked(row) if isinstance(row, bytes) else row
 
     def _read_times(self, window: Window[When, str]) -> None:
         kind = RETRY if window is self.times[RETRY] else RECRAWL

@@ -33,3 +33,10 @@ def score8(score: float) -> bytes:
     """A score that sorts larger first."""
     bits = int(_U64.unpack(_F64.pack(-score + 0.0))[0])  # + 0.0 makes of minus zero a zero
     return _U64.pack(~bits & _ONES if bits & _SIGN else bits | _SIGN)
+
+
+@lru_cache(maxsize=4096)
+def order_of(packed: bytes) -> float:
+    """The score that `score8` spelt, with the other sign: in the order of the bytes."""
+    bits = int(_U64.unpack(packed)[0])
+    return float(_F64.unpack(_U64.pack(bits ^ _SIGN if bits & _SIGN else ~bits & _ONES))[0])

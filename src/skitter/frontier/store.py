@@ -17,6 +17,7 @@ from skitter.frontier.rows import (
     Opening,
     PageRow,
     Span,
+    Spot,
     Times,
     UrlRow,
     Wanted,
@@ -117,6 +118,10 @@ Positions = Mapping[str, str]
 """How far the messages to a shard are taken in, by source. Only the engine knows what the words mean."""
 
 
+Waiting = UrlRow | bytes
+"""A row that waits. Many are read ahead: packed they take a quarter of the memory."""
+
+
 class Source(Protocol):
     """Rows, read when they are needed: from a store at hand, or by raising `through.Lacking`.
 
@@ -151,8 +156,12 @@ class Source(Protocol):
         """URLs that were due while their host was set aside."""
         ...
 
-    def heads(self, ask: Heads) -> list[UrlRow]:
-        """The first links of a host's queue."""
+    def heads(self, ask: Heads) -> list[tuple[Spot, bytes, Waiting]]:
+        """The first links of a host's queue: spot, id, and the row, perhaps packed."""
+        ...
+
+    def unpacked(self, packed: bytes) -> UrlRow:
+        """A row that `heads` gave packed."""
         ...
 
     def agenda(self, ask: Span) -> list[tuple[bytes, str]]:

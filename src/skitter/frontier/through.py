@@ -69,16 +69,20 @@ class Window(Generic[K, V]):
 
     def push(self, key: K, value: V) -> None:
         """A key was put into the list."""
+        keys = self.keys
         if not self.complete and key > self.horizon:
             return
+        if len(keys) >= self.size and key > keys[-1]:  # it has enough: the rest is left to the store
+            self.horizon, self.complete = keys[-1], False
+            return
         if key not in self.values:
-            insort(self.keys, key)
+            insort(keys, key)
         self.values[key] = value
-        if len(self.keys) > 2 * self.size:
-            for beyond in self.keys[self.size :]:
+        if len(keys) > 2 * self.size:
+            for beyond in keys[self.size :]:
                 del self.values[beyond]
-            del self.keys[self.size :]
-            self.horizon, self.complete = self.keys[-1], False
+            del keys[self.size :]
+            self.horizon, self.complete = keys[-1], False
 
     def discard(self, key: K) -> None:
         """A key was taken out of the list."""
@@ -153,6 +157,10 @@ class Far:
     def heads(self, ask: Heads) -> NoReturn:
         """The first links of a host's queue."""
         raise Lacking(Wanted(heads=[ask]))
+
+    def unpacked(self, packed: bytes) -> NoReturn:
+        """Rows from a network come unpacked."""
+        raise AssertionError(packed)
 
     def agenda(self, ask: Span) -> NoReturn:
         """The first hosts of a part of the agenda."""

@@ -10,11 +10,13 @@ once. Parts not used lately are evicted first.
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+import msgspec
 from msgspec.structs import replace
 
 from skitter import reasons, urls
+from skitter.dedup.digest import sha1
 from skitter.model import Document, Link, Reason
-from skitter.schedule import COUNTS_IN_LINKS, strategy
+from skitter.schedule import BY_DEPTH_ALONE, COUNTS_IN_LINKS, strategy
 from skitter.scope import ROOTED, Scope
 from skitter.settings import Settings
 
@@ -41,12 +43,14 @@ class LinkJudge:
         self._settings = settings
         self._scope = scope
         self._strategy = strategy(settings.schedule)
+        self._by_depth_alone = settings.schedule.strategy in BY_DEPTH_ALONE
         self._memo: dict[str, Known] = {}  # by the relevant part of the base
         self._before: dict[str, Known] = {}  # parts not used lately, evicted next
         self._remembered = 0  # judgements made or recalled since the last eviction
         self._in_links: dict[str, int] | None = {} if settings.schedule.strategy in COUNTS_IN_LINKS else None
         self.hits = self.misses = 0
         self.dropped = 0  # waiting links that are no longer wanted
+        self.returned = 0  # links that earlier settings refused, and that are wanted now
         self._doubted: set[str] = (
             set()
         )  # keys of links that may be in scope through a root not known here yet
@@ -94,6 +98,19 @@ class LinkJudge:
     def refusal_now(self, link: Link) -> Reason | None:
         """Why a waiting link, accepted under other settings, is no longer wanted; None if it is."""
         return self._outdated(link.url, link.depth, link.host, seed=link.seed)
+
+    def judge_again(self, link: Link, refused: Reason | None) -> Reason | None:
+        """Why the current settings do not want a link that waits, or that was refused; None when they do."""
+        return self.refusal_now(link) if refused is None else self.refusal(link)
+
+    def refusal(self, link: Link) -> Reason | None:
+        """Why the current settings do not want a link; None when they do."""
+        return self._scope.seed_refusal(link.url) if link.seed else self._scope.refusal(link.url, link.depth)
+
+    @property
+    def judged_by(self) -> str:
+        """A digest of the settings that decide about links."""
+        return sha1(msgspec.json.encode(self._settings.scope)).decode()
 
     def page_refusal_now(self, robots_txt: Link) -> Reason | None:
         """`refusal_now` for the page that a robots.txt is fetched for.
@@ -150,7 +167,8 @@ class LinkJudge:
             "hits": self.hits,
             "misses": self.misses,
         }
-        return numbers | {"dropped": self.dropped} if self.dropped else numbers
+        changed = {"dropped": self.dropped, "returned": self.returned}
+        return numbers | {name: number for name, number in changed.items() if number}
 
     # -- the hrefs of a page ---------------------------------------------------------------------------------
 
@@ -160,13 +178,14 @@ class LinkJudge:
         wanted: list[Link] = []
         refused: list[Refused] = []
         new = 0
+        score = self._strategy("", page.depth + 1, 0.0, 0) if self._by_depth_alone else None
         for written in hrefs:
             href = _without_fragment(written) if "#" in written else written
             known = site if href[:1] == "/" else everywhere if href.startswith(_ABSOLUTE) else folder
             judged = known.get(href, _NEW)
             if judged is _NEW:
                 new += 1
-                judged = self._judge_anew(href, base, page)
+                judged = self._judge_anew(href, base, page, score)
                 if self._is_worth_remembering(href):
                     known[href] = judged
             if isinstance(judged, Link):
@@ -208,17 +227,17 @@ class LinkJudge:
             self._in_links is None and href[:1] > " " and href[0] not in "?#" and len(href) <= _LONGEST_HREF
         )
 
-    def _judge_anew(self, href: str, base: str, page: Link) -> Link | Refused | None:
+    def _judge_anew(self, href: str, base: str, page: Link, score: float | None) -> Link | Refused | None:
+        """`score` is that of every link of the page, if it is the same for all."""
         forms = urls.link(href, base, self._settings.urls) if len(href) <= _LONGEST_HREF else None
         if forms is None:
             return None
         url, key, host = forms
         depth = page.depth + 1
         reason = self._scope.refusal(url, depth, host)
-        seen = 0 if reason or self._in_links is None else self._count(key)
-        score = self._strategy(
-            url, depth, page.score, seen
-        )  # also of what is refused: other settings may want it
+        if score is None:  # also of what is refused: other settings may want it
+            seen = 0 if reason or self._in_links is None else self._count(key)
+            score = self._strategy(url, depth, page.score, seen)
         link = Link(url=url, key=key, host=host, depth=depth, parent=page.url, score=score)
         return (link, reason) if reason else link
 

@@ -4,14 +4,17 @@ Lexbor takes UTF-8, so a page in UTF-8 is passed on as received; other encodings
 content markers, the head is still read from the whole page, but text and links only from between the markers.
 """
 
+import re
 import unicodedata
+from collections import Counter
+from collections.abc import Sequence
 from urllib.parse import quote
 
 from msgspec.structs import replace
 
 from skitter.model import Document
 from skitter.parse import charset, content, directives, flat, markup, sniff
-from skitter.parse.findings import Findings, read_tree
+from skitter.parse.findings import INLINE, Findings, read_tree
 from skitter.parse.sniff import Body
 from skitter.settings import ParseSettings
 from skitter.urls import resolve
@@ -52,7 +55,7 @@ def _utf8(raw: bytes, encoding: str) -> bytes:
 def read(source: bytes, settings: ParseSettings) -> Findings:
     """Everything found in a UTF-8 document."""
     findings = Findings(settings.max_links)
-    if flat.is_tame(source):
+    if is_tame(source):
         read_tree(source, findings)
     else:
         flat.read(source.decode("utf-8", "replace"), findings)
@@ -118,3 +121,179 @@ def capped(text: str, most: int) -> str:
     while most and unicodedata.combining(text[most]):
         most -= 1
     return text[:most].rstrip()
+
+
+# ------------------------------------------------------------------------------------------------ is a tree safe to build?
+#
+# Building a tree by the standard takes time quadratic in the nesting depth and in the attributes of an
+# element, and memory quadratic in unclosed formatting elements: 14 KB of <b id=…> and <p> take a second and
+# 380 MB. `is_tame` shows, cheaply and without trusting the markup, that a document is too small for that to
+# matter. All others are read by `flat`.
+
+# Worst cases measured with selectolax 1.0: 8,000 nested tags 0.1 s; 64 KiB of attributes on one element 0.4
+# s; 300,000 reconstructed formatting elements 0.2 s and 110 MB.
+_MAX_TAGS = 8_000
+_MAX_ATTRIBUTES = 100  # on one element
+_MAX_MERGED = 20
+_MAX_RECONSTRUCTED = 300_000
+_MAX_LOOKED_AT = 200_000  # most tags of a document whose nesting is checked: 0.1 s
+_FEW_TAGS = 1_000  # half of them reconstructing the other half stays below the limit
+_SHORT = 64 * 1024  # smaller documents cannot hold too many attributes
+
+# Formatting elements (HTML Standard, 13.2.4.3) that are never closed are created again in every block that
+# follows. Without attributes there are at most three of a kind ("Noah's Ark clause"), and an <a> closes the
+# <a> before it. Attributes of every further <html> and <body> are added to those of the first (13.2.6.4.7).
+_FORMATTING = rb"b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u"
+# The first two letters are checked first: most tags cost nothing more, and the search takes two thirds of the
+# time.
+_COSTLY = re.compile(
+    rb"<(?=[bcefhinstuBCEFHINSTU][iomtIOMT\t\n\f\r /])(?i:(%b)|body|html)[\t\n\f\r /]" % _FORMATTING
+)
+# A formatting element that is closed before anything but text and <span> can follow it is created once,
+# whatever surrounds it. If the tokenizer does not see its start tag, it does not exist; if it does, it sees
+# the end tag too, because quotes and tags in between are complete. <span> is not "special", so the end tag
+# closes it too (13.2.6.4.7, the adoption agency algorithm). Without this, a third of 4,500 pages of
+# documentation would count as hostile, and be read four times slower.
+_TAG_END = rb"""(?:[\t\n\f\r ]++[a-zA-Z][a-zA-Z0-9:\-]*+(?:="[^"<>]*+"|='[^'<>]*+')?+)*+[\t\n\f\r ]*+>"""
+_CLOSED = re.compile(
+    rb"<(?=[bcefinstu][iomt\t\n\f\r ])(%b)(?=[\t\n\f\r ])%b(?:[^<]++|</?span%b)*+</\1>"
+    % (_FORMATTING, _TAG_END, _TAG_END)
+)
+# A start tag with too many attributes, searched for after every < and letter. Long names and values count as
+# several attributes, so a false tag that contains the beginnings of others costs no more than its length.
+_FLOOD = re.compile(
+    rb"<[a-zA-Z][^\t\n\f\r />]{0,64}+(?:[\t\n\f\r /]*+[^\t\n\f\r />][^\t\n\f\r />=]{0,64}+"
+    rb"""(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:"[^"]*+"?+|'[^']*+'?+|[^\t\n\f\r >]{0,64}+))?+){%d}+"""
+    % _MAX_ATTRIBUTES
+)
+
+
+def is_tame(source: bytes) -> bool:
+    """Whether the tree of this document is small, whatever its markup.
+
+    Every start tag begins with < and a letter, so counting those is an upper bound even if comments or quotes
+    hide some. If there are many, their nesting is checked.
+    """
+    tags = source.count(b"<")
+    if tags > _MAX_TAGS and not (tags <= _MAX_LOOKED_AT and is_shallow(source, tags)):
+        return False
+    if tags <= _FEW_TAGS and len(source) <= _SHORT:
+        return True
+    costly = _COSTLY.findall(source)
+    merged = costly.count(b"")
+    formatting = len(costly) - merged
+    if formatting * tags > _MAX_RECONSTRUCTED:
+        formatting -= len(_CLOSED.findall(source))
+    if merged > _MAX_MERGED or formatting * tags > _MAX_RECONSTRUCTED:
+        return False
+    return len(source) <= _SHORT or _FLOOD.search(source) is None
+
+
+# For `is_shallow`. An element that holds only text is closed by its end tag, whatever and wherever it is, so
+# it changes no depth: it is one token, the first alternative here. Then raw text elements, tags, and what is
+# not a tag.
+_TOKEN = re.compile(
+    rb"<(?:([a-zA-Z][a-zA-Z0-9]*+)(?=[\t\n\f\r />])%(attributes)b>[^<]*+</\1>"
+    rb"|(?=[%(letters)b])((?i:%(raw)b))(?=[\t\n\f\r />])%(attributes)b>(?:[^<]++|<(?!/(?i:\2)[\t\n\f\r />]))*+"
+    rb"|(/?)([a-zA-Z][^\t\n\f\r />]*+)%(attributes)b>?+"
+    rb"|!--(?:-?>|(?:[^-]++|-(?!-!?>))*+(?:--!?>)?+)|[!?/][^>]*+>?+)"
+    % {
+        b"attributes": markup.ATTRIBUTES_BYTES,
+        b"letters": markup.RAW_LETTERS.encode(),
+        b"raw": "|".join(sorted(markup.RAW)).encode(),
+    }
+)
+# Where our tags could differ from the standard's: CDATA sections in SVG, scripts inside comments inside
+# scripts, and HTML elements inside SVG.
+_COMMENT = re.compile(rb"<!--(?:[^-]++|-(?!->))*+")
+_DRAWN = markup.names("circle ellipse g line path polygon polyline rect svg use")
+
+
+def is_shallow(source: bytes, tags: int) -> bool:
+    """Whether the elements of a large document are nested so little that its tree is built in linear time.
+
+    An element counts as closed only by its own end tag, right after everything inside it was closed. That is
+    how tools write; a document that nests otherwise counts as deeper than it is. Elements that end by
+    themselves are ignored: there are at most four for each of the others (table, tbody, tr, td).
+    """
+    most = _MAX_TAGS * _MAX_TAGS // 5 // tags  # end tags search for their element through all open ones
+    if b"<![CDATA[" in source or any(b"<script" in each.lower() for each in _COMMENT.findall(source)):
+        return False
+    is_open: list[bytes] = []
+    drawings = 0
+    for leaf, raw, end, written in _TOKEN.findall(source):
+        if leaf:
+            continue
+        name = written.lower()
+        if drawings and (raw or (name and name not in _DRAWN_BYTES)):
+            return False
+        if not name or name in _NOT_COUNTED:
+            continue
+        if not end:
+            is_open.append(name)
+            drawings += name == b"svg"
+            if len(is_open) > most or name == b"math":
+                return False
+        elif is_open and is_open[-1] == name:
+            is_open.pop()
+            drawings -= name == b"svg"
+    return True
+
+
+_VOID = markup.names(
+    "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr"
+)
+# Optional end tags (HTML Standard, 13.1.2.4): the next one of these, or the end of the parent, ends them.
+_ENDS_BY_ITSELF = markup.names("colgroup dd dt li optgroup option p rb rp rt tbody td tfoot th thead tr")
+_NOT_COUNTED = frozenset(name.encode() for name in _VOID | _ENDS_BY_ITSELF)
+_DRAWN_BYTES = frozenset(name.encode() for name in _DRAWN)
+_FORMATTING_NAMES = frozenset(_FORMATTING.decode().split("|"))
+
+
+def is_bearable(source: str) -> bool:
+    """Whether a tree of this document can be built in acceptable time and memory.
+
+    Only called for programs that want the tree of a page, including large ones: it goes through all tags,
+    where `is_tame` counts.
+    """
+    raw = source.encode("utf-8", "replace")
+    if is_tame(raw):
+        return True
+    if _FLOOD.search(raw) is not None or _COSTLY.findall(raw).count(b"") > _MAX_MERGED:
+        return False
+    tags = list(markup.tags(source))
+    depth, unclosed = _nesting(tags)
+    return depth <= _MAX_TAGS and unclosed * len(tags) <= _MAX_RECONSTRUCTED
+
+
+def _nesting(tags: Sequence[markup.Tag]) -> tuple[int, int]:
+    """The maximum nesting depth, and how many formatting elements are created again in what follows.
+
+    A formatting element that holds a block is not ended by its end tag (13.2.6.4.7), so it counts as never
+    closed.
+    """
+    is_open: Counter[str] = Counter()
+    formatting: Counter[str] = Counter()
+    depth = deepest = unclosed = 0
+    for tag in tags:
+        name = tag.name
+        if not name or name in _VOID or name in markup.RAW:
+            continue
+        if tag.end:
+            if is_open[name] > 0:
+                is_open[name] -= 1
+                depth -= 1
+            if formatting[name] > 0:
+                formatting[name] -= 1
+            continue
+        if name in _FORMATTING_NAMES:
+            if tag.written:  # without attributes there are at most three of a kind
+                formatting[name] += 1
+        elif name not in INLINE and formatting:
+            unclosed += formatting.total()
+            formatting.clear()
+        if name not in _ENDS_BY_ITSELF:
+            is_open[name] += 1
+            depth += 1
+            deepest = max(deepest, depth)
+    return deepest, unclosed + formatting.total()

@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -111,15 +112,18 @@ def _cut_torn_line(path: Path) -> str:
 
 # Event types that people want to read.
 WARNING = (Opened, Deferred, SetAside, ScopeWidened, Warned)
-SAID = (*WARNING, Requested, Lost)
+
+
+def said() -> Sequence[type[Event]]:
+    """The kinds of events to tell `say`: warnings, and requests only if the level of the log shows them now."""
+    return (*WARNING, Requested, Lost) if log.isEnabledFor(logging.INFO) else WARNING
 
 
 def say(event: Event) -> None:
     """Events in words, through the standard logging module."""
     match event:
         case Requested():
-            if log.isEnabledFor(logging.INFO):
-                _say_request(event)
+            _say_request(event)
         case Lost(url):
             log.info("lost %s", url)
         case _:

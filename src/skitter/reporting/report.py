@@ -314,13 +314,20 @@ def cache_lines(caches: Mapping[str, Mapping[str, float]]) -> list[str]:
     return ["", "Caches", *(f"  {name}: {values}" for name, values in named.items())]
 
 
-def dropped(caches: Mapping[str, Mapping[str, float]]) -> str:
-    """A sentence about waiting links that are no longer wanted, if there were any."""
-    number = int(caches.get("links", {}).get("dropped", 0))
-    if not number:
-        return ""
-    are = "waiting URL is" if number == 1 else "waiting URLs are"
-    return f"{count(number)} {are} no longer wanted by the current settings of [scope]"
+def changed_settings(caches: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Sentences about links that came back or went because the settings changed, if there were any."""
+    links, said = caches.get("links", {}), []
+    if number := int(links.get("returned", 0)):
+        are = (
+            "URL that earlier settings refused is"
+            if number == 1
+            else "URLs that earlier settings refused are"
+        )
+        said.append(f"{count(number)} {are} wanted by the current settings of [scope]")
+    if number := int(links.get("dropped", 0)):
+        are = "waiting URL is" if number == 1 else "waiting URLs are"
+        said.append(f"{count(number)} {are} no longer wanted by the current settings of [scope]")
+    return said
 
 
 # ------------------------------------------------------------------------------------------------ sums

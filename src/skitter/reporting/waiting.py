@@ -11,7 +11,7 @@ from msgspec import Struct
 from skitter.model import Settlement, Visit
 
 SHOWN = 4  # most URLs and hosts worth showing
-_LONG = 2.0  # seconds: shorter pauses are over before anybody reads them
+LONG = 2.0  # seconds: shorter pauses are over before anybody reads them
 _KEPT = 1000  # hosts
 _TIDY = 1.0  # seconds between two clean-ups of finished pauses
 
@@ -55,7 +55,7 @@ class Pauses:
             self._until.pop(copy.origin, None)
             if copy.held > now:
                 self._keep(copy.origin, copy.held, f"no robots.txt ({copy.problem.partition(': ')[0]})", now)
-        if free is not None and free > now + _LONG:
+        if free is not None and free > now + LONG:
             self._keep(settlement.visit.link.host, free, _why(settlement, self._usual), now)
 
     def current(self, now: float) -> list[Pause]:

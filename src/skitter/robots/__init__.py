@@ -6,17 +6,15 @@ work:
 
     answer.py    an Outcome becomes a RobotsCopy, a hop to follow, or a host that waits
     reading.py   a file becomes the rules and delays of the group that applies to us
-    spelling.py  paths of rules and URLs are normalised (2.2.2)
-    matching.py  which rule decides about a URL, and what else the rules ask for
+    matching.py  which rule decides about a URL, paths normalised (2.2.2), and what else the rules ask for
 
 The semantics are those of Google's parser and matcher, which site owners test with: misspelt directives, a
 missing colon and odd line ends are accepted, the longest rule decides, Allow wins a tie.
 """
 
 from skitter.robots.answer import RobotsAnswer, RobotsVerdict, judge, rules_in_force
-from skitter.robots.matching import RobotsLine, RobotsRules
-from skitter.robots.reading import MAX_SIZE, robots_rules
-from skitter.robots.spelling import path_of, product_token, valid_product_token
+from skitter.robots.matching import RobotsLine, RobotsRules, path_of
+from skitter.robots.reading import MAX_SIZE, product_token, robots_rules, valid_product_token
 
 __all__ = [
     "MAX_SIZE",

@@ -7,6 +7,8 @@ from skitter.model import Reason, RobotsCopy
 from skitter.ports import Cache, Clock, Frontier
 from skitter.robots import RobotsRules, rules_in_force
 
+_AT_HAND = 1000  # origins; those that are visited now are few
+
 
 class InForce(Struct, frozen=True):
     """What applies to an origin now. Without rules there was never an answer."""
@@ -16,6 +18,7 @@ class InForce(Struct, frozen=True):
         0.0  # until then nothing is fetched: the robots.txt could not be fetched, and will be tried again
     )
     problem: str = ""
+    until: float = 0.0  # of the monotonic clock: the frontier is asked again from then on
 
     def refusal(self, url: str) -> Reason | None:
         """Why the URL may not be fetched; None if it may."""
@@ -45,26 +48,39 @@ class Permissions:
         self._clock = clock
         self._agent = agent
         self.renewals = 0  # of any origin: while there was none, the rules in force are unchanged
+        self._at_hand: dict[str, InForce] = {}  # the part of the cache that is read without awaiting
+        self._hits = 0  # of that part
 
     async def in_force(self, origin: str) -> InForce:
         """What the origin's robots.txt says."""
-        return await self._cache.get_or_fetch(origin, lambda: self._load(origin))
+        known = self._at_hand.get(origin)
+        if known is not None and known.until > self._clock.monotonic():
+            self._hits += 1
+            return known
+        renewals = self.renewals
+        found = await self._cache.get_or_fetch(origin, lambda: self._load(origin))
+        if renewals == self.renewals:  # else it may be what was in force before
+            if len(self._at_hand) >= _AT_HAND:
+                self._at_hand.clear()
+            self._at_hand[origin] = found
+        return found
 
     async def renew(self, copy: RobotsCopy) -> RobotsRules | None:
         """Use a new copy from now on."""
-        self.renewals += 1
-        await self._cache.forget(copy.origin)
+        await self.forget(copy.origin)
         renewed = await self._cache.get_or_fetch(copy.origin, lambda: self._read(copy))
         return renewed.rules
 
     async def forget(self, origin: str) -> None:
         """Forget an origin: another shard has sent a copy to the frontier, or may have."""
         self.renewals += 1
+        self._at_hand.pop(origin, None)
         await self._cache.forget(origin)
 
     def statistics(self) -> dict[str, float]:
         """Statistics of the cache of parsed rules."""
-        return self._cache.statistics()
+        numbers = self._cache.statistics()
+        return numbers | {"hits": numbers["hits"] + self._hits}
 
     async def _load(self, origin: str) -> tuple[InForce, float]:
         copy = await self._frontier.robots(origin)
@@ -72,4 +88,5 @@ class Permissions:
 
     async def _read(self, copy: RobotsCopy) -> tuple[InForce, float]:
         rules = rules_in_force(copy, self._agent)
-        return InForce(rules, copy.held, copy.problem), max(0.0, copy.expires - self._clock.now())
+        fresh = max(0.0, copy.expires - self._clock.now())
+        return InForce(rules, copy.held, copy.problem, self._clock.monotonic() + fresh), fresh

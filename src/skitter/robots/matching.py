@@ -5,13 +5,12 @@ without a wildcard are found by bisection, the others by plain substring searche
 their number times the length of the path, and `RuleIndex.too_much` bounds that.
 """
 
+import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 
 from msgspec import Struct
-
-from skitter.robots.spelling import normal_rules, path_of
 
 _SHOWN = 200  # characters of a line shown to a person
 MAX_WORK = (
@@ -202,3 +201,72 @@ def _chained(order: Sequence[str], own: dict[str, int]) -> tuple["array[int]", "
         ranks.append(max(own[prefix], ranks[above[-1]]) if above else own[prefix])
         above.append(at)
     return parents, ranks
+
+
+# ------------------------------------------------------------------------------------------------ normal form of paths
+#
+# `%70rivate`, `/a/../private` and `/private` are the same (RFC 9309 2.2.2). Escaped letters, digits and
+# `-._~` are unescaped, everything not allowed in a URL is escaped, hexadecimal digits are upper case.
+# Reserved characters stay as written: `%2F` is not a slash. Bytes are handled as Latin-1 text, one character
+# each, until they are escaped.
+
+# Characters that stand for themselves in a path. Not `'`, which WHATWG escapes in queries; and not `*` and
+# `$`, which are literals in a URL but special in a rule.
+_PLAIN = r"A-Za-z0-9\-._~/?&=+,;:@!()\[\]"
+# Escapes that change: lower-case hexadecimal digits, and what RFC 3986 2.3 calls unreserved.
+_ESCAPE = r"%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f]|2[DE]|3\d|4[1-9A-F]|5[\dAF]|6[1-9A-F]|7[\dAE])"
+_ODD = re.compile(rf"{_ESCAPE}|[^{_PLAIN}%]", re.ASCII)
+_ODD_IN_RULES = re.compile(rf"{_ESCAPE}|\$(?!\n|\Z)|[^{_PLAIN}%*$\n]", re.ASCII)
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+_PLAIN_URL = re.compile(rf"https?://[^/?;#\\]*(/[{_PLAIN}]*)\Z")
+_ANY_URL = re.compile(r"(?://)?(?:[^/?;#\\]*://)?[^/?;#\\]*([^#]*)")
+_AS_IN_PATHS = str.maketrans("\\", "/", "\t\n\r")  # what WHATWG does with these in the path of an http URL
+
+
+def path_of(url: str) -> str:
+    """The path and query that rules are matched with. Where the path of an odd URL begins is decided as Google does."""
+    plain = _PLAIN_URL.match(url)
+    if plain and "/." not in plain[1]:
+        return plain[1]
+    found = _ANY_URL.match(url)
+    path, question, query = (found[1] if found else "").partition("?")
+    path = path.translate(_AS_IN_PATHS) + question + query
+    if not path.startswith("/"):
+        path = "/" + path
+    if not path.isascii():
+        path = path.encode("utf-8", "surrogatepass").decode("latin-1")
+    path = _ODD.sub(_respell, path)
+    return _without_dots(path) if "/." in path else path
+
+
+def normal_rules(values: Sequence[str]) -> list[str]:
+    """Normalise the paths of rules, none containing a line end, in one pass. `*` and a final `$` stay special.
+
+    No rules come out as one empty rule, the result of joining and splitting nothing.
+    """
+    return _ODD_IN_RULES.sub(_respell, "\n".join(values)).split("\n")
+
+
+def _respell(odd: re.Match[str]) -> str:
+    text = odd[0]
+    if len(text) == 1:
+        return f"%{ord(text):02X}"
+    octet = chr(int(text[1:], 16))
+    return octet if octet in _UNRESERVED else text.upper()
+
+
+def _without_dots(path: str) -> str:
+    """Resolve `.` and `..` (RFC 3986 5.2.4), as a client does before it sends a request."""
+    path, question, query = path.partition("?")
+    kept: list[str] = []
+    *names, last = path.split("/")[1:]
+    for name in names:
+        if name == "..":
+            del kept[-1:]
+        elif name != ".":
+            kept.append(name)
+    if last == "..":
+        del kept[-1:]
+    kept.append("" if last in {".", ".."} else last)
+    return "/" + "/".join(kept) + question + query

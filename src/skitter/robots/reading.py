@@ -10,11 +10,32 @@ from enum import IntEnum
 from functools import lru_cache
 
 from skitter.robots.matching import RobotsRules, rule_index, stamp
-from skitter.robots.spelling import WHITE, product_token
 
 MAX_SIZE = 500 * 1024  # RFC 9309 2.5: the limit must be at least 500 KiB
 MAX_LINE = 2083 * 8 - 1  # octets of a line that Google reads: eight times the longest URL of old browsers
 LONGEST_DELAY = 1e9  # seconds; the cap for longer ones, so that the stored value stays finite
+WHITE = " \t\n\v\f\r"  # C isspace(); str.strip() would also strip bytes 0x85 and 0xA0
+
+
+# ------------------------------------------------------------------------------------------------ the product token
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]*")
+_VALID_TOKEN = re.compile(r"[A-Za-z_-]+")
+
+
+def product_token(user_agent: str) -> str:
+    """The product token of a user agent: "Skitter/0.1 (+https://…)" gives "skitter".
+
+    RFC 9309 2.2.1 allows only letters, `_` and `-`. Digits are accepted anyway, or "MJ12bot" would be
+    anybody's "mj".
+    """
+    found = _TOKEN.match(user_agent.lstrip(WHITE))
+    return found[0].lower() if found else ""
+
+
+def valid_product_token(token: str) -> bool:
+    """Whether a crawler may use this product token (RFC 9309 2.2.1)."""
+    return _VALID_TOKEN.fullmatch(token) is not None
 
 
 # ------------------------------------------------------------------------------------------------ lines

@@ -28,13 +28,14 @@ from skitter.frontier.rows import (
     Opening,
     PageRow,
     Span,
+    Spot,
     Times,
     UrlRow,
     Wanted,
     standing,
 )
 from skitter.frontier.seen import LatelySeen
-from skitter.frontier.store import NEW
+from skitter.frontier.store import NEW, Waiting
 from skitter.frontier.verbs import HandMark
 from skitter.model import Level, Link, RobotsCopy, Visit
 from skitter.ports import Fenced
@@ -286,10 +287,14 @@ class MemoryAtHand(MemoryStore):
         self._find_lists(Wanted(parked=[host]), found := Found())
         return found.parked[host]
 
-    def heads(self, ask: Heads) -> list[UrlRow]:
+    def heads(self, ask: Heads) -> list[tuple[Spot, bytes, Waiting]]:
         """The first links of a host's queue."""
         self._find_lists(Wanted(heads=[ask]), found := Found())
-        return found.heads[0]
+        return [(row.spot(), row.id, self.rows.urls[row.id]) for row in found.heads[0]]
+
+    def unpacked(self, packed: bytes) -> UrlRow:
+        """A row that was read ahead."""
+        return _url(packed)
 
     def agenda(self, ask: Span) -> list[tuple[bytes, str]]:
         """The first hosts of a part of the agenda."""

@@ -283,7 +283,7 @@ def _page(base: str) -> _Page | None:
         return None
     site, path, query = pieces
     folder = path[: path.rindex("/") + 1]
-    tidy = keys.CLEAN_PATH.fullmatch(folder) is not None and keys.known_site(site, DEFAULT_RULES) == site
+    tidy = keys.CLEAN_PATH.fullmatch(folder) is not None
     return _Page(site, name, path, query, folder, tidy)
 
 

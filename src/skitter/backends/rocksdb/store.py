@@ -42,20 +42,22 @@ from skitter.frontier.rows import (
     Opening,
     PageRow,
     Span,
+    Spot,
     Standing,
     Times,
     UrlRow,
     Wanted,
     standing,
 )
-from skitter.frontier.sortable import number8, number_of, score8, time8
+from skitter.frontier.sortable import number8, number_of, order_of, score8, time8
+from skitter.frontier.store import Waiting
 from skitter.model import Link, RobotsCopy, Visit
 from skitter.ports import StateError
 
 _META, _BOOT = b"meta", b"boot"  # boot: while a shard is open, in which start of the machine it was opened
 _UNKNOWN = b"unknown"
 _ID = 16
-_HOSTS = 80_000  # names whose fingerprints are remembered
+_HOSTS = 20_000  # names whose fingerprints are remembered
 # A site can be made so that all its pages share a block of their SimHashes. What is read of one block is bounded; then the
 # first values of the SimHash order hide the rest, and a near-duplicate may go unnoticed.
 _READ_AT_MOST = 2_000
@@ -338,12 +340,20 @@ class RocksStore:
         rows = (self.url(key[-16:]) for key, _ in self.db.scan("due", prefix, after(prefix)))
         return [row for row in rows if row is not None]
 
-    def heads(self, ask: Heads) -> list[UrlRow]:
-        """The first links of a host's queue."""
+    def heads(self, ask: Heads) -> list[tuple[Spot, bytes, Waiting]]:
+        """The first links of a host's queue, packed behind their ids."""
         host8, dom8 = self._host8(ask.host), self._domain8(urls.registrable_domain(ask.host))
         start = queue_start(host8, ask.level, ask.after)
-        found = self.db.scan("queue", start, queue_end(host8, ask.level))
-        return [self._row(packed, dom8 + key[-8:]) for key, packed in islice(found, ask.limit)]
+        found = islice(self.db.scan("queue", start, queue_end(host8, ask.level)), ask.limit)
+        rows: list[tuple[Spot, bytes, Waiting]] = []
+        for key, packed in found:
+            id16 = dom8 + key[-8:]
+            rows.append(((order_of(key[9:17]), number_of(key[17:25])), id16, id16 + packed))
+        return rows
+
+    def unpacked(self, packed: bytes) -> UrlRow:
+        """A row that was read ahead."""
+        return self._row(packed[_ID:], packed[:_ID])
 
     def agenda(self, ask: Span) -> list[tuple[bytes, str]]:
         """The first hosts of a part of the agenda."""
@@ -369,7 +379,7 @@ class RocksStore:
         found.pages = {id16: page for id16 in wanted.pages if (page := self.page(id16)) is not None}
         found.digests = {key: page for key in wanted.digests if (page := self.digest(key)) is not None}
         found.simhashes = {key: page for key in wanted.simhashes if (page := self.simhash(key)) is not None}
-        found.heads = [self.heads(ask) for ask in wanted.heads]
+        found.heads = [[self._head(row) for _, _, row in self.heads(ask)] for ask in wanted.heads]
         found.times = [self.times(ask) for ask in wanted.times]
         found.parked = {host: self.parked(host) for host in wanted.parked}
         found.domains = {domain: self._simhashes(domain, limit) for domain, limit in wanted.domains}
@@ -377,6 +387,9 @@ class RocksStore:
             hosts = (self.host(name) for _, name in self.agenda(ask))
             found.agenda.append([host for host in hosts if host is not None])
         return found
+
+    def _head(self, row: Waiting) -> UrlRow:
+        return self.unpacked(row) if isinstance(row, bytes) else row
 
     def _simhashes(self, domain: str, limit: int) -> list[int]:
         prefix = self._domain8(domain) + b"0"

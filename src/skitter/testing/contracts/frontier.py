@@ -9,6 +9,7 @@ Its parts name the invariants they test. `skitter.testing.contracts.frontier_mod
 in memory besides, step by step through histories that Hypothesis invents.
 """
 
+from skitter.testing.contracts.frontier_changes import ChangeContract
 from skitter.testing.contracts.frontier_crashes import CrashContract
 from skitter.testing.contracts.frontier_forwarding import FrontierMessageContract, FrontierOutboxContract
 from skitter.testing.contracts.frontier_politeness import PolitenessContract
@@ -22,7 +23,13 @@ __all__ = ["FrontierContract", "Ground", "MessagingFrontierContract", "Owner"]
 
 
 class _Invariants(
-    QueueContract, SeedContract, PolitenessContract, SettlingContract, CrashContract, ReadingContract
+    QueueContract,
+    SeedContract,
+    PolitenessContract,
+    SettlingContract,
+    CrashContract,
+    ReadingContract,
+    ChangeContract,
 ):
     """All but the eighth."""
 

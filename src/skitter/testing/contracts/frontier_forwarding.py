@@ -57,6 +57,20 @@ class FrontierOutboxContract:
         assert await owner.frontier.url(f"https://{other}/", other) is None
 
     @asynchronous
+    async def test_what_another_shard_owns_is_sent_there_when_other_settings_want_it(
+        self, ground: Ground
+    ) -> None:
+        mine, other = _foreign_to("a.example", 2)
+        owner = await Owner.of(ground, shard=mine, shards=2)
+        far, deep = link(f"https://{other}/", depth=2), Reason("scope.depth", "too deep")
+        await owner.frontier.judge_again(lambda _link, _reason: None, "narrow", owner.now)
+        await owner.add(refused=[(far, deep)])
+        assert await owner.frontier.judge_again(lambda _link, _reason: None, "wide", owner.now) == (1, 0)
+        assert [one.url for _, one in await owner.frontier.outbox(9)] == [far.url]
+        assert await owner.frontier.next_due(owner.now) is None
+        assert (await owner.frontier.counts()).refused == {}
+
+    @asynchronous
     async def test_a_robots_txt_hop_travels_to_the_shard_of_its_host_and_the_rules_travel_back(
         self, ground: Ground
     ) -> None:

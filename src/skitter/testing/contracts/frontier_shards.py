@@ -309,11 +309,14 @@ class ShardsModel(RuleBasedStateMachine):
         self._judge.settled(shard, settlement)
         if settlement.visit.link.purpose is Purpose.ROBOTS:
             self._note_ban(shard, settlement.visit.link.origin)
+        if settlement.verdict.host_aside is not None:  # robots.txt files that were on their way there are not
+            for host in HOSTS:
+                self._note_ban(shard, f"https://{host}")
 
     def _note_ban(self, shard: int, origin: str) -> None:
         """Where a robots.txt leads to a host that is set aside, the frontier itself says that it cannot be had."""
         copy = self._ask(self._frontiers[shard].robots(origin))
-        if copy is not None and copy.problem:
+        if copy is not None and copy.problem and copy != self._judge.copies.get((shard, origin)):
             assert copy.access == "none"
             self._judge.copies[shard, origin] = copy
 
