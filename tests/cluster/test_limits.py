@@ -214,7 +214,7 @@ def test_a_worker_whose_disk_is_short_does_not_begin(tmp_path, server):
         poor = crew.work(crawl__min_free_disk=2 * free)
         poor.expected = 4
         assert poor.process.wait(60) == 4
-        assert "(crawl.min_free_disk); make room" in poor.said
+        assert "(crawl.min_free_disk); free some space" in poor.said
         assert "Traceback" not in poor.said
 
 
