@@ -47,7 +47,7 @@ def test_links_wait_by_score_then_age_and_are_read_on_from_any_of_them(tmp_path)
         for number in range(len(spots) + 1):
             behind = None if not number else (-spots[number - 1][0], spots[number - 1][1])
             found = store.heads(Heads("a.example", Level.NORMAL, behind, 9))
-            assert [(row.score, row.seq) for row in found] == list(spots[number:])
+            assert [(-order, seq) for (order, seq), _, _ in found] == list(spots[number:])
             assert {row.level for row in found} <= {Level.NORMAL}
             assert all(store.url(row.id) == row for row in found)
         await store.close()

@@ -121,11 +121,9 @@ def ranks(count):
 def commit(db, seen):
     """As the store does it."""
     changes = no_changes()
-    if seen.has_news:
-        seen.save(changes)
+    seen.save(changes)
     db.commit(changes)
-    if seen.is_to_be_saved:
-        seen.saved()
+    seen.saved()
 
 
 def offer(db, seen, count, start=0):
