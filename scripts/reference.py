@@ -140,9 +140,9 @@ def reasons() -> str:
         "`skitter why DIR URL` shows both, the report and `skitter status` count URLs by code, and records of URLs in exports and",
         "`--json` have them as `reason`. There are no other codes, and a code never changes its spelling.",
         "",
-        "A changed setting applies from the next run on. A URL that was refused before does not come back by itself: a page that",
-        "links to it has to be fetched, or it is named as a seed; in a cluster, with `skitter cluster add`. NNN stands for the",
-        "status of an answer: 429, or 500 and above.",
+        "A changed setting applies from the next run on, also to URLs that were refused before (`scope`, `budget` and `trap`). Any",
+        "other URL comes back when it is named as a seed; in a cluster, with `skitter cluster add`. NNN stands for the status of an",
+        "answer: 429, or 500 and above.",
         "",
     ]
     for title, entries in groupby(TABLE.values(), lambda entry: entry.group):

@@ -95,7 +95,7 @@ SCOPE_EXCLUDE: Final = _scope(
 SCOPE_DEPTH: Final = _scope(
     "scope.depth",
     "The URL is more links away from a seed than the crawl goes.",
-    "Nothing, if that is intended; otherwise raise --max-depth",
+    "Nothing, if that is intended; otherwise resume with a larger --max-depth",
 )
 SCOPE_EXTENSION: Final = _scope(
     "scope.extension",
@@ -110,7 +110,7 @@ SCOPE_WAIT: Final = _scope(
 BUDGET_HOST: Final = _scope(
     "budget.host",
     "The maximum number of pages of this host is stored.",
-    f"Nothing, if that is intended; otherwise raise scope.max_pages_per_host and {_AGAIN}",
+    "Nothing, if that is intended; otherwise resume with a larger scope.max_pages_per_host",
 )
 
 # ------------------------------------------------------------------------------------------------ traps
