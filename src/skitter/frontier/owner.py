@@ -4,23 +4,23 @@ What goes over many rows is done a bounded number of them in one write, and can 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import TypeVar, cast
 
 from msgspec.structs import replace
 
 from skitter.frontier import judging, prefetch, recovery
+from skitter.frontier.held import IDLE
 from skitter.frontier.pages import is_behind
 from skitter.frontier.patience import patiently
 from skitter.frontier.rows import RETRY, Times, Wanted
-from skitter.frontier.store import Outbox
-from skitter.frontier.verbs import Verbs
-from skitter.model import Link, Page
+from skitter.frontier.store import Outbox, Positions
+from skitter.frontier.verbs import LINKS_AT_ONCE, Verbs
+from skitter.model import HostRecord, Link, Page, RobotsCopy
 from skitter.ports import Judge, Judged, Mark, Opened
 
 T = TypeVar("T")
 _ROWS_AT_ONCE = 500
-_LINKS_AT_ONCE = 2_000
 
 
 class ShardFrontier(Verbs):
@@ -105,7 +105,7 @@ class ShardFrontier(Verbs):
 
     async def _waiting(self, ids: set[int]) -> list[int]:
         known, after, last = [], min(ids) - 1, max(ids)
-        while after < last and (some := await self.outbox(_LINKS_AT_ONCE, after)):
+        while after < last and (some := await self.outbox(LINKS_AT_ONCE, after)):
             known += [number for number, _ in some if number in ids]
             after = some[-1][0]
         return known
@@ -205,3 +205,46 @@ class ShardFrontier(Verbs):
                 await self._fetch(Wanted(urls=ids))
                 recovery.move_retries(shard, ids, by)
                 await self._commit(now)
+
+    # -- messages from other shards -----------------------------------------------------------------------------
+
+    async def take_in(self, links: Sequence[Link], positions: Positions, now: float) -> int:
+        """Accept links that came as messages, and remember how far these are read, in the same write."""
+        before = self._open_shard.counts.added
+        if len(links) > LINKS_AT_ONCE:
+            await self.add(links[:-LINKS_AT_ONCE], (), now)
+        async with self._verb():
+            await self._add(links[-LINKS_AT_ONCE:], (), positions, now)
+        return self._open_shard.counts.added - before
+
+    def positions(self) -> Mapping[str, str]:
+        """How far messages are taken in."""
+        return dict(self._open_shard.meta.positions)
+
+    # -- what its owner knows better ---------------------------------------------------------------------------
+
+    async def host(self, name: str) -> HostRecord | None:
+        """What is known of a host."""
+        row = self._open_shard.hosts.get(name)
+        return await super().host(name) if row is None else self._host_record(row, self._out(name))
+
+    async def robots(self, origin: str) -> RobotsCopy | None:
+        """The copy of an origin's robots.txt. Where it is known that there is none, nobody is asked."""
+        known = self._open_shard.rules.get(origin)
+        if known is not None and not known.access:
+            return None
+        return await super().robots(origin)
+
+    async def _leased(self) -> Collection[bytes]:
+        return {id16 for id16, lease in self._open_shard.leases.items() if lease.handed}
+
+    async def _all_out(self) -> Callable[[str], tuple[int, int]]:
+        return self._out
+
+    def _out(self, name: str) -> tuple[int, int]:
+        shard = self._open_shard
+        return shard.flights.get(name, IDLE).visits, shard.waiting_ahead(name)
+
+    def statistics(self) -> dict[str, dict[str, float]]:
+        """Round trips, and how much is in memory."""
+        return super().statistics() | self._open_shard.statistics()

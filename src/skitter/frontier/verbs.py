@@ -8,7 +8,7 @@ decided in memory all the same, so memory is then read again.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol, TypeVar
 
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from skitter.engines.parts import in_parts
 from skitter.frontier import adding, ahead, leasing, pages, prefetch, recovery, settling
 from skitter.frontier.counting import copied
-from skitter.frontier.held import IDLE, Lease
+from skitter.frontier.held import Lease
 from skitter.frontier.names import Names
 from skitter.frontier.pages import Nearby, pages_alike
 from skitter.frontier.patience import patiently
@@ -27,14 +27,14 @@ from skitter.frontier.seen import LatelySeen
 from skitter.frontier.shard import Shard
 from skitter.frontier.store import AtHand, Forwarding, Positions, Seen, Source, Store
 from skitter.frontier.through import Far, Lacking
-from skitter.model import Counts, HostRecord, Link, Reason, RobotsCopy, Settlement, Visit
+from skitter.model import Counts, Link, Reason, Settlement, Visit
 from skitter.ports import Likeness, Mark, StateError, Twin, Unstorable
 from skitter.settings import Settings
 
 T = TypeVar("T")
 _LEAST_WINDOW = 500  # hosts of a shard, however many shards there are
 _SEEN = 7  # URLs that are remembered, for each host in the window
-_LINKS_AT_ONCE = 2_000  # links that are added in one write
+LINKS_AT_ONCE = 2_000  # links that are added in one write
 _LEAST_AHEAD, _MOST_AHEAD = 64, 4_096  # visits that are taken out ahead
 _FEW = 8  # hosts with visits in flight, or free hosts that nothing was taken out of yet
 _SHOWN = 200  # characters of a URL that is complained of
@@ -216,9 +216,9 @@ class Verbs(ShardReader):
             await self._end(shard, now)
             return shard.counts.added - before
         before = self._open_shard.counts.added
-        for at in range(0, max(len(links), 1), _LINKS_AT_ONCE):
+        for at in range(0, max(len(links), 1), LINKS_AT_ONCE):
             async with self._verb():
-                await self._add(links[at : at + _LINKS_AT_ONCE], refused if not at else (), {}, now)
+                await self._add(links[at : at + LINKS_AT_ONCE], refused if not at else (), {}, now)
         return self._open_shard.counts.added - before
 
     async def _add(
@@ -259,19 +259,6 @@ class Verbs(ShardReader):
         adding.add(shard, links, refused, now)
         shard.meta.positions.update(positions)
         await self._commit(now)
-
-    async def take_in(self, links: Sequence[Link], positions: Positions, now: float) -> int:
-        """Accept links that came as messages, and remember how far these are read, in the same write."""
-        before = self._open_shard.counts.added
-        if len(links) > _LINKS_AT_ONCE:
-            await self.add(links[:-_LINKS_AT_ONCE], (), now)
-        async with self._verb():
-            await self._add(links[-_LINKS_AT_ONCE:], (), positions, now)
-        return self._open_shard.counts.added - before
-
-    def positions(self) -> Mapping[str, str]:
-        """How far messages are taken in."""
-        return dict(self._open_shard.meta.positions)
 
     # -- visits out --------------------------------------------------------------------------------------------
 
@@ -401,18 +388,6 @@ class Verbs(ShardReader):
             counts.queued += shard.waiting_ahead()
         return counts
 
-    async def host(self, name: str) -> HostRecord | None:
-        """What is known of a host."""
-        row = self._open_shard.hosts.get(name)
-        return await super().host(name) if row is None else self._host_record(row, self._out(name))
-
-    async def robots(self, origin: str) -> RobotsCopy | None:
-        """The copy of an origin's robots.txt. Where it is known that there is none, nobody is asked."""
-        known = self._open_shard.rules.get(origin)
-        if known is not None and not known.access:
-            return None
-        return await super().robots(origin)
-
     async def twins(self, pages: Sequence[Likeness], distance: int) -> list[Twin | None]:
         """Pages that these repeat."""
         async with self._turn:
@@ -420,20 +395,6 @@ class Verbs(ShardReader):
             shard.compared = {}
             load = self._load if self._at_hand is None else self._store.load
             return await pages_alike(load, pages, distance, shard.nearby, shard.compared, self._at_hand)
-
-    async def _leased(self) -> Collection[bytes]:
-        return {id16 for id16, lease in self._open_shard.leases.items() if lease.handed}
-
-    async def _all_out(self) -> Callable[[str], tuple[int, int]]:
-        return self._out
-
-    def _out(self, name: str) -> tuple[int, int]:
-        shard = self._open_shard
-        return shard.flights.get(name, IDLE).visits, shard.waiting_ahead(name)
-
-    def statistics(self) -> dict[str, dict[str, float]]:
-        """Round trips, and how much is in memory."""
-        return super().statistics() | self._open_shard.statistics()
 
 
 def _shared_out(settings: Settings, shards: int) -> Settings:
