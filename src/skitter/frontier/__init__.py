@@ -16,7 +16,7 @@ The life of a URL:
 6. **Or the settings change** (`judging`): what waits is judged again, and so is what earlier settings refused.
 
 All of this is decided here, once, in code that does no I/O of its own. It works on rows (`rows`) that a store keeps, and a
-store decides nothing (`store`). `shard` is what is in memory, read through when it is needed (`through`); `verbs` and `owner` hold
+store decides nothing (`store`). `shard` is what is in memory, read through when it is needed (`memory`); `verbs` and `owner` hold
 the verbs of the port together: one at a time, each with one write at its end. Stores behind a network are asked for many
 rows in one round trip (`prefetch`), and visits are taken out before their time (`ahead`). `reading` is the read side.
 """

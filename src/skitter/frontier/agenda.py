@@ -7,10 +7,10 @@ be reached.
 
 from skitter import urls
 from skitter.frontier.levels import DRAW, draw_retry
+from skitter.frontier.memory import Window
 from skitter.frontier.rows import HostRow, Span
 from skitter.frontier.sortable import number8, score8, time8, time_of
 from skitter.frontier.store import Source
-from skitter.frontier.through import Window
 from skitter.model import Level
 
 LATER = b"\xff"

@@ -10,10 +10,10 @@ from skitter.frontier import robots_first
 from skitter.frontier.agenda import drawn
 from skitter.frontier.held import Lease
 from skitter.frontier.leasing import chosen_host, hand_out, prepare, take
+from skitter.frontier.memory import Lacking
 from skitter.frontier.prefetch import AT_ONCE, depth_of
 from skitter.frontier.rows import HostRow
 from skitter.frontier.shard import Shard
-from skitter.frontier.through import Lacking
 from skitter.model import Purpose, Visit
 
 

@@ -1,7 +1,7 @@
 """Visits out: which may start now, and when the next one may.
 
 Every step reads what it needs before it changes anything, so that it can be taken again when something had to be loaded
-first (see `through`).
+first (see `memory`).
 """
 
 from math import inf

@@ -15,12 +15,12 @@ from skitter.frontier.agenda import drawn
 from skitter.frontier.aside import is_passing
 from skitter.frontier.held import rules_of
 from skitter.frontier.levels import QUEUES
+from skitter.frontier.memory import Lacking
 from skitter.frontier.pages import indexed
 from skitter.frontier.rows import QUEUED, Found, Heads, HostRow, PageRow, Times, UrlRow, Wanted
 from skitter.frontier.settling import hop_of
 from skitter.frontier.shard import Shard
 from skitter.frontier.store import KNOWN
-from skitter.frontier.through import Lacking
 from skitter.model import Level, Link, Page, Purpose, Reason, Settlement, Visit
 
 AT_ONCE = 64  # visits of one host that are taken out together, at most

@@ -1,20 +1,18 @@
 """One open shard: what its owner has in memory, and the small steps that keep rows, hosts, queues and counts in agreement.
 
-The owner is exclusive, so what it has read stays true until it changes it. A verb reads what it needs (`through`), decides
+The owner is exclusive, so what it has read stays true until it changes it. A verb reads what it needs (`memory`), decides
 in memory, and hands over all that has changed as one batch (`seal`). Rows of URLs and pages are held for one verb only; hosts,
 rules and the heads of lists stay, a bounded number of them.
 """
 
-from collections.abc import Sequence
 from itertools import islice
-from math import inf
 
 from skitter import urls
 from skitter.frontier import counting, robots_first
 from skitter.frontier.agenda import Agenda, place_of
-from skitter.frontier.bounded import Bounded
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Flight, Lease, Rules, rules_of
+from skitter.frontier.memory import Memory
 from skitter.frontier.names import Names
 from skitter.frontier.pages import Nearby
 from skitter.frontier.reserve import Reserve
@@ -26,34 +24,24 @@ from skitter.frontier.rows import (
     STATES,
     Batch,
     Compared,
-    Heads,
     HostRow,
     Meta,
     Opening,
-    PageRow,
     Spot,
     Standing,
-    Times,
     UrlRow,
     new_host,
-    standing,
 )
-from skitter.frontier.store import Seen, Source, Waiting
-from skitter.frontier.through import Through, Window
+from skitter.frontier.store import Seen, Source
 from skitter.model import Level, Link, Purpose, Reason, RobotsCopy
 from skitter.settings import Settings
 
-# Everything in memory is bounded by `frontier.window`, so that a worker with many shards can share it out among them.
-# Rows of the queue that are read ahead: few per queue when many hosts are at work, more when few are.
-_READ_AHEAD = (4, 32)
 _LARGEST_WINDOW = 1024
 _LEVELS = len(Level)
 _NOW_AND_THEN = 16  # writes
 
-When = tuple[float, bytes]  # a time, and the id of the URL that is due then
 
-
-class Shard:
+class Shard(Memory):
     """Everything that its owner has open."""
 
     def __init__(
@@ -69,41 +57,22 @@ class Shard:
     ) -> None:
         window = settings.frontier.window
         size = min(window, _LARGEST_WINDOW)
-        self.names, self.source, self.seen, self.nearby = names, source, seen, nearby
+        super().__init__(source, window, size)
+        self.names, self.seen, self.nearby = names, seen, nearby
         self.per_host = settings.politeness.per_host
         self.delay = float(settings.politeness.delay)
-        self.ahead = 0.0  # seconds before their time at which visits are taken out
         self.by_message = by_message  # links of other shards leave no record here
         self.meta: Meta = opening.meta
         self.counts = self.meta.counts
         self.suspects = opening.suspects
         self.unsure_since: float | None = None  # opened then, after a loss of power; see `leasing`
-        self.capacity = window
-        self.window_size = size
-        self.hosts: Through[str, HostRow | None] = Through(source.host, window)  # None: there is no such host
-        self.rules: Through[str, Rules] = Through(lambda origin: rules_of(source.robots(origin)), 2 * window)
-        self.queues: Bounded[tuple[str, int], Window[Spot, Waiting]] = Bounded(window)
-        self.touched: dict[str, HostRow] = {}  # hosts to be written
-        self.moved: dict[str, HostRow] = {}  # of these, what may have to stand elsewhere in the agenda
         self.agenda = Agenda(size, source, self.touched)
-        self.times: dict[str, Window[When, str]] = {
-            kind: Window((-inf, b""), size, self._read_times) for kind in (RETRY, RECRAWL)
-        }
         self.compared: Compared = {}  # digests that were last asked for, and who stands for them
-        self.leases: dict[bytes, Lease] = {}
         self.flights: dict[str, Flight] = {}
         self.reserve = Reserve()
         self.alone = b""  # the visit that must be the only one in flight
         self.drain = ""  # the host whose suspected visit waits until nothing is in flight
         self.batches = 0  # written so far
-        # What is held for one verb.
-        self.rows: Through[bytes, UrlRow | None] = Through(self._read_row)
-        self.stood: dict[bytes, Standing] = {}
-        self.pages: Through[bytes, PageRow | None] = Through(source.page)
-        self.digests: Through[tuple[str, str], PageRow | None] = Through(source.digest)
-        self.simhashes: Through[tuple[str, int], PageRow | None] = Through(source.simhash)
-        self.parked: Through[str, list[UrlRow]] = Through(self._read_parked)
-        self.headless: dict[tuple[str, int], HostRow] = {}  # their first link is behind the head they name
         self._begin_unit()
 
     def _begin_unit(self) -> None:
@@ -164,31 +133,6 @@ class Shard:
             self.names.trim()
 
     # -- rows of URLs ------------------------------------------------------------------------------------------
-
-    def _read_row(self, id16: bytes) -> UrlRow | None:
-        row = self.source.url(id16)
-        return row if row is None else self.adopt(row)
-
-    def adopt(self, row: UrlRow) -> UrlRow:
-        """A row comes into this verb as the store has it."""
-        self.rows[row.id] = row
-        stood = standing(row)
-        if stood is not None:
-            self.stood[row.id] = stood
-        return row
-
-    def has_row(self, id16: bytes) -> bool:
-        """Whether `row` has an answer without reading."""
-        return id16 in self.rows or id16 in self.leases
-
-    def row(self, id16: bytes) -> UrlRow | None:
-        """The row of a URL."""
-        lease = self.leases.get(id16)
-        return self.rows[id16] if lease is None else lease.row
-
-    def is_out(self, row: UrlRow) -> bool:
-        """Whether a row is out for a visit. It stays in its queue meanwhile."""
-        return row.id in self.leases
 
     def keep(self, row: UrlRow) -> None:
         """A row has changed."""
@@ -267,29 +211,6 @@ class Shard:
                 self.headless[host.name, queue] = host
         self.touch(host)
 
-    def queue(self, host: HostRow, queue: int) -> Window[Spot, Waiting]:
-        """The first links of a host's queue, from the head on."""
-        key = host.name, queue
-        window = self.queues.get(key)
-        if window is None:
-            score, seq = host.heads[queue] or (-inf, 0)
-            least, most = _READ_AHEAD
-            size = min(max(self.capacity // (len(self.queues) + 1), least), most)
-            window = self.queues[key] = Window(
-                (score, seq - 1), size, lambda window: self._read_queue(*key, window)
-            )
-        return window
-
-    def find_heads(self) -> None:
-        """Give hosts whose first link has moved away the next one. Every verb ends with it."""
-        for (name, queue), host in list(self.headless.items()):
-            first = self.queue(host, queue).first()
-            if first is None:
-                raise AssertionError(f"queue {queue} of {name} has lost {host.levels[queue]} links")
-            host.heads[queue] = first[0]
-            del self.headless[name, queue]
-            self.touch(host)
-
     def wait(self, row: UrlRow, due: float) -> None:
         """A URL waits for a later time."""
         host = self.host(row.host)
@@ -315,64 +236,6 @@ class Shard:
         due = row.due
         self.set_due(row, None)
         row.due, row.parked = due, True
-
-    # -- reading on --------------------------------------------------------------------------------------------
-
-    def _read_queue(self, name: str, queue: int, window: Window[Spot, Waiting]) -> None:
-        """At hand no more is read than there is: many hosts have one link, and the end of a queue costs as much as a row."""
-        limit = window.size if self.ahead else min(window.size, max(1, self.host(name).levels[queue]))
-        ask = Heads(name, queue, window.horizon, limit)
-        rows = self.source.heads(ask)
-        self.fill_queue(ask, rows, window, [row for row in self.batch.urls.values() if row is not None])
-
-    def fill_queue(
-        self,
-        ask: Heads,
-        rows: Sequence[tuple[Spot, bytes, Waiting]],
-        window: Window[Spot, Waiting],
-        changed: Sequence[UrlRow],
-    ) -> None:
-        """The answer of a store, as of the last write: rows that are out, or were changed since, stand elsewhere."""
-        horizon = rows[-1][0] if len(rows) >= ask.limit else None
-        batch, leases = self.batch.urls, self.leases
-        found = [(spot, row) for spot, id16, row in rows if id16 not in batch and id16 not in leases]
-        for row in changed:
-            if row.host == ask.host and row.level == ask.level and row.state == QUEUED and row.due is None:
-                spot = row.spot()
-                if spot > window.horizon and (horizon is None or spot <= horizon):
-                    found.append((spot, row))
-        window.fill(found, horizon)
-
-    def waiting(self, window: Window[Spot, Waiting], spot: Spot) -> UrlRow:
-        """A row that was read ahead."""
-        row = window.values[spot]
-        return self.source.unpacked(row) if isinstance(row, bytes) else row
-
-    def _read_times(self, window: Window[When, str]) -> None:
-        kind = RETRY if window is self.times[RETRY] else RECRAWL
-        ask = Times(kind, window.horizon, window.size)
-        self.fill_times(ask, self.source.times(ask))
-
-    def fill_times(self, ask: Times, rows: list[UrlRow]) -> None:
-        """The same for a list of times."""
-        window = self.times[ask.kind]
-        last = (rows[-1].due or 0.0, rows[-1].id) if len(rows) >= ask.limit else None
-        batch = self.batch.urls
-        new = [((row.due, row.id), row.host) for row in rows if row.due is not None and row.id not in batch]
-        for row in batch.values():
-            stands = None if row is None else standing(row)
-            if row is not None and stands is not None and stands.kind == ask.kind and row.due is not None:
-                key = row.due, row.id
-                if key > window.horizon and (last is None or key <= last):
-                    new.append((key, row.host))
-        window.fill(new, last)
-
-    def _read_parked(self, host: str) -> list[UrlRow]:
-        return self.adopted(self.source.parked(host))
-
-    def adopted(self, rows: list[UrlRow]) -> list[UrlRow]:
-        """Rows that were read in a list, each as this verb has it."""
-        return [self.row(row.id) or row if self.has_row(row.id) else self.adopt(row) for row in rows]
 
     # -- hosts -------------------------------------------------------------------------------------------------
 

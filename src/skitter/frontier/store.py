@@ -123,7 +123,7 @@ Waiting = UrlRow | bytes
 
 
 class Source(Protocol):
-    """Rows, read when they are needed: from a store at hand, or by raising `through.Lacking`.
+    """Rows, read when they are needed: from a store at hand, or by raising `memory.Lacking`.
 
     What it returns belongs to the caller. It tells what is written; what the caller has changed since is newer.
     """

@@ -18,6 +18,7 @@ from skitter.engines.parts import in_parts
 from skitter.frontier import adding, ahead, leasing, pages, prefetch, recovery, settling
 from skitter.frontier.counting import copied
 from skitter.frontier.held import Lease
+from skitter.frontier.memory import Far, Lacking
 from skitter.frontier.names import Names
 from skitter.frontier.pages import Nearby, pages_alike
 from skitter.frontier.patience import patiently
@@ -26,7 +27,6 @@ from skitter.frontier.rows import Batch, Opening, Wanted
 from skitter.frontier.seen import LatelySeen
 from skitter.frontier.shard import Shard
 from skitter.frontier.store import AtHand, Forwarding, Positions, Seen, Source, Store
-from skitter.frontier.through import Far, Lacking
 from skitter.model import Counts, Link, Reason, Settlement, Visit
 from skitter.ports import Likeness, Mark, StateError, Twin, Unstorable
 from skitter.settings import Settings

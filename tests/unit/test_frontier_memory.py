@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skitter.backends.rocksdb.store import RocksStore
+from skitter.frontier.memory import Far, Lacking, Through, Window
 from skitter.frontier.rows import Span
-from skitter.frontier.through import Far, Lacking, Through, Window
 
 
 class List:
