@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from skitter.backends.kafka.lag import _answered
-from skitter.frontier.patience import patiently
+from skitter.engines.retry import patiently
 from skitter.settings import Settings
 from tests.cluster.kafka import crawl_on, link, post
 from tests.engines import frozen, kill, our_engine, start

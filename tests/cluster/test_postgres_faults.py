@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from skitter.frontier.patience import patiently
+from skitter.engines.retry import patiently
 from skitter.frontier.rows import Batch, Meta, Wanted
 from skitter.ports import EngineAway
 from skitter.settings import Settings

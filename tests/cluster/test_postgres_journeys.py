@@ -13,8 +13,8 @@ from skitter.backends.postgres.journeys import Journeys
 from skitter.backends.postgres.migrate import open_pool
 from skitter.backends.postgres.pool import Pool, options
 from skitter.backends.postgres.store import PostgresStore
+from skitter.engines.retry import patiently
 from skitter.frontier.crashes import Suspicion
-from skitter.frontier.patience import patiently
 from skitter.frontier.rows import RETRY, Batch, Found, Heads, Meta, Opening, Span, Times, Wanted
 from skitter.frontier.store import Store
 from skitter.model import Visit

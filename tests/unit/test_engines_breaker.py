@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from skitter.engines.breaker import Away, Breaker, BreakerOpenError, BreakerRules, Guard, Phase
-from skitter.frontier.patience import patiently
+from skitter.engines.retry import patiently
 from skitter.ports import EngineAway
 from skitter.settings import Settings
 from skitter.testing.clock import VirtualClock, run_virtual

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from skitter.cluster.ports import Disks
+from skitter.engines.retry import patiently
 from skitter.frontier import ShardFrontier
-from skitter.frontier.patience import patiently
 from skitter.model import Settlement
 from skitter.ports import Mark, Opened
 

@@ -11,7 +11,7 @@ from skitter.cluster.held_shards import HeldShards
 from skitter.cluster.lease import ShardLeases
 from skitter.cluster.ports import Claim, Delivery, Inbox
 from skitter.crawl.shard import Shard
-from skitter.frontier.patience import patiently
+from skitter.engines.retry import patiently
 from skitter.ports import Clock, EngineAway, Fenced
 
 _LINKS = 1000  # that are worth a round trip at once

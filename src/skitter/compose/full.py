@@ -25,7 +25,7 @@ from skitter.backends.redis.removing import remove
 from skitter.cluster import ports
 from skitter.compose.engines import Register
 from skitter.engines.breaker import Guard
-from skitter.frontier.patience import patiently
+from skitter.engines.retry import patiently
 from skitter.frontier.store import Forwarding, Store
 from skitter.model import Settlement
 from skitter.ports import Cache, Clock, EngineAway, EngineError

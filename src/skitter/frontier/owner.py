@@ -9,10 +9,10 @@ from typing import TypeVar, cast
 
 from msgspec.structs import replace
 
+from skitter.engines.retry import patiently
 from skitter.frontier import judging, prefetch, recovery
 from skitter.frontier.held import IDLE
 from skitter.frontier.pages import is_behind
-from skitter.frontier.patience import patiently
 from skitter.frontier.rows import RETRY, Times, Wanted
 from skitter.frontier.store import Outbox, Positions
 from skitter.frontier.verbs import LINKS_AT_ONCE, Verbs

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
 from skitter import urls
+from skitter.engines.retry import patiently
 from skitter.frontier.levels import LEVELS
 from skitter.frontier.pages import Nearby, pages_alike
-from skitter.frontier.patience import patiently
 from skitter.frontier.rows import (
     FOREIGN,
     STATES,

@@ -15,13 +15,13 @@ from typing import Protocol, TypeVar
 from msgspec.structs import replace
 
 from skitter.engines.parts import in_parts
+from skitter.engines.retry import patiently
 from skitter.frontier import adding, ahead, leasing, pages, prefetch, recovery, settling
 from skitter.frontier.counting import copied
 from skitter.frontier.held import Lease
 from skitter.frontier.memory import Far, Lacking
 from skitter.frontier.names import Names
 from skitter.frontier.pages import Nearby, pages_alike
-from skitter.frontier.patience import patiently
 from skitter.frontier.reading import ShardReader
 from skitter.frontier.rows import Batch, Opening, Wanted
 from skitter.frontier.seen import LatelySeen

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from skitter.backends.kafka.documents import DocumentReader
 from skitter.backends.kafka.sending import Sender
 from skitter.engines.breaker import until_again
-from skitter.frontier.patience import patiently
+from skitter.engines.retry import patiently
 from skitter.ports import EngineAway, Entry
 from skitter.settings import Settings
 

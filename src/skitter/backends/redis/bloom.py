@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from skitter.backends.redis.client import Client
 from skitter.backends.redis.store import tag
-from skitter.frontier.patience import patiently
+from skitter.engines.retry import patiently
 from skitter.frontier.rows import Batch, Found, HostRow, Meta, Opening, PageRow, UrlRow, Wanted
 from skitter.frontier.store import Store
 from skitter.ports import EngineAway

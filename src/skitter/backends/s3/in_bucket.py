@@ -11,7 +11,7 @@ from skitter.backends.s3.segments import Segments, Stage
 from skitter.backends.s3.uploader import Uploader
 from skitter.backends.warc import WarcArchive
 from skitter.engines.breaker import Guard
-from skitter.frontier.patience import patiently
+from skitter.engines.retry import patiently
 from skitter.model import Place
 from skitter.ports import Archive, Clock, EngineError, Mark, Packed
 from skitter.runtime.process import unwrapped

@@ -26,7 +26,7 @@ from skitter.backends.s3.reading import SegmentReader
 from skitter.backends.s3.segments import WHOLE, Segment, Segments, Stage
 from skitter.backends.warc import Reader
 from skitter.engines.breaker import BreakerRules, Guard
-from skitter.frontier.patience import patiently
+from skitter.engines.retry import patiently
 from skitter.ports import Clock, EngineAway, Mark
 from skitter.settings.engines import S3Settings
 

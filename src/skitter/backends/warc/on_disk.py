@@ -14,7 +14,7 @@ from skitter.backends.s3.segments import WHOLE
 from skitter.backends.warc import WarcArchive, trim
 from skitter.cluster.ports import End, Ends
 from skitter.engines.breaker import Guard
-from skitter.frontier.patience import patiently
+from skitter.engines.retry import patiently
 from skitter.model import Exchange, Page, Place
 from skitter.ports import Archive, EngineAway, Mark, Packed, Twin
 from skitter.reporting.format import amount, counted
