@@ -171,8 +171,8 @@ def test_nothing_is_removed_while_segments_are_on_a_workers_disk_alone(server, t
             assert done.returncode == 1, done.stdout
             return str(done.stderr)
 
-        until(lambda: "at work" not in refused(), "the leases are over")
-        assert f"not in the bucket yet, of {name}; let them upload" in refused()
+        until(lambda: "stop them first" not in refused(), "the leases are over")
+        assert f"not in the bucket yet, of {name}; upload them" in refused()
         until(
             lambda: "given up" in crew.skitter("cluster", "abandon", name, "--config", crew.config).stdout,
             "the worker is given up",
