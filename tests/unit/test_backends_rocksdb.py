@@ -345,7 +345,7 @@ def test_hosts_wait_their_turn_also_beyond_the_window_of_clocks(tmp_path):
 
 
 def test_a_host_with_many_links_is_read_from_where_it_was_left(ground, monkeypatch):
-    monkeypatch.setattr("skitter.frontier.shard._READ_AHEAD", (8, 8))
+    monkeypatch.setattr("skitter.frontier.memory._READ_AHEAD", (8, 8))
 
     async def crawl():
         owner = await Owner.of(ground)
