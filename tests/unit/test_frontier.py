@@ -416,11 +416,11 @@ def test_who_has_lost_the_shard_is_told_and_changes_nothing():
     asyncio.run(ask())
 
 
-# ------------------------------------------------------------------------------------------------ mail
+# ------------------------------------------------------------------------------------------------ forwarding
 
 
-class Post:
-    """Mail that a test can read."""
+class RecordedForwarding:
+    """Forwarding that a test can read."""
 
     def __init__(self, rows: MemoryRows) -> None:
         self.rows = rows
@@ -431,12 +431,12 @@ class Post:
             self.sent += [(shard, one.url, len(self.rows.urls)) for one in some]
 
 
-def test_links_of_other_shards_are_in_the_mail_before_the_settlement_is_written():
+def test_links_of_other_shards_are_forwarded_before_the_settlement_is_written():
     async def ask() -> None:
         rows = MemoryRows()
-        post = Post(rows)
+        forwarding = RecordedForwarding(rows)
         mine = urls.shard("a.example", 4)
-        frontier = ShardFrontier(MemoryStore(rows), settings(), shard=mine, shards=4, forwarding=post)
+        frontier = ShardFrontier(MemoryStore(rows), settings(), shard=mine, shards=4, forwarding=forwarding)
         await frontier.open(START)
         await frontier.add([link("https://a.example/")], [], START)
         (robots,) = await frontier.lease(1, START)
@@ -450,7 +450,7 @@ def test_links_of_other_shards_are_in_the_mail_before_the_settlement_is_written(
         found = [link(f"https://{name}/") for name in names] * 2
         done = Settlement(visit=visit, verdict=Verdict(state=State.CRAWLED), links=found)
         await frontier.settle([done], Mark(), START)
-        assert post.sent == [
+        assert forwarding.sent == [
             (shard, f"https://{name}/", 1)
             for shard in dict.fromkeys(urls.shard(name, 4) for name in foreign)
             for name in foreign
@@ -462,7 +462,7 @@ def test_links_of_other_shards_are_in_the_mail_before_the_settlement_is_written(
     asyncio.run(ask())
 
 
-def test_links_from_the_mail_and_the_position_in_it_are_stored_together():
+def test_forwarded_links_and_their_position_are_stored_together():
     async def ask() -> None:
         rows = MemoryRows()
         frontier = ShardFrontier(MemoryStore(rows), settings())

@@ -30,7 +30,7 @@ class WorkerParts(Protocol):
         """A shard, open under its epoch; closed at the end, unless it was lost."""
         ...
 
-    def mail_taken(self, shard: Shard) -> dict[str, str]:
+    def positions_of(self, shard: Shard) -> dict[str, str]:
         """How far the links for a shard are taken in, by position."""
         ...
 
@@ -54,7 +54,7 @@ class IncomingLinks:
 
     async def begin(self, shard: Shard, parts: WorkerParts) -> None:
         """From now on, receive what is for this shard, behind what it has."""
-        await patiently(lambda: parts.inbox.own(shard.number, parts.mail_taken(shard)))
+        await patiently(lambda: parts.inbox.own(shard.number, parts.positions_of(shard)))
 
     async def end(self, shard: int, parts: WorkerParts) -> None:
         """The shard is about to be closed: links on their way into it arrive before."""
@@ -78,7 +78,7 @@ class IncomingLinks:
                     if before.get(delivery.shard, shard) is shard:
                         together.create_task(self._deliver(shard, delivery, parts))
                     else:  # given back and taken again meanwhile: nobody knows under which epoch this came
-                        await patiently(partial(inbox.own, delivery.shard, parts.mail_taken(shard)))
+                        await patiently(partial(inbox.own, delivery.shard, parts.positions_of(shard)))
             if sum(len(delivery.links) for delivery in received) < _LINKS:
                 await asyncio.sleep(_EVERY)
 

@@ -58,7 +58,7 @@ class ShardOpener:
                 await wired.shard.close()
             wired.log.close()
 
-    def mail_taken(self, shard: Shard) -> dict[str, str]:
+    def positions_of(self, shard: Shard) -> dict[str, str]:
         """How far the links for a shard are taken in, by position."""
         return dict(self.frontiers[shard.number].positions())
 

@@ -1,4 +1,4 @@
-"""The seams of a crawl on many machines: who owns which shard, by an engine's word and by its clock, and how its mail comes."""
+"""The ports of a cluster: who owns which shard, by the engine's word and clock, and how forwarded links arrive."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -68,7 +68,7 @@ class Standing(Struct, frozen=True):
     epoch: int
     lease_until: float
     counts: Counts
-    mail: Mapping[str, str]
+    positions: Mapping[str, str]  # how far its forwarded links are stored
     now: float
 
 
@@ -210,11 +210,11 @@ class Claims(Ends, Protocol):
         ...
 
 
-# ------------------------------------------------------------------------------------------------ mail
+# ------------------------------------------------------------------------------------------------ forwarded links
 
 
 class Delivery(Struct, frozen=True):
-    """Links for a shard, and how far its mail is taken in once they are stored."""
+    """Links for a shard, and its positions once they are stored."""
 
     shard: int
     links: Sequence[Link]
@@ -222,7 +222,7 @@ class Delivery(Struct, frozen=True):
 
 
 class Inbox(Protocol):
-    """The mail of all shards that a worker holds."""
+    """Receives the forwarded links of all shards that a worker holds."""
 
     async def own(self, shard: int, positions: dict[str, str]) -> None:
         """Receive a shard's links from these positions on; again, if they were received and could not be stored."""

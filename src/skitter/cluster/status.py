@@ -1,4 +1,4 @@
-"""Cluster status: engines, shards, owners, mail, workers; and when the crawl is done."""
+"""Cluster status: engines, shards, owners, forwarded messages, workers; and when the crawl is done."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ class Watched(Protocol):
         ...
 
     async def unread(self) -> dict[int, int]:
-        """Messages in the mail that are not taken in, by shard."""
+        """Forwarded messages that are not read yet, by shard."""
         ...
 
 
@@ -48,7 +48,7 @@ class Status(Struct, frozen=True):
     engines: Sequence[Health] = ()
     shards: Sequence[Standing] = ()
     workers: Sequence[Colleague] = ()
-    unread: dict[int, int] | None = None  # messages in the mail by shard; None when nobody can say
+    unread: dict[int, int] | None = None  # forwarded messages not read yet, by shard; None if unknown
     disks: Sequence[Disk] = ()  # those with segments that are in no bucket yet
     elapsed: float = 0.0  # since the first worker joined
     settings: Mapping[str, str] = {}  # that all workers share and that differ from their defaults
@@ -60,7 +60,7 @@ class Status(Struct, frozen=True):
 
     @property
     def hot(self) -> Sequence[int]:
-        """Shards with far more mail than the others."""
+        """Shards with far more unread messages than the others."""
         return hot(self.unread or {})
 
     @property
@@ -82,7 +82,7 @@ class Status(Struct, frozen=True):
 
 
 async def seen(engines: Watched, health: Sequence[Health] = ()) -> Status:
-    """Look at it. An engine that only carries mail may be away."""
+    """Read the status. An engine that only forwards links may be away."""
     shards, workers = await engines.claims.standing(), await engines.claims.workers()
     unread: dict[int, int] | None = None
     if all(each.up for each in health if each.engine == "Kafka"):
@@ -99,7 +99,7 @@ async def _elapsed(claims: Claims, shards: Sequence[Standing]) -> float:
 
 
 def hot(unread: dict[int, int]) -> list[int]:
-    """Shards whose mail is four times the mean of the others, and more than a moment's work."""
+    """Shards with four times as many unread messages as the mean of the others, and more than a moment's work."""
     found = []
     for shard, messages in unread.items():
         others = [number for other, number in unread.items() if other != shard]
@@ -138,8 +138,8 @@ async def until_finished(engines: Watched, settings: Settings) -> End:
 
 
 async def snapshot(engines: Watched) -> Snapshot:
-    """All shards and all mail, read one after the other; `crawl.done` decides from it whether the crawl is over."""
-    # The mail first: what is sent after this look is sent by a visit that the counts still show, or will show.
+    """All shards and all unread messages, read one after the other; `crawl.done` decides from it whether the crawl is over."""
+    # Messages first: one that is sent later comes from a visit that the counts still show, or will show.
     unread = sum((await engines.unread()).values())
     lost = len(await engines.segments.lost()) if engines.segments else 0  # their pages will be pending
     parts = {
@@ -211,13 +211,13 @@ def as_fields(status: Status, limits: CrawlSettings) -> dict[str, Any]:
 def as_lines(status: Status, limits: CrawlSettings) -> list[str]:
     """The status for a terminal."""
     counts, unread = status.counts, status.unread
-    mail = (
+    messages = (
         "what is in the mail is not known"
         if unread is None
         else f"{counted(sum(unread.values()), 'message')} in the mail"
     )
     whole = f"{counts.pages:,} pages, {counts.queued:,} queued, {counts.leased:,} in flight"
-    lines = [f"{whole}, {mail}", *_limits(status, limits), *_settings(status), *_unreachable(status)]
+    lines = [f"{whole}, {messages}", *_limits(status, limits), *_settings(status), *_unreachable(status)]
     lines += ["", *engine_lines(status), ""]
     rows = [
         (

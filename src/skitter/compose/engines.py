@@ -1,4 +1,4 @@
-"""Opens the engines of a cluster, checked, all behind one interface: claims, stores, mail, announcements.
+"""Opens the engines of a cluster, checked, all behind one interface: claims, stores, forwarding, announcements.
 
 What is wrong with an engine shows here, before any crawling: EngineError is one line with the setting and the fix.
 """
@@ -48,7 +48,7 @@ class Engines(Protocol):
         ...
 
     async def unread(self) -> dict[int, int]:
-        """Messages in the mail that are not taken in, by shard."""
+        """Forwarded messages that are not read yet, by shard."""
         ...
 
     def trips(self) -> dict[str, float]:

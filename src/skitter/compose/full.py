@@ -9,13 +9,13 @@ from typing import Any
 
 from skitter.backends.kafka import topics
 from skitter.backends.kafka.documents import Documents
+from skitter.backends.kafka.forwarding import Inbox, KafkaForwarding
 from skitter.backends.kafka.lag import made_anew, waiting
-from skitter.backends.kafka.mail import Inbox, Mail
 from skitter.backends.kafka.sending import Sender
 from skitter.backends.postgres.claims import Claims
-from skitter.backends.postgres.journeys import Journeys
 from skitter.backends.postgres.migrate import drop, open_pool
 from skitter.backends.postgres.pool import Pool
+from skitter.backends.postgres.round_trips import RoundTrips
 from skitter.backends.postgres.segments import PostgresSegments
 from skitter.backends.postgres.store import PostgresStore
 from skitter.backends.redis.bloom import BloomStore
@@ -43,19 +43,19 @@ class FullEngines:
         self._redis = redis
         self.claims: ports.Claims = Claims(pool, worker)
         self.segments: Register | None = PostgresSegments(pool)
-        self.forwarding: Forwarding = Mail(settings, sender)
+        self.forwarding: Forwarding = KafkaForwarding(settings, sender)
         self._inbox = Inbox(settings, shards, sender)
         self.inbox: ports.Inbox = self._inbox
         self.guards: Sequence[Guard] = [pool.guard, sender.guard, redis.guard]
         self._settings = settings
         self._pool = pool
-        self._journeys = Journeys(pool)
+        self._round_trips = RoundTrips(pool)
         self._sender = sender
         self._documents = Documents(settings, sender)
 
     def store(self, shard: int, epoch: int = 0) -> Store:
         """One shard; to read from it, no epoch is needed. Its owner alone can say what it does not know."""
-        store = PostgresStore(self._pool, shard, epoch, self._journeys)
+        store = PostgresStore(self._pool, shard, epoch, self._round_trips)
         return BloomStore(store, self._redis, shard, epoch) if epoch else store
 
     async def announce(self, settlements: Sequence[Settlement]) -> None:
@@ -64,7 +64,7 @@ class FullEngines:
 
     async def unread(self) -> dict[int, int]:
         """Messages on the link topics that are not taken in, by shard."""
-        standing = {shard.shard: shard.mail for shard in await self.claims.standing()}
+        standing = {shard.shard: shard.positions for shard in await self.claims.standing()}
         try:
             found = await waiting(self._settings.kafka, standing)
         except EngineError as unfit:  # it was fit when we came
@@ -94,7 +94,7 @@ async def open_full(
     shards = len(standing)
     if not looking:
         await topics.check(settings.kafka, shards)
-        if anew := await made_anew(settings.kafka, {each.shard: each.mail for each in standing}):
+        if anew := await made_anew(settings.kafka, {each.shard: each.positions for each in standing}):
             fix = "stop all workers and run `skitter cluster init`, so that no link in it is passed over"
             raise EngineError(f"Kafka: {not_the_same(anew)}; {fix}")
     sender = Sender(settings.kafka)

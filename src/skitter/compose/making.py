@@ -75,7 +75,9 @@ async def _begin_again(settings: Settings) -> list[str]:
     pool = await open_pool(settings)
     try:
         claims = Claims(pool, "")
-        anew = await made_anew(settings.kafka, {each.shard: each.mail for each in await claims.standing()})
+        anew = await made_anew(
+            settings.kafka, {each.shard: each.positions for each in await claims.standing()}
+        )
         if anew and (held := await claims.begin_again(anew)):
             fix = f"workers still own {counted(len(held), 'shard')}; stop all workers and run `skitter cluster init` again"
             raise EngineError(f"Kafka: {not_the_same(anew)}, and {fix}")

@@ -1,6 +1,6 @@
 """A cluster's crawl, to read from: records of all shards from the engines, answers from workers' directories or the bucket.
 
-Only what is asked for is opened: `why` and `status` need no bucket, and nobody who reads needs the mail. No worker's
+Only what is asked for is opened: `why` and `status` need no bucket, and no reader needs forwarding. No worker's
 directory is needed either, but without a bucket the text of a page can be read from the directory of its worker alone.
 """
 

@@ -109,9 +109,11 @@ class Claims:
         return str(row["words"])
 
     async def begin_again(self, topics: Sequence[str]) -> list[int]:
-        """Mail from these topics is read from its beginning. Says for which shards not, because somebody owns them."""
+        """Read these topics from the beginning. Returns the shards for which that failed because a worker owns them."""
         await self._pool.rows(self._texts.one("claims", "begin_again"), {"topics": list(topics)})
-        return [each.shard for each in await self.standing() if any(topic in each.mail for topic in topics)]
+        return [
+            each.shard for each in await self.standing() if any(topic in each.positions for topic in topics)
+        ]
 
     async def standing(self) -> list[Standing]:
         """Every shard."""

@@ -30,7 +30,7 @@ _queues = Decoder(tuple[list[int], list[Spot | None], int, int, int]).decode
 _page = Decoder(Page).decode
 _visit = Decoder(Visit).decode
 _counts = json.Decoder(Counts).decode
-_mail = json.Decoder(dict[str, str]).decode
+_positions = json.Decoder(dict[str, str]).decode
 
 _SIGN = 1 << 63
 _WHOLE = 1 << 64
@@ -318,9 +318,9 @@ def meta_arguments(metas: Sequence[Meta]) -> Arguments:
     }
 
 
-def meta_of(seq: int, file: str, end: int, counts: str, mail: str, clock: float, judged_by: str) -> Meta:
+def meta_of(seq: int, file: str, end: int, counts: str, positions: str, clock: float, judged_by: str) -> Meta:
     """The owner's row."""
-    return Meta(seq, Mark(file, end), counts_of(counts), positions_of(mail), clock, judged_by)
+    return Meta(seq, Mark(file, end), counts_of(counts), positions_of(positions), clock, judged_by)
 
 
 def counts_of(text: str) -> Counts:
@@ -330,7 +330,7 @@ def counts_of(text: str) -> Counts:
 
 def positions_of(text: str) -> dict[str, str]:
     """How far messages are taken in."""
-    return _mail(text)
+    return _positions(text)
 
 
 def _columns(names: Sequence[str], rows: Sequence[Record]) -> Arguments:

@@ -1,7 +1,7 @@
 """Batches of several shards as one statement: which pieces it is made of, and its values, one array per column.
 
 Every row says which shard it is of, and what an owner may not change any more is left out by the database
-(`sql/write.sql`). So what one shard is told never depends on who travels with it.
+(`sql/write.sql`). So the answer to one shard never depends on the others in the statement.
 """
 
 from collections.abc import Callable, Sequence
