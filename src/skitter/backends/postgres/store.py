@@ -1,8 +1,8 @@
 """One shard in PostgreSQL, held under one epoch: the `Store` port.
 
-Every verb is one statement, and so one round trip and one transaction, which it shares with the same verb of other shards of
-its worker (`round_trips`). A write changes the owner's row where the epoch is still ours, and everything else only where
-that happened (`sql/write.sql`). A load is one row for each shard, with arrays of whole rows.
+Every verb is one statement, so one round trip and one transaction, shared with the same verb of the worker's other
+shards (`round_trips`). A write changes the owner's row if the epoch is still ours, and everything else only if that
+happened (`sql/write.sql`). A load returns one row for each shard, with arrays of whole rows.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -17,7 +17,7 @@ from skitter.frontier.names import hash16
 from skitter.frontier.rows import Batch, Found, HostRow, Meta, Opening, PageRow, UrlRow, Wanted
 from skitter.ports import EngineError, Fenced
 
-_AT_ONCE = 1000  # rows that an iterator holds
+_AT_ONCE = 1000  # rows an iterator holds
 _IDS_AT_ONCE = 5000
 
 
@@ -52,7 +52,7 @@ class PostgresStore:
         )
 
     async def write(self, batch: Batch) -> None:
-        """All of it, or nothing; Fenced when the shard is somebody else's."""
+        """Write all of it, or nothing; Fenced if another worker owns the shard."""
         self._counts["writes"] += 1
         if not await self._round_trips.write(self._shard, self._epoch, batch):
             raise Fenced(f"shard {self._shard}: epoch {self._epoch} is over")
@@ -70,7 +70,7 @@ class PostgresStore:
         return found
 
     async def sync(self) -> None:
-        """What is acknowledged is as safe as it ever will be."""
+        """Acknowledged writes are already as safe as they can be."""
 
     # ------------------------------------------------------------------------------------------------ reading
 
