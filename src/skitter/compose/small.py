@@ -1,4 +1,6 @@
-"""A small cluster: one Redis has the frontier, the forwarded links and the shared cache; the archive stays on the workers' disks."""
+"""A small cluster: Redis has the frontier, forwarded links and the shared cache; the archive is on the workers'
+disks.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -21,7 +23,7 @@ from skitter.settings import Settings, SettingsError
 
 
 class SmallEngines:
-    """`compose.engines.Engines` on Redis alone."""
+    """`compose.engines.Engines` on Redis only."""
 
     def __init__(self, shards: int, client: Client, listener: Client, worker: str) -> None:
         """`listener` waits for messages, so it needs its own connection."""
@@ -35,11 +37,11 @@ class SmallEngines:
         self._listener = listener
 
     def store(self, shard: int, epoch: int = 0) -> RedisStore:
-        """One shard; to read from it, no epoch is needed."""
+        """One shard; reading needs no epoch."""
         return RedisStore(self._client, shard, epoch)
 
     async def announce(self, settlements: Sequence[Settlement]) -> None:
-        """There is nobody to tell."""
+        """Nobody listens."""
 
     async def unread(self) -> dict[int, int]:
         """Forwarded messages that are not read yet, by shard."""
@@ -57,7 +59,7 @@ class SmallEngines:
 
 
 async def open_small(settings: Settings, worker: str, stack: AsyncExitStack) -> SmallEngines:
-    """Connected, and checked."""
+    """Connect and check."""
     _check_archive(settings)
     client = await connect(settings, worker=worker)
     stack.push_async_callback(client.close)
@@ -98,7 +100,7 @@ def _check_archive(settings: Settings) -> None:
 
 
 async def unmake_small(settings: Settings) -> list[str]:
-    """Everything under the crawl's name."""
+    """Remove everything under the crawl's name."""
     client = await connect(settings)
     try:
         keys = await remove(client)
@@ -108,7 +110,7 @@ async def unmake_small(settings: Settings) -> list[str]:
 
 
 async def make_small(settings: Settings) -> list[str]:
-    """Write down the number of shards."""
+    """Record the number of shards."""
     _check_archive(settings)
     client = await connect(settings)
     try:
