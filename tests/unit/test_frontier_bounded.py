@@ -3,7 +3,7 @@
 from skitter.frontier.bounded import Bounded
 
 
-def test_a_bounded_dictionary_forgets_what_came_first_and_only_when_trimmed():
+def test_a_bounded_dictionary_drops_the_oldest_and_only_when_trimmed():
     bounded = Bounded(10)
     bounded.update((number, number) for number in range(15))
     assert len(bounded) == 15

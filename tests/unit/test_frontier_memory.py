@@ -74,7 +74,7 @@ def test_a_window_always_knows_the_first_key(tmp_path_factory, steps):
     asyncio.run(kept.store.close())
 
 
-def test_a_window_reads_on_until_so_many_are_known_or_all_there_are(tmp_path):
+def test_a_window_reads_on_until_enough_keys_or_all_are_known(tmp_path):
     kept = List(tmp_path)
     for number in range(5):
         kept.change(b"p%03d" % number, b"v")
@@ -90,7 +90,7 @@ def test_a_window_reads_on_until_so_many_are_known_or_all_there_are(tmp_path):
     asyncio.run(kept.store.close())
 
 
-def test_a_dictionary_reads_what_it_does_not_have_once_and_forgets_what_came_first():
+def test_a_dictionary_reads_missing_entries_once_and_drops_the_oldest():
     asked = []
 
     def read(key):
@@ -110,7 +110,7 @@ def test_a_dictionary_reads_what_it_does_not_have_once_and_forgets_what_came_fir
     assert asked == ["a", "none", "b", "c", "d", "a"]
 
 
-def test_behind_a_network_what_is_missing_is_named_instead():
+def test_behind_a_network_a_missing_entry_raises_lacking():
     far = Far()
     for through, key, field in (
         (Through(far.url), b"1" * 16, "urls"),

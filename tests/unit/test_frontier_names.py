@@ -11,7 +11,7 @@ from skitter.testing.reference import MemoryStore
 from tests.contract.grounds import RocksGround
 
 
-def test_links_that_are_remembered_are_bounded(monkeypatch):
+def test_remembered_links_are_bounded(monkeypatch):
     monkeypatch.setattr(names, "_SAME", 10)
     made = Names(MemoryStore(), 0, 1, 100)
     links = [link(f"https://a.example/{number}") for number in range(11)]

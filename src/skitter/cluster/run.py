@@ -23,7 +23,7 @@ from skitter.reporting.report import TROUBLES, changed_settings
 from skitter.runtime.process import unwrapped
 from skitter.visit import Shared
 
-_LAST_LOOKS = 20  # at links that nobody takes in, before they are left where they are
+_LAST_LOOKS = 20  # checks of links that nobody receives, before they are left alone
 
 
 class RunEngines(Watched, Protocol):

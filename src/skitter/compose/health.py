@@ -13,7 +13,7 @@ TRUTH = {"full": "PostgreSQL", "redis": "Redis"}  # by size, the engine without 
 
 
 async def health(settings: Settings) -> list[Health]:
-    """Every engine that the settings name. SettingsError if they name none."""
+    """Ask every engine that the settings name. SettingsError if they name none."""
     return await ask_all(_questions(settings))
 
 
