@@ -36,7 +36,7 @@ class TestS3Archive(ArchiveContract):
         if directory not in self.grounds:
             self.grounds[directory] = real_ground(segment=Bytes(1))
         register = LocalSegments(directory / "segments.json")
-        self.epoch += 1  # each opening takes the shard anew
+        self.epoch += 1  # each opening takes the shard under a new epoch
         return WholeArchive(
             Worker(self.grounds[directory], directory, register), eager=self.eager, epoch=self.epoch
         )

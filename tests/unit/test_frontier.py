@@ -1,4 +1,4 @@
-"""The frontier of a cluster: what is true of it on any store, beyond the contract of the port."""
+"""The frontier of a cluster on any store: what holds beyond the contract of the port."""
 
 import asyncio
 import random
@@ -69,7 +69,7 @@ class World:
             if done:
                 await frontier.settle([self.settlement(visit) for visit in done], Mark("f", 1), self.now)
             if self.dice.random() < kill:
-                for _, _, visit in flying:  # their requests are made, whoever owns the shard
+                for _, _, visit in flying:  # their requests are in flight, whoever owns the shard
                     self.requests.setdefault(visit.link.host, []).append((visit.leased_at, self.now))
                 self.count(frontier)
                 flying, frontier = [], self.owner()
@@ -159,7 +159,7 @@ def test_settling_in_a_busy_crawl_leases_the_next_visits_in_the_same_write():
             ]
             before = store.statistics()["store"]["writes"]
             await frontier.settle(done, Mark(), now + 0.5)
-            assert await frontier.lease(100, now + 0.99) == []  # they are out, and not yet to be had
+            assert await frontier.lease(100, now + 0.99) == []  # they are in flight, so not available yet
             now += 1
             visits = await frontier.lease(100, now)
             assert store.statistics()["store"]["writes"] == before + 1
@@ -249,7 +249,7 @@ def test_all_shards_together_use_the_memory_of_one():
         return shards * frontier.statistics()["seen"]["capacity"]
 
     assert asyncio.run(held(1)) == asyncio.run(held(8)) == 7 * 20_000
-    assert asyncio.run(held(1000)) == 1000 * 7 * 500  # less would be of no use
+    assert asyncio.run(held(1000)) == 1000 * 7 * 500  # less would be useless
 
 
 def test_memory_does_not_grow_with_the_queue():
@@ -342,7 +342,7 @@ def test_when_links_leave_the_head_together_the_next_one_becomes_head():
 
 
 class Moody(MemoryStore):
-    """A store whose engine goes away, before or after it has done what it was told."""
+    """A store whose engine goes away, before or after it has written."""
 
     def __init__(self, rows: MemoryRows, epoch: int = 1) -> None:
         super().__init__(rows, epoch)
@@ -410,7 +410,7 @@ def test_an_owner_that_lost_the_shard_is_fenced_and_changes_nothing():
             with pytest.raises(Fenced):
                 await old.settle([settlement], Mark("late", 9), START)
         assert (await MemoryStore(rows).meta()).mark == Mark()
-        assert await new.lease(1, START + 60.9) == []  # a request of the old one may have been under way
+        assert await new.lease(1, START + 60.9) == []  # a request of the old owner may be in flight
         assert len(await new.lease(1, START + 61.0)) == 1
 
     asyncio.run(ask())

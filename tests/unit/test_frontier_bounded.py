@@ -1,4 +1,4 @@
-"""A dictionary that remembers the latest things."""
+"""A dictionary that keeps the latest entries."""
 
 from skitter.frontier.bounded import Bounded
 

@@ -1,4 +1,4 @@
-"""What is in hand is left to whoever opens the shard next."""
+"""The crash mark is readable by the next owner of the shard."""
 
 from skitter.frontier.crashes import InHand
 

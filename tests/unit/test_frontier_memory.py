@@ -1,4 +1,4 @@
-"""What is in memory of a list that a store keeps: windows that never miss the first key."""
+"""The part of a store's list in memory: windows that never miss the first key."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from skitter.frontier.rows import Span
 
 
 class List:
-    """Part of the agenda in a store, and what was changed and not written yet."""
+    """Part of the agenda in a store, and changes not written yet."""
 
     def __init__(self, path):
         self.store = RocksStore(path, 1 << 20)
@@ -27,7 +27,7 @@ class List:
         self.changes = {}
 
     def read_on(self, window):
-        """As a shard does it: the store tells what is written, what was changed since stands where it says."""
+        """Like a shard: the store shows what is written, and later changes override it."""
         ask = Span(window.horizon, b"q", window.size)
         found = [place for place, _ in self.store.agenda(ask)]
         horizon = found[-1] if len(found) >= ask.limit else None

@@ -1,4 +1,4 @@
-"""The frontier of a cluster in moments that are rare: what is in memory, and what the engine has, agree in them too."""
+"""The frontier of a cluster in rare moments: memory and engine still agree."""
 
 from collections.abc import AsyncIterator
 
@@ -26,7 +26,7 @@ def ground(tmp_path) -> FarGround:
 async def test_a_known_link_is_looked_up_after_its_rank_was_dropped(tmp_path):
     ground = FarGround(tmp_path / "hand", with_ahead(small_settings(window=500), 0.0))
     owner = await Owner.of(ground, delay=0.0)
-    home = link(A)  # the very same value on every page, as from the memo of links
+    home = link(A)  # the same object on every page, as from the memo of links
     await owner.add(home, B + "1", "https://c.example/1")
     visits = {visit.link.url: visit for visit in await owner.lease_pages()}
     await owner.store(visits.pop(A))
@@ -61,7 +61,7 @@ async def test_a_level_that_loses_all_its_links_at_once_has_no_head(ground):
 
 
 class Moody(MemoryStore):
-    """An engine that goes away when pages are listed for the second time, once."""
+    """An engine that goes away once, when pages are listed for the second time."""
 
     lists = 0
 

@@ -1,4 +1,4 @@
-"""Every rule of the frontier is written once: no function of it stands in a store, and no two stores share one."""
+"""Every rule of the frontier is written once: no store has a function of it, and no two stores share one."""
 
 import ast
 from itertools import combinations
@@ -32,7 +32,7 @@ def functions(*paths: Path) -> set[str]:
 
 
 def port_verbs() -> set[str]:
-    """What stores have to have: the verbs of their ports."""
+    """The functions that stores must have: the verbs of their ports."""
     ports = (store.Store, store.AtHand, store.Outbox, store.Forwarding, store.Seen)
     return {name for port in ports for name in dir(port) if not name.startswith("_")}
 

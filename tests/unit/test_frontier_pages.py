@@ -1,4 +1,4 @@
-"""Which stored page a new one repeats, wherever it is looked for; and which pages an archive has lost."""
+"""Which stored page a new one repeats, in memory or on disk; and which pages an archive has lost."""
 
 import asyncio
 import random
@@ -24,7 +24,7 @@ def store(tmp_path):
 
 
 class Pages:
-    """Pages with SimHashes that lie close together, so that many are near each other."""
+    """Pages with similar SimHashes, so that many are near each other."""
 
     def __init__(self, store, nearby, seed):
         self.store, self.nearby, self.dice = store, nearby, random.Random(seed)

@@ -126,7 +126,7 @@ class CrawlDirectory:
             durable.make_folder(self.state(shard))
 
     def _without_state(self) -> int | None:
-        """A shard with archive files and no store. Starting it anew would delete them."""
+        """A shard with archive files and no store. Starting it again would delete them."""
         for shard in {int(number) for name in self.files() if (number := name.partition("-")[0]).isdigit()}:
             if not any(entry.name not in _NO_STORE for entry in self.state(shard).glob("*")):
                 return shard

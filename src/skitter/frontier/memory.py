@@ -162,11 +162,11 @@ class Far:
         raise Lacking(Wanted(pages=[id16]))
 
     def digest(self, key: tuple[str, str]) -> NoReturn:
-        """The page that stands for a digest."""
+        """The page that represents a digest."""
         raise Lacking(Wanted(digests=[key]))
 
     def simhash(self, key: tuple[str, int]) -> NoReturn:
-        """The page that stands for a SimHash."""
+        """The page that represents a SimHash."""
         raise Lacking(Wanted(simhashes=[key]))
 
     def parked(self, host: str) -> NoReturn:

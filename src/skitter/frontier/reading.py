@@ -34,7 +34,7 @@ class ShardReader:
         return await patiently(lambda: self._store.load(wanted))
 
     async def close(self, now: float = 0.0) -> None:  # noqa: ARG002  an owner needs it
-        """Let go of the engine."""
+        """Close the store."""
         await self._store.close()
 
     async def counts(self) -> Counts:

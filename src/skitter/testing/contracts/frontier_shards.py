@@ -366,7 +366,7 @@ class ShardsModel(RuleBasedStateMachine):
                 return Settlement(visit=visit, verdict=verdict, robots=self._copy(visit, "all", 0.0))
 
     def _copy(self, visit: Visit, access: str, held: float) -> RobotsCopy:
-        """The next copy; `tries` makes it unique, as it tells a crawler how often it has asked in vain."""
+        """The next copy; `tries` makes it unique, and tells a crawler how many requests have failed."""
         shard, origin = owner(visit.link.host), visit.link.origin
         before = self._judge.copies.get((shard, origin))
         return RobotsCopy(

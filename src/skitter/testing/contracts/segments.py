@@ -115,7 +115,7 @@ class SegmentsContract:
         self._run(tmp_path, use)
 
     def test_4_abandoned_for_good_but_never_when_uploaded(self, tmp_path: Path) -> None:
-        """At any earlier stage; from then on its worker is told so."""
+        """At any earlier stage; from then on its worker is refused."""
 
         async def use(register: Segments) -> None:
             for serial in range(4):
