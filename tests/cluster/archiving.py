@@ -129,12 +129,12 @@ def archiving(path: Path, server: Server, **changes: object) -> Iterator[Archivi
     for topic in ("links_high", "links_medium", "links_low", "documents", "errors", "dead_letters"):
         own[f"kafka__{topic}"] = f"{name}-{topic}"
     settings = settings_for(server, **own | changes)
-    crew = Archiving(path, settings, ground)
+    crawl = Archiving(path, settings, ground)
     try:
-        crew.cluster("init")
-        yield crew
+        crawl.cluster("init")
+        yield crawl
     finally:
-        for worker in crew.workers:
+        for worker in crawl.workers:
             if worker.poll() is None:
                 worker.kill()
                 worker.wait()

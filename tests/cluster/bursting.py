@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from skitter.backends.kafka.mail import Mail
+from skitter.backends.kafka.forwarding import KafkaForwarding
 from skitter.backends.kafka.packing import owner
 from skitter.backends.kafka.sending import Sender
 from skitter.model import Level, Link
@@ -34,11 +34,11 @@ def links(first: int, count: int) -> list[Link]:
 async def burst(settings: Settings, first: int, rate: float, seconds: float) -> tuple[int, float]:
     """Links that are acknowledged, and seconds until the last of them was."""
     sender = Sender(settings.kafka)
-    mail, owners = Mail(settings, sender), dict[str, int]()
+    forwarding, owners = KafkaForwarding(settings, sender), dict[str, int]()
     room = asyncio.Semaphore(_UNDER_WAY)
 
     async def send(by_shard: dict[int, list[Link]]) -> None:
-        await mail.send(by_shard)
+        await forwarding.send(by_shard)
         room.release()
 
     began, sent = time.perf_counter(), 0

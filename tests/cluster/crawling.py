@@ -1,10 +1,10 @@
 """Whole crawls by a cluster: real engines and processes, judged by the web server and the store.
 
-    with cluster(tmp_path, server, crawl__shards=8) as crew:
-        crew.add(server.seeds())
-        first, second = crew.work(), crew.work()
-        crew.wait()
-        assert crew.judged(server).pages == keys(server.truth("any").pages)
+    with cluster(tmp_path, server, crawl__shards=8) as crawl:
+        crawl.add(server.seeds())
+        first, second = crawl.work(), crawl.work()
+        crawl.wait()
+        assert crawl.judged(server).pages == keys(server.truth("any").pages)
 
 Every cluster has names of its own on the engines, and nothing is left of it afterwards. Every worker has a user agent of its
 own, so that the server's log says who asked.
@@ -325,11 +325,11 @@ def cluster(path: Path, server: Server, size: str = "full", **changes: object) -
     config = path / "cluster.toml"
     config.write_text(dump(settings))
     asyncio.run(make(settings))
-    crew = Cluster(settings, path, config)
+    crawl = Cluster(settings, path, config)
     try:
-        yield crew
+        yield crawl
     finally:
-        for worker in crew.workers:
+        for worker in crawl.workers:
             if worker.process.poll() is None:
                 worker.process.kill()
                 worker.process.wait()
@@ -386,23 +386,23 @@ def until(happens: Callable[[], object], what: str, every: float = 0.05) -> None
         time.sleep(every)
 
 
-def until_requests(server: Server, count: int, crew: Cluster) -> None:
+def until_requests(server: Server, count: int, crawl: Cluster) -> None:
     """Until the server has had so many requests."""
 
     def enough() -> bool:
-        crew.check_workers()
+        crawl.check_workers()
         return len(server.log()) >= count
 
     until(enough, f"{count} requests")
 
 
-def recovered(log: Sequence[Request], since: float, crew: Cluster, lost: set[int], by: set[str]) -> float:
+def recovered(log: Sequence[Request], since: float, crawl: Cluster, lost: set[int], by: set[str]) -> float:
     """Seconds until hosts of these shards were asked again by these workers."""
     found = [
         request.start - since
         for request in log
         if request.start > since
         and request.agent in by
-        and owner_of(request.host, crew.settings.crawl.shards) in lost
+        and owner_of(request.host, crawl.settings.crawl.shards) in lost
     ]
     return min(found, default=float("nan"))

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from msgspec import structs
 
 from skitter.backends.kafka import topics
-from skitter.backends.kafka.mail import Inbox, Mail
+from skitter.backends.kafka.forwarding import Inbox, KafkaForwarding
 from skitter.backends.kafka.packing import owner
 from skitter.backends.kafka.sending import Sender
 from skitter.cluster.ports import Delivery
@@ -52,19 +52,19 @@ def altered(settings: Settings, **changes) -> Settings:
 
 
 @dataclasses.dataclass
-class Post:
-    """Both ends of the mail."""
+class BothEnds:
+    """Both ends of forwarding."""
 
     settings: Settings
     sender: Sender
-    mail: Mail
+    forwarding: KafkaForwarding
     inbox: Inbox
 
     async def send(self, links: Sequence[Link]) -> None:
         by_shard: dict[int, list[Link]] = {}
         for link in links:
             by_shard.setdefault(owner(link, SHARDS), []).append(link)
-        await self.mail.send(by_shard)
+        await self.forwarding.send(by_shard)
 
     async def receive_all(self, count: int, limit: int = 1000) -> list[Delivery]:
         """Receive until so many links are there; a look that finds nothing ends it."""
@@ -77,7 +77,7 @@ class Post:
 
 
 @asynccontextmanager
-async def post(settings: Settings, *, own: bool = True) -> AsyncIterator[Post]:
+async def both_ends(settings: Settings, *, own: bool = True) -> AsyncIterator[BothEnds]:
     """Sender and receiver of all shards, from the beginning."""
     await topics.create(settings.kafka, SHARDS)
     sender = Sender(settings.kafka)
@@ -85,7 +85,7 @@ async def post(settings: Settings, *, own: bool = True) -> AsyncIterator[Post]:
     try:
         for shard in range(SHARDS) if own else ():
             await inbox.own(shard, {})
-        yield Post(settings, sender, Mail(settings, sender), inbox)
+        yield BothEnds(settings, sender, KafkaForwarding(settings, sender), inbox)
     finally:
         await inbox.close()
         await sender.close()

@@ -32,13 +32,13 @@ def server():
 @pytest.fixture(scope="module")
 def crawled(server, tmp_path_factory):
     """A finished crawl in both layouts, nothing of which is on the worker's disk any more."""
-    with archiving(tmp_path_factory.mktemp("cluster"), server, s3__layout="pages") as crew:
-        crew.cluster("add", *server.seeds())
-        worker = crew.work("w", s3__segment_time="1s")
-        crew.cluster("wait", "--timeout", "300s")
-        crew.leave(worker)
-        assert list((crew.path / "w" / "archive").glob("*.warc.gz")) == []
-        yield crew
+    with archiving(tmp_path_factory.mktemp("cluster"), server, s3__layout="pages") as crawl:
+        crawl.cluster("add", *server.seeds())
+        worker = crawl.work("w", s3__segment_time="1s")
+        crawl.cluster("wait", "--timeout", "300s")
+        crawl.leave(worker)
+        assert list((crawl.path / "w" / "archive").glob("*.warc.gz")) == []
+        yield crawl
 
 
 def test_every_page_is_in_the_bucket(crawled, server):
@@ -98,42 +98,42 @@ def test_missing_engines_are_reported_in_one_line(crawled, tmp_path):
 def test_while_s3_takes_nothing_no_visits_are_made(tmp_path, server):
     """Nor is anything lost: when it is back, the crawl goes on to its end."""
     our_engine("s3")
-    with archiving(tmp_path, server, politeness__delay="800ms", s3__spool="1") as crew:
-        crew.cluster("add", *server.seeds())
-        worker = crew.work("w", s3__segment_time="1s")
-        until(crew.ground.objects, "a segment is in the bucket")
+    with archiving(tmp_path, server, politeness__delay="800ms", s3__spool="1") as crawl:
+        crawl.cluster("add", *server.seeds())
+        worker = crawl.work("w", s3__segment_time="1s")
+        until(crawl.ground.objects, "a segment is in the bucket")
         with frozen("s3"):
             before = -1
             while len(server.log()) != before:  # until it stands still for many times what a host waits
                 before = len(server.log())
                 time.sleep(4)
-            waiting = crew.status()
+            waiting = crawl.status()
             assert waiting["counts"]["queued"] > 0
             assert waiting["disks"][0]["segments"] > 0
-        crew.cluster("wait", "--timeout", "300s")
-        crew.leave(worker)
-        pages = crew.pages()
+        crawl.cluster("wait", "--timeout", "300s")
+        crawl.leave(worker)
+        pages = crawl.pages()
         assert {page.key for page in pages if 200 <= page.status < 300} == keys(server.truth("any").pages)
-        crew.check_bucket(pages)
+        crawl.check_bucket(pages)
 
 
 def test_a_register_that_is_away_for_a_while_costs_nothing(tmp_path, server):
     """Every commit begins a segment, and uploads go on: whoever has to tell the register something waits for it."""
     our_engine("postgres")
-    with archiving(tmp_path, server, politeness__delay="400ms") as crew:
-        crew.cluster("add", *server.seeds())
-        worker = crew.work("w", s3__segment_time="10ms")
-        until(crew.ground.objects, "a segment is in the bucket")
+    with archiving(tmp_path, server, politeness__delay="400ms") as crawl:
+        crawl.cluster("add", *server.seeds())
+        worker = crawl.work("w", s3__segment_time="10ms")
+        until(crawl.ground.objects, "a segment is in the bucket")
         for _ in range(2):
             with killed("postgres"):
                 time.sleep(2)
             time.sleep(1)
-        crew.cluster("wait", "--timeout", "300s")
-        crew.leave(worker)
-        pages = crew.pages()
+        crawl.cluster("wait", "--timeout", "300s")
+        crawl.leave(worker)
+        pages = crawl.pages()
         assert {page.key for page in pages if 200 <= page.status < 300} == keys(server.truth("any").pages)
-        assert crew.status()["disks"] == []
-        crew.check_bucket(pages)
+        assert crawl.status()["disks"] == []
+        crawl.check_bucket(pages)
 
 
 def test_a_worker_that_leaves_while_s3_is_away_uploads_at_its_next_start(tmp_path, monkeypatch):

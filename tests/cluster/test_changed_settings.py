@@ -24,21 +24,21 @@ def test_waiting_urls_that_are_no_longer_wanted_are_not_requested(tmp_path, size
     web = SyntheticWeb(
         seed=41, hosts=8, pages_per_host=10, features=Features(foreign_share=0.3), hosts_per_domain=1
     )
-    with serve_process(web) as server, cluster(tmp_path, server, size, crawl__shards=2, **QUICK) as crew:
-        crew.add(server.seeds(1))
-        first = crew.work()
-        until_requests(server, 30, crew)
+    with serve_process(web) as server, cluster(tmp_path, server, size, crawl__shards=2, **QUICK) as crawl:
+        crawl.add(server.seeds(1))
+        first = crawl.work()
+        until_requests(server, 30, crawl)
         first.leave()
         before = len(server.log())
 
-        crew.change(**changes)
-        second = crew.work()
-        crew.wait()
-        crew.leave()
+        crawl.change(**changes)
+        second = crawl.work()
+        crawl.wait()
+        crawl.leave()
         later = server.log()[before:]
         assert [request for request in later if re.search(unwanted, request.host)] == []  # nor its robots.txt
         assert later
-        records = crew.judged().records
+        records = crawl.judged().records
     dropped = [
         record
         for record in records.values()
@@ -60,20 +60,20 @@ def test_urls_that_earlier_settings_refused_are_crawled_when_they_are_wanted(tmp
     narrow = {"scope__exclude": f"['{EXCLUDE}']"}
     with (
         serve_process(web) as server,
-        cluster(tmp_path, server, size, crawl__shards=2, **QUICK | narrow) as crew,
+        cluster(tmp_path, server, size, crawl__shards=2, **QUICK | narrow) as crawl,
     ):
-        crew.add(server.seeds(1))
-        crew.work()
-        crew.wait()
-        crew.leave()
+        crawl.add(server.seeds(1))
+        crawl.work()
+        crawl.wait()
+        crawl.leave()
         before = {request.host for request in server.log()}
         assert not any(re.search(EXCLUDE, host) for host in before)
 
-        crew.change(scope__exclude="[]")
-        second = crew.work()
-        crew.wait()
-        crew.leave()
-        records = crew.judged().records
+        crawl.change(scope__exclude="[]")
+        second = crawl.work()
+        crawl.wait()
+        crawl.leave()
+        records = crawl.judged().records
     crawled = {urls.host(url) for url, record in records.items() if record.state is State.CRAWLED}
     assert len(crawled) == 8
     assert not [

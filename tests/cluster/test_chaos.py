@@ -61,19 +61,19 @@ def running(
 ) -> Iterator[tuple[Cluster, Server]]:
     """A crawl in its middle. Afterwards it is finished, and judged."""
     with serve_process(web, latency=latency) as server:
-        with cluster(tmp_path, server, size, **changes) as crew:
-            crew.add(server.seeds())
-            started = [crew.work() for _ in range(workers)]
-            crew.until_shared(*started)
-            until_requests(server, begun, crew)
-            yield crew, server
-            if not crew.finished:
-                crew.wait()
-            crew.leave()
-            unsettled = crew.judged().unsettled
-            for worker in [each for each in crew.workers if each.expected in (130, -signal.SIGKILL)]:
-                crew.start_again(worker)
-            judged = crew.judged()
+        with cluster(tmp_path, server, size, **changes) as crawl:
+            crawl.add(server.seeds())
+            started = [crawl.work() for _ in range(workers)]
+            crawl.until_shared(*started)
+            until_requests(server, begun, crawl)
+            yield crawl, server
+            if not crawl.finished:
+                crawl.wait()
+            crawl.leave()
+            unsettled = crawl.judged().unsettled
+            for worker in [each for each in crawl.workers if each.expected in (130, -signal.SIGKILL)]:
+                crawl.start_again(worker)
+            judged = crawl.judged()
         assert judged.unsettled == 0
         assert_complete(server, judged)
         # Who died in the moment between a robots.txt and its settlement has not learnt what it asks for.
@@ -96,26 +96,26 @@ def agents(*workers: Worker) -> set[str]:
 
 
 def kill_one(tmp_path, web, size, *, most=inf, **changes):
-    with running(tmp_path, web, size, 2, **changes) as (crew, server):
-        victim, other = crew.workers
-        lost = crew.shards_of(victim)
+    with running(tmp_path, web, size, 2, **changes) as (crawl, server):
+        victim, other = crawl.workers
+        lost = crawl.shards_of(victim)
         victim.kill()
         killed = time.time()
-        crew.wait()
-        told("kill -9", recovered(server.log(), killed, crew, lost, agents(other)), most)
+        crawl.wait()
+        told("kill -9", recovered(server.log(), killed, crawl, lost, agents(other)), most)
 
 
 def stop_one(tmp_path, web, size, seconds, **changes):
-    with running(tmp_path, web, size, 2, **changes) as (crew, server):
-        zombie, other = crew.workers
-        lost = crew.shards_of(zombie)
+    with running(tmp_path, web, size, 2, **changes) as (crawl, server):
+        zombie, other = crawl.workers
+        lost = crawl.shards_of(zombie)
         zombie.send(signal.SIGSTOP)
         stopped = time.time()
-        until(lambda: time.time() > stopped + seconds and not crew.shards_of(zombie), "its shards are taken")
+        until(lambda: time.time() > stopped + seconds and not crawl.shards_of(zombie), "its shards are taken")
         thawed = time.time()
         zombie.send(signal.SIGCONT)
-        crew.wait()
-        told("stopped", recovered(server.log(), stopped + 1, crew, lost, agents(other, zombie)) + 1)
+        crawl.wait()
+        told("stopped", recovered(server.log(), stopped + 1, crawl, lost, agents(other, zombie)) + 1)
         asked = [r for r in server.log() if stopped + 1 < r.start < thawed and r.agent == zombie.agent]
         assert asked == []
         assert "has another owner" in zombie.said
@@ -141,18 +141,18 @@ def test_what_a_worker_stored_while_it_was_cut_off_is_in_the_archive_once(tmp_pa
     web = SyntheticWeb(seed=24, hosts=24, pages_per_host=40)
     with (
         Relay(truth.host, truth.port).running() as wire,
-        running(tmp_path, web, size, 1, **QUICK) as (crew, server),
+        running(tmp_path, web, size, 1, **QUICK) as (crawl, server),
     ):
-        lonely = crew.work(**{f"{name}__addresses": f"127.0.0.1:{wire.port}"})
-        crew.until_shared(*crew.workers)
+        lonely = crawl.work(**{f"{name}__addresses": f"127.0.0.1:{wire.port}"})
+        crawl.until_shared(*crawl.workers)
         wire.cut_before(b"text/html")  # answers are in its file, and their pages are about to be settled
         until(lambda: wire.is_cut, "it settles a page")
-        began, lost, other = time.time(), crew.shards_of(lonely), agents(crew.workers[0])
+        began, lost, other = time.time(), crawl.shards_of(lonely), agents(crawl.workers[0])
         # Were it back before anything else is settled in a shard, it would find its own mark, and cut by that.
-        until(lambda: recovered(server.log(), began, crew, lost, other) > 0, "others have its shards")
+        until(lambda: recovered(server.log(), began, crawl, lost, other) > 0, "others have its shards")
         time.sleep(2)
         wire.mend()
-        crew.wait()
+        crawl.wait()
         assert "has another owner" in lonely.said
         until(lambda: "did not settle" in lonely.said, "it cuts its files")
 
@@ -162,14 +162,16 @@ def test_requests_of_a_frozen_worker_are_waited_for(tmp_path, size):
     """Servers that need longer for an answer than its lease runs are still at work for it, and are not asked twice at once."""
     web = SyntheticWeb(seed=24, hosts=8, pages_per_host=2)
     slow = {"cluster__lease": "2s", "cluster__renew": "400ms", "fetch__deadline": "7s"}
-    with running(tmp_path, web, size, 2, begun=8, latency=5.0, **slow) as (crew, server):
-        zombie, other = crew.workers
+    with running(tmp_path, web, size, 2, begun=8, latency=5.0, **slow) as (crawl, server):
+        zombie, other = crawl.workers
         time.sleep(1)  # the next requests are under way
         zombie.send(signal.SIGSTOP)
-        stopped, lost = time.time(), crew.shards_of(zombie)
-        until(lambda: recovered(server.log(), stopped, crew, lost, agents(other)) > 0, "they are asked again")
+        stopped, lost = time.time(), crawl.shards_of(zombie)
+        until(
+            lambda: recovered(server.log(), stopped, crawl, lost, agents(other)) > 0, "they are asked again"
+        )
         zombie.send(signal.SIGCONT)
-        crew.wait()
+        crawl.wait()
 
 
 @pytest.mark.soak
@@ -186,19 +188,19 @@ def test_a_worker_that_was_frozen_for_half_a_minute_does_no_harm(tmp_path, size)
 
 @pytest.mark.parametrize("size", SHORT)
 def test_workers_come_and_go_in_the_middle(tmp_path, size):
-    with running(tmp_path, small_web(), size, 1, **QUICK) as (crew, server):
-        first, second = crew.workers[0], crew.work()
+    with running(tmp_path, small_web(), size, 1, **QUICK) as (crawl, server):
+        first, second = crawl.workers[0], crawl.work()
         joined = time.time()
-        crew.until_shared(first, second)
-        took = crew.shards_of(second)
+        crawl.until_shared(first, second)
+        took = crawl.shards_of(second)
         first.leave()
         left = time.time()
-        until(lambda: len(crew.shards_of(second)) == crew.settings.crawl.shards, "it has them all")
+        until(lambda: len(crawl.shards_of(second)) == crawl.settings.crawl.shards, "it has them all")
         assert took
         print(f"\na worker joined: {left - joined:.1f} s until it had its share and the other had left")
-        crew.wait()
+        crawl.wait()
         assert any(request.agent == second.agent for request in server.log())
-        assert crew.judged().unsettled == 0
+        assert crawl.judged().unsettled == 0
         # Who takes a shard finds the rules of its hosts there, and asks nobody again.
         rules = Counter(request.host for request in server.log() if request.path == "/robots.txt")
         assert set(rules.values()) == {1}
@@ -207,17 +209,17 @@ def test_workers_come_and_go_in_the_middle(tmp_path, size):
 @pytest.mark.soak
 @pytest.mark.parametrize("size", SIZES)
 def test_a_worker_whose_disk_is_full_goes_and_the_others_do_its_work(tmp_path, size, small_disk):  # noqa: F811
-    with running(tmp_path, slow_web(), size, 1, **QUICK) as (crew, server):
-        poor = crew.work(small_disk / "worker", crawl__min_free_disk="0")
+    with running(tmp_path, slow_web(), size, 1, **QUICK) as (crawl, server):
+        poor = crawl.work(small_disk / "worker", crawl__min_free_disk="0")
         poor.expected = 4
-        crew.until_shared(*crew.workers)
-        lost = crew.shards_of(poor)
+        crawl.until_shared(*crawl.workers)
+        lost = crawl.shards_of(poor)
         fill(small_disk / "filler", 20_000)
         filled = time.time()
         until(lambda: poor.process.poll() is not None, "it has no room")
         assert poor.process.returncode == 4, poor.said
-        crew.wait()
-        told("disk full", recovered(server.log(), filled, crew, lost, agents(crew.workers[0])))
+        crawl.wait()
+        told("disk full", recovered(server.log(), filled, crawl, lost, agents(crawl.workers[0])))
 
 
 # ------------------------------------------------------------------------------------------------ engines
@@ -235,11 +237,11 @@ def killed_and_started(name: str) -> None:
 
 def restart_one(tmp_path, web, size, name, bring_back=restart, **changes):
     our_engine(name)
-    with running(tmp_path, web, size, 2, **changes) as (crew, server):
+    with running(tmp_path, web, size, 2, **changes) as (crawl, server):
         began = time.time()
         bring_back(name)
         back = time.time()
-        crew.wait()
+        crawl.wait()
         after = [request.start for request in server.log() if request.start > back]
         assert after, "the crawl was over before"
         print(
@@ -249,14 +251,14 @@ def restart_one(tmp_path, web, size, name, bring_back=restart, **changes):
 
 def freeze_one(tmp_path, web, size, name, seconds, **changes):
     our_engine(name)
-    with running(tmp_path, web, size, 2, **changes) as (crew, server):
+    with running(tmp_path, web, size, 2, **changes) as (crawl, server):
         freeze(name)
         try:
             time.sleep(seconds)
         finally:
             thaw(name)
         back = time.time()
-        crew.wait()
+        crawl.wait()
         after = [request.start for request in server.log() if request.start > back]
         assert after, "the crawl was over before"
         print(f"\n{name} frozen for {seconds:.0f} s; the next request came {min(after) - back:.1f} s later")
@@ -270,9 +272,9 @@ def test_an_engine_that_is_killed_and_comes_back_loses_nothing(tmp_path, size, n
 def test_a_cache_that_is_lost_while_shards_change_hands_costs_nothing_but_time(tmp_path):
     """What the last owner knew of URLs that are new is not to be had: all of them are looked up."""
     our_engine("redis")
-    with running(tmp_path, small_web(), "full", 2, **QUICK) as (crew, server):
-        first, second = crew.workers
-        had = crew.shards_of(first)
+    with running(tmp_path, small_web(), "full", 2, **QUICK) as (crawl, server):
+        first, second = crawl.workers
+        had = crawl.shards_of(first)
         with killed("redis"):
             left = time.time()
             first.leave()
@@ -281,12 +283,12 @@ def test_a_cache_that_is_lost_while_shards_change_hands_costs_nothing_but_time(t
                 lambda: any(
                     request.start > left
                     and request.agent == second.agent
-                    and owner_of(request.host, crew.settings.crawl.shards) in had
+                    and owner_of(request.host, crawl.settings.crawl.shards) in had
                     for request in server.log()
                 ),
                 "their hosts are asked by the other worker",
             )
-        crew.wait()
+        crawl.wait()
 
 
 @pytest.mark.soak
@@ -299,17 +301,17 @@ def test_an_engine_that_is_frozen_for_longer_than_a_lease_loses_nothing(tmp_path
 @pytest.mark.parametrize(("size", "name"), [*TROUBLE, CACHE])
 def test_an_engine_that_is_restarted_again_and_again_loses_nothing(tmp_path, size, name):
     our_engine(name)
-    with running(tmp_path, slow_web(), size, 2, **QUICK) as (crew, server):
+    with running(tmp_path, slow_web(), size, 2, **QUICK) as (crawl, server):
         for _, more in zip(range(3), count(1), strict=False):
             restart(name)
-            until_requests(server, BEGUN + 100 * more, crew)
+            until_requests(server, BEGUN + 100 * more, crawl)
 
 
 def test_a_worker_is_stopped_at_once_also_while_its_engine_is_away(tmp_path):
     """The second interrupt waits for nobody: what could not be saved is done again by whoever takes the shard."""
     our_engine("redis")
-    with running(tmp_path, small_web(), "redis", 2, **QUICK) as (crew, _server):
-        victim = crew.workers[0]
+    with running(tmp_path, small_web(), "redis", 2, **QUICK) as (crawl, _server):
+        victim = crawl.workers[0]
         victim.expected = 130
         with frozen("redis"):
             time.sleep(1)

@@ -75,13 +75,13 @@ def assert_complete(server: Server, judged: Judged) -> None:
     assert judged.pages - keys(truth.unjudged) == keys(truth.pages)
 
 
-def crawled_by_a_cluster(crew: Cluster, server: Server, workers: int) -> Judged:
-    crew.add(server.seeds())
+def crawled_by_a_cluster(crawl: Cluster, server: Server, workers: int) -> Judged:
+    crawl.add(server.seeds())
     for _ in range(workers):
-        crew.work()
-    crew.wait()
-    crew.leave()
-    return crew.judged()
+        crawl.work()
+    crawl.wait()
+    crawl.leave()
+    return crawl.judged()
 
 
 def crawled_alone(path, web: SyntheticWeb) -> tuple[int, Crawled]:
@@ -104,8 +104,8 @@ def large(tmp_path_factory):
 def compare(tmp_path, web: SyntheticWeb, beside, size: str, workers: int, **changes) -> None:
     port, alone = beside
     with serve_process(web, port) as server:
-        with cluster(tmp_path, server, size, **changes) as crew:
-            together = crawled_by_a_cluster(crew, server, workers)
+        with cluster(tmp_path, server, size, **changes) as crawl:
+            together = crawled_by_a_cluster(crawl, server, workers)
         assert_complete(server, together)
         assert together.pages == alone.keys
         assert story(together.records) == story(alone.records)

@@ -74,23 +74,23 @@ def test_the_standby_takes_over_within_30_s_and_nothing_is_lost(tmp_path):
                     "postgres__user": "skitter",
                     "crawl__shards": 4,
                 }
-                with cluster(tmp_path, server, **own) as crew:
-                    crew.add(server.seeds())
+                with cluster(tmp_path, server, **own) as crawl:
+                    crawl.add(server.seeds())
                     for _ in range(2):
-                        crew.work()
-                    until_requests(server, 60, crew)
+                        crawl.work()
+                    until_requests(server, 60, crawl)
                     killed = time.time()
                     kill(family(process))
                     time.sleep(NOTICED)
                     promoted = time.time()
                     standby.ask("SELECT pg_promote()")
-                    crew.wait()
-                    crew.leave()
+                    crawl.wait()
+                    crawl.leave()
                     again = silence_after(killed, server)
                     print(f"\nrequests again {again - killed:.1f} s after the kill, ", end="")
                     print(f"{again - promoted:.1f} s after the promotion")
                     assert again > promoted, "there was a silence: nothing is begun without the truth"
                     assert again - killed < 30.0
-                    judged = crew.judged()
+                    judged = crawl.judged()
                     assert judged.pages == keys(server.truth("any").pages)
                     assert_polite(server, forgiven=("/robots.txt",))

@@ -12,8 +12,8 @@ from benchmarks.cluster import links_through
 from msgspec import structs
 
 from skitter.backends.kafka import topics
+from skitter.backends.kafka.forwarding import Inbox, KafkaForwarding
 from skitter.backends.kafka.lag import waiting
-from skitter.backends.kafka.mail import Inbox, Mail
 from skitter.backends.kafka.packing import owner
 from skitter.backends.kafka.sending import Sender
 from skitter.backends.postgres.pool import Pool
@@ -51,13 +51,13 @@ def link(number: int) -> Link:
 
 
 async def send(sender: Sender, settings: Settings, numbers: range, batch: int = 1000) -> None:
-    mail = Mail(settings, sender)
+    forwarding = KafkaForwarding(settings, sender)
     for start in range(numbers.start, numbers.stop, batch):
         by_shard: dict[int, list[Link]] = {}
         for number in range(start, min(start + batch, numbers.stop)):
             one = link(number)
             by_shard.setdefault(owner(one, SHARDS), []).append(one)
-        await mail.send(by_shard)
+        await forwarding.send(by_shard)
 
 
 class Worker:

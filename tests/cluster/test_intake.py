@@ -30,8 +30,8 @@ def seeds_file(path: Path, many: int) -> Path:
     return path
 
 
-def start(crew: Cluster, *words: object, pipe: Path | None = None) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "skitter", "cluster", "add", "--config", crew.config, *words]
+def start(crawl: Cluster, *words: object, pipe: Path | None = None) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "skitter", "cluster", "add", "--config", crawl.config, *words]
     environ = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     with (pipe or Path(os.devnull)).open("rb") as stdin:
         return subprocess.Popen(
@@ -40,16 +40,16 @@ def start(crew: Cluster, *words: object, pipe: Path | None = None) -> "subproces
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            cwd=crew.path,
+            cwd=crawl.path,
             env=environ,
         )
 
 
-def interrupted(crew: Cluster, file: Path, many: int, times: int, seconds: float) -> None:
+def interrupted(crawl: Cluster, file: Path, many: int, times: int, seconds: float) -> None:
     """Begin so often, and end it each time, once there is something to end; then let it finish."""
     dice, said = random.Random(5), ""
     for number in range(times):
-        adding = start(crew, "--seeds", file)
+        adding = start(crawl, "--seeds", file)
         time.sleep(seconds + dice.random() * seconds)
         sign = signal.SIGINT if number % 2 else signal.SIGKILL
         adding.send_signal(sign)
@@ -58,48 +58,48 @@ def interrupted(crew: Cluster, file: Path, many: int, times: int, seconds: float
         if sign is signal.SIGINT and adding.returncode == 130:
             assert "interrupted" in said
         assert "Traceback" not in said, said
-    adding = start(crew, "--seeds", file)
+    adding = start(crawl, "--seeds", file)
     said = adding.communicate()[0]
     assert adding.returncode == 0, said
     print(said)
-    crew.work(crawl__concurrency=1)  # it is to take in, not to crawl
-    while (now := _added(crew)) < many:  # however slow this machine is, as long as some arrive
-        _until_more(crew, now)
-    crew.leave()
-    assert _added(crew) == many
-    assert not _leftovers(crew)
+    crawl.work(crawl__concurrency=1)  # it is to take in, not to crawl
+    while (now := _added(crawl)) < many:  # however slow this machine is, as long as some arrive
+        _until_more(crawl, now)
+    crawl.leave()
+    assert _added(crawl) == many
+    assert not _leftovers(crawl)
 
 
-def _until_more(crew: Cluster, known: int) -> None:
-    until(lambda: _added(crew) > known, "more seeds arrive", every=1.0)
+def _until_more(crawl: Cluster, known: int) -> None:
+    until(lambda: _added(crawl) > known, "more seeds arrive", every=1.0)
 
 
-def _added(crew: Cluster) -> int:
-    return int(crew.status()["counts"]["added"])
+def _added(crawl: Cluster) -> int:
+    return int(crawl.status()["counts"]["added"])
 
 
-def _leftovers(crew: Cluster) -> list[Path]:
-    return list(crew.path.glob("skitter-*-seeds*"))
+def _leftovers(crawl: Cluster) -> list[Path]:
+    return list(crawl.path.glob("skitter-*-seeds*"))
 
 
 def test_seeds_arrive_once_each_however_often_the_command_is_ended(tmp_path):
-    with cluster(tmp_path, nowhere(), "redis", crawl__shards=2, **QUICK) as crew:
-        interrupted(crew, seeds_file(tmp_path / "seeds.txt", SEEDS), SEEDS, times=3, seconds=0.8)
+    with cluster(tmp_path, nowhere(), "redis", crawl__shards=2, **QUICK) as crawl:
+        interrupted(crawl, seeds_file(tmp_path / "seeds.txt", SEEDS), SEEDS, times=3, seconds=0.8)
 
 
 class Breaking:
-    """Engines whose mail is away from some batch on, and that remember what was sent."""
+    """Engines whose forwarding fails from some batch on, and that remember what was sent."""
 
     def __init__(self, engines: Engines, batches: int) -> None:
         self.shards, self.claims, self.forwarding = engines.shards, engines.claims, self
         self.sent: list[str] = []
-        self._mail, self._left = engines.forwarding, batches
+        self._forwarding, self._left = engines.forwarding, batches
 
     async def send(self, links: Mapping[int, Sequence[Link]]) -> None:
         if not self._left:
-            raise EngineAway("the mail is away")
+            raise EngineAway("forwarding is away")
         self._left -= 1
-        await self._mail.send(links)
+        await self._forwarding.send(links)
         self.sent += [link.url for some in links.values() for link in some]
 
 
@@ -123,31 +123,31 @@ def test_an_interrupted_file_continues_after_the_last_batch(size, tmp_path):
             await Intake(third, settings, said.append).bring_file(file, "seeds.txt")
             assert len(third.sent) == SEEDS
 
-    with cluster(tmp_path, nowhere(), size, crawl__shards=2) as crew:
-        asyncio.run(scenario(crew.settings))
+    with cluster(tmp_path, nowhere(), size, crawl__shards=2) as crawl:
+        asyncio.run(scenario(crawl.settings))
 
 
 def test_seeds_from_a_pipe_are_kept_until_they_are_added(tmp_path):
-    with cluster(tmp_path, nowhere(), "redis", crawl__shards=2) as crew:
+    with cluster(tmp_path, nowhere(), "redis", crawl__shards=2) as crawl:
         file = seeds_file(tmp_path / "seeds.txt", 8 * SEEDS)
         for _ in range(5):  # it may be too quick for us
-            adding = start(crew, "--seeds", "-", pipe=file)
-            until(lambda at=adding: _line(crew, file) or at.poll() is not None, "a batch is in")
+            adding = start(crawl, "--seeds", "-", pipe=file)
+            until(lambda at=adding: _line(crawl, file) or at.poll() is not None, "a batch is in")
             adding.send_signal(signal.SIGINT)
             said = adding.communicate()[0]
             if adding.returncode == 130:
                 break
-        (copy,) = _leftovers(crew)
+        (copy,) = _leftovers(crawl)
         assert f"a copy of the seeds is kept in {copy.name}" in said
-        assert f"continue with: skitter cluster add --config {crew.config} --seeds {copy.name}" in said
-        said = start(crew, "--seeds", "-", pipe=file).communicate()[0]  # the same again
+        assert f"continue with: skitter cluster add --config {crawl.config} --seeds {copy.name}" in said
+        said = start(crawl, "--seeds", "-", pipe=file).communicate()[0]  # the same again
         assert "going on behind them" in said
-        assert not _leftovers(crew)
+        assert not _leftovers(crawl)
 
 
-def _line(crew: Cluster, file: Path) -> int:
+def _line(crawl: Cluster, file: Path) -> int:
     async def ask() -> int:
-        async with opened(crew.settings, "", looking=True) as engines:
+        async with opened(crawl.settings, "", looking=True) as engines:
             return await engines.claims.intake(hashlib.sha256(file.read_bytes()).hexdigest())
 
     return asyncio.run(ask())
@@ -155,6 +155,6 @@ def _line(crew: Cluster, file: Path) -> int:
 
 @pytest.mark.soak
 def test_a_million_seeds_are_interrupted_five_times(tmp_path):
-    with cluster(tmp_path, nowhere(), crawl__shards=8, **QUICK) as crew:
+    with cluster(tmp_path, nowhere(), crawl__shards=8, **QUICK) as crawl:
         file = seeds_file(tmp_path / "seeds.txt", MANY)
-        interrupted(crew, file, MANY, times=5, seconds=8)
+        interrupted(crawl, file, MANY, times=5, seconds=8)

@@ -9,7 +9,7 @@ import pytest
 
 from skitter.backends.kafka import topics
 from skitter.backends.kafka.documents import CrawlError, DocumentReader, Documents, document_key
-from skitter.backends.kafka.letters import label
+from skitter.backends.kafka.messages import label
 from skitter.backends.kafka.sending import Outgoing, Sender
 from skitter.model import Page, Place, Reason
 from skitter.ports import EngineAway, Entry

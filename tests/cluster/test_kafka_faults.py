@@ -13,7 +13,7 @@ from confluent_kafka.admin import OffsetSpec
 from skitter.backends.kafka.lag import _answered
 from skitter.engines.retry import patiently
 from skitter.settings import Settings
-from tests.cluster.kafka import crawl_on, link, post
+from tests.cluster.kafka import both_ends, crawl_on, link
 from tests.engines import frozen, kill, our_engine, start
 
 
@@ -73,7 +73,7 @@ def disturbed(settings: Settings, disturb) -> None:
     async def scenario():
         batches, size = 150, 200
         acknowledged: list[int] = []
-        async with post(settings) as both:
+        async with both_ends(settings) as both:
             receiving = asyncio.create_task(receive_until(both, batches * size))
             sending = asyncio.create_task(send_all(both, batches, size, acknowledged))
             while len(acknowledged) < 10:
@@ -108,7 +108,7 @@ def test_a_broker_that_is_frozen_for_a_while_loses_none(settings):
 
 def test_a_receiver_finds_its_place_after_the_broker_was_killed(settings):
     async def scenario():
-        async with post(settings) as both:
+        async with both_ends(settings) as both:
             await both.send([link(number, host="one.example") for number in range(3000)])
             first = await both.receive_all(1000, limit=500)
             await asyncio.to_thread(kill, "kafka")
@@ -125,10 +125,10 @@ def test_a_receiver_finds_its_place_after_the_broker_was_killed(settings):
 
 def test_a_stalled_consumer_is_replaced(settings, monkeypatch):
     """As librdkafka's do now and then after a broker was away. Nothing is passed over, and nothing comes twice."""
-    monkeypatch.setattr("skitter.backends.kafka.mail._SILENCE", 1.0)
+    monkeypatch.setattr("skitter.backends.kafka.forwarding._SILENCE", 1.0)
 
     async def scenario():
-        async with post(settings) as both:
+        async with both_ends(settings) as both:
             await both.send([link(number) for number in range(100)])
             first = await both.receive_all(100)
             consumers = list(both.inbox._consumers)
@@ -139,14 +139,14 @@ def test_a_stalled_consumer_is_replaced(settings, monkeypatch):
             seen = [one.url for each in (*first, *rest) for one in each.links]
             assert sorted(seen) == sorted(link(number).url for number in range(200))
             replaced = [new is not old for new, old in zip(both.inbox._consumers, consumers, strict=True)]
-            assert replaced == [False, True, False], "there was mail of one urgency only"
+            assert replaced == [False, True, False], "there were messages of one urgency only"
 
     asyncio.run(scenario())
 
 
 def test_a_replaced_producer_still_answers_for_its_messages(settings):
     async def scenario():
-        async with post(settings) as both:
+        async with both_ends(settings) as both:
             await both.send([link(0)])
             with frozen("kafka"):
                 sending = asyncio.create_task(both.send([link(number) for number in range(1, 50)]))

@@ -46,14 +46,14 @@ def definitions(settings) -> dict[str, str]:
 
 def test_shards_that_share_partitions_crawl_the_same_pages(tmp_path, server, monkeypatch):
     monkeypatch.setattr(migrate, "_PARTITIONS", 3)
-    with cluster(tmp_path, server, crawl__shards=8, **QUICK) as crew:
-        crew.add(server.seeds())
-        crew.work()
-        crew.work()
-        crew.wait()
-        crew.leave()
-        assert crew.judged().pages == keys(server.truth("any").pages)
-        indexes = definitions(crew.settings)
+    with cluster(tmp_path, server, crawl__shards=8, **QUICK) as crawl:
+        crawl.add(server.seeds())
+        crawl.work()
+        crawl.work()
+        crawl.wait()
+        crawl.leave()
+        assert crawl.judged().pages == keys(server.truth("any").pages)
+        indexes = definitions(crawl.settings)
         assert len([name for name in indexes if name.endswith("_pkey") and name.startswith("urls_0")]) == 3
         # What is read of one shard in an order is found without reading what its neighbours have.
         for name in ("urls_retry", "urls_recrawl", "hosts_agenda"):
@@ -75,10 +75,10 @@ def test_a_worker_opens_only_so_many_shards_at_once_and_all_of_them(tmp_path, se
             opening -= 1
 
     monkeypatch.setattr(AnnouncingFrontier, "open", counted)
-    with cluster(tmp_path, server, "redis", crawl__shards=100) as crew:
+    with cluster(tmp_path, server, "redis", crawl__shards=100) as crawl:
 
         async def work() -> None:
-            async with joined(CrawlDirectory(tmp_path / "alone"), crew.settings, Events()) as worker:
+            async with joined(CrawlDirectory(tmp_path / "alone"), crawl.settings, Events()) as worker:
                 working = asyncio.create_task(worker.run())
                 while len(worker.worker.held.shards) < 100:
                     assert not working.done()

@@ -157,10 +157,10 @@ def test_a_crawl_through_session_mode_stores_every_page(tmp_path):
         started(pooler := PgBouncer(place, user, "session", OURS)),
     ):
         own = {"postgres__addresses": (f"{LOOPBACK}:{pooler.port}",), "postgres__user": user}
-        with cluster(tmp_path, server, crawl__shards=4, **QUICK | own) as crew:
-            crew.add(server.seeds())
-            crew.work()
-            crew.work()
-            crew.wait()
-            crew.leave()
-            assert crew.judged().pages == keys(server.truth("any").pages)
+        with cluster(tmp_path, server, crawl__shards=4, **QUICK | own) as crawl:
+            crawl.add(server.seeds())
+            crawl.work()
+            crawl.work()
+            crawl.wait()
+            crawl.leave()
+            assert crawl.judged().pages == keys(server.truth("any").pages)

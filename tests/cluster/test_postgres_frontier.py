@@ -115,12 +115,10 @@ def compare(crawl: Settings, tmp_path: Path, examples: int, steps: int) -> None:
     run_state_machine_as_test(PostgresModel, settings=limits)
 
 
-def test_whatever_happens_it_answers_as_the_reference_does(crawl: Settings, tmp_path: Path) -> None:
+def test_it_answers_like_the_reference(crawl: Settings, tmp_path: Path) -> None:
     compare(crawl, tmp_path, examples=6, steps=25)
 
 
 @pytest.mark.soak
-def test_whatever_happens_for_longer_it_answers_as_the_reference_does(
-    crawl: Settings, tmp_path: Path
-) -> None:
+def test_it_answers_like_the_reference_for_longer(crawl: Settings, tmp_path: Path) -> None:
     compare(crawl, tmp_path, examples=100, steps=50)

@@ -11,22 +11,22 @@ from tests.crawl.harness import keys
 
 
 def rebalance(tmp_path, size, hosts, pages, links, delay, **changes):
-    """Most links of a page lead to other hosts, so most of them travel by mail."""
+    """Most links of a page lead to other hosts, so most of them are forwarded."""
     features = Features(page_words=60, page_bytes=1000, links_per_page=links, foreign_share=0.8)
     web = SyntheticWeb(seed=31, hosts=hosts, pages_per_host=pages, features=features)
     with serve_process(web) as server:
-        with cluster(tmp_path, server, size, politeness__delay=delay, **changes) as crew:
-            crew.add(server.seeds())
-            crew.work()
-            until_requests(server, hosts + 20, crew)
+        with cluster(tmp_path, server, size, politeness__delay=delay, **changes) as crawl:
+            crawl.add(server.seeds())
+            crawl.work()
+            until_requests(server, hosts + 20, crawl)
             for _ in range(2):
-                crew.work()
-            crew.until_shared(*crew.workers)
+                crawl.work()
+            crawl.until_shared(*crawl.workers)
             early = len(server.log())
-            crew.wait()
-            offered = crew.links_offered()
-            crew.leave()
-            judged = crew.judged()
+            crawl.wait()
+            offered = crawl.links_offered()
+            crawl.leave()
+            judged = crawl.judged()
         truth, log = server.truth("any"), server.log()
         assert_complete(server, judged)
         assert judged.unsettled == 0

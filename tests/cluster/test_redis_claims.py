@@ -9,7 +9,7 @@ from msgspec import msgpack, structs
 
 from skitter.backends.redis.claims import RedisClaims, prepare, shards_of
 from skitter.backends.redis.client import Client
-from skitter.backends.redis.mail import RedisInbox, RedisMail, stream, unread
+from skitter.backends.redis.forwarding import RedisForwarding, RedisInbox, stream, unread
 from skitter.backends.redis.store import RedisStore, tag
 from skitter.cluster import ports
 from skitter.frontier.rows import Batch, Meta
@@ -127,7 +127,7 @@ async def test_who_looks_on_sees_counts_and_positions(settings):
         await RedisStore(client, 1, mine.epoch).write(Batch(meta))
         first, second = await one.standing()
         assert (first.owner, first.counts.pages) == ("", 0)
-        assert (second.owner, second.counts.pages, second.mail) == ("one", 3, {"mail": "7-0"})
+        assert (second.owner, second.counts.pages, second.positions) == ("one", 3, {"mail": "7-0"})
         assert second.lease_until > second.now
 
 
@@ -185,15 +185,15 @@ async def test_a_crawl_has_as_many_shards_as_it_was_begun_with(settings):
             await prepare(client, 9)
 
 
-# ------------------------------------------------------------------------------------------------ mail
+# ------------------------------------------------------------------------------------------------ forwarding
 
 
 @asynchronous
 async def test_links_reach_the_owner_of_their_shard_in_order_and_again_until_they_are_stored(settings):
     async with client_of(settings) as client:
-        mail, inbox = RedisMail(client), RedisInbox(client, wait=0.05)
+        forwarding, inbox = RedisForwarding(client), RedisInbox(client, wait=0.05)
         links = [link(f"https://a.example/{n}") for n in range(500)]
-        await mail.send({0: links, 1: links[:3]})
+        await forwarding.send({0: links, 1: links[:3]})
         assert await inbox.receive(1000) == []
         await inbox.own(0, {})
         taken, positions = [], {}
@@ -213,13 +213,13 @@ async def test_links_reach_the_owner_of_their_shard_in_order_and_again_until_the
 
 
 @asynchronous
-async def test_mail_is_trimmed_up_to_what_is_stored(settings):
+async def test_messages_are_trimmed_up_to_what_is_stored(settings):
     async with client_of(settings) as client:
-        mail, inbox = RedisMail(client), RedisInbox(client, wait=0.05)
-        await mail.send({0: [link("https://a.example/1")]})
+        forwarding, inbox = RedisForwarding(client), RedisInbox(client, wait=0.05)
+        await forwarding.send({0: [link("https://a.example/1")]})
         await inbox.own(0, {})
         (first,) = await inbox.receive(10)
-        await mail.send({0: [link("https://a.example/2")]})
+        await forwarding.send({0: [link("https://a.example/2")]})
         await inbox.stored(0, first.positions, 1000.0)
         (length,) = await client.send(lambda: [("XLEN", stream(client.name, 0))])
         assert length == 1
@@ -236,7 +236,7 @@ async def test_what_nobody_can_read_is_set_aside_and_the_rest_arrives(settings):
         ):
             entry = ("XADD", stream(client.name, 0), "*", "links", damaged)
             await client.send(lambda entry=entry: [entry])
-        await RedisMail(client).send({0: [link("https://a.example/1")]})
+        await RedisForwarding(client).send({0: [link("https://a.example/1")]})
         inbox = RedisInbox(client, wait=0.05)
         await inbox.own(0, {})
         found = [one.url for _ in range(3) for each in await inbox.receive(1000) for one in each.links]
@@ -248,7 +248,7 @@ async def test_what_nobody_can_read_is_set_aside_and_the_rest_arrives(settings):
 @asynchronous
 async def test_what_was_read_for_others_is_read_again_when_something_could_not_be_set_aside(settings):
     async with client_of(settings) as client:
-        await RedisMail(client).send({0: [link("https://a.example/1")]})
+        await RedisForwarding(client).send({0: [link("https://a.example/1")]})
         await client.send(lambda: [("XADD", stream(client.name, 1), "*", "links", b"\xc1")])
         inbox = RedisInbox(client, wait=0.05)
         await inbox.own(0, {})

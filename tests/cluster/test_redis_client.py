@@ -1,4 +1,4 @@
-"""What many shards of a worker ask at the same time travels together, and each hears its own answer."""
+"""Commands that many shards of a worker send at the same time share a round trip, and each gets its own answer."""
 
 import asyncio
 from collections.abc import Iterator

@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from skitter.backends.postgres.journeys import Journeys
+from skitter.backends.postgres.round_trips import RoundTrips
 from skitter.backends.postgres.store import PostgresStore
 from skitter.compose.engines import opened
 from skitter.frontier import ShardFrontier
@@ -69,9 +69,9 @@ def test_a_settlement_that_postgresql_refuses_costs_its_own_visit(settings):
 
     async def scenario():
         async with pool_of(settings) as pool:
-            journeys = Journeys(pool)
+            round_trips = RoundTrips(pool)
             first, other = [
-                ShardFrontier(PostgresStore(pool, shard, await seize(pool, shard), journeys), settings)
+                ShardFrontier(PostgresStore(pool, shard, await seize(pool, shard), round_trips), settings)
                 for shard in (0, 1)
             ]
             for frontier in (first, other):
@@ -174,13 +174,13 @@ def test_a_seed_that_redirects_to_a_very_long_url_is_one_page_more(size, tmp_pat
     names = {"fetch__resolve": ("old.example:127.0.0.1", "new.example:127.0.0.1")}
     with (
         moved("http://new.example:{port}/" + path) as port,
-        cluster(tmp_path, nowhere(), size, crawl__shards=2, scope__kind="host", **names) as crew,
+        cluster(tmp_path, nowhere(), size, crawl__shards=2, scope__kind="host", **names) as crawl,
     ):
-        crew.add([f"http://old.example:{port}/"])
-        crew.work()
-        assert crew.wait().startswith("finished: 1 pages")
-        crew.leave()
-        (page,), _ = asyncio.run(crew.read_back())
+        crawl.add([f"http://old.example:{port}/"])
+        crawl.work()
+        assert crawl.wait().startswith("finished: 1 pages")
+        crawl.leave()
+        (page,), _ = asyncio.run(crawl.read_back())
         assert page.url == f"http://new.example:{port}/{path}"
 
 
@@ -196,24 +196,24 @@ def test_a_bad_line_costs_cluster_add_that_line_and_not_its_batch(tmp_path):
         *(f"http://i{number}.example/" for number in range(300)),
     ]
     brief = {"fetch__deadline": "1s", "schedule__retries": "0"}
-    with cluster(tmp_path, nowhere(), crawl__shards=2, **brief) as crew:
-        _shrink(crew.settings, 100_000)
+    with cluster(tmp_path, nowhere(), crawl__shards=2, **brief) as crawl:
+        _shrink(crawl.settings, 100_000)
         file = tmp_path / "seeds.txt"
         file.write_text("\n".join(lines))
-        said = crew.say("cluster", "add", "--config", crew.config, "--seeds", file)
+        said = crawl.say("cluster", "add", "--config", crawl.config, "--seeds", file)
         assert len([line for line in said.splitlines() if line.startswith("skitter: ")]) == 3, said
         assert "its host name is longer than any can be" in said
         assert "meta.example/ is not crawled: Kafka: a message of" in said
         assert "Traceback" not in said
-        crew.work(fetch__resolve='["none.example:127.0.0.1"]')
+        crawl.work(fetch__resolve='["none.example:127.0.0.1"]')
 
         async def known() -> int:
-            async with opened(crew.settings, "") as engines:
+            async with opened(crawl.settings, "") as engines:
                 return sum(standing.counts.added for standing in await engines.claims.standing())
 
         until(lambda: asyncio.run(known()) >= 602, "the seeds arrive", every=0.3)
-        crew.leave()
-        _, records = asyncio.run(crew.read_back())
+        crawl.leave()
+        _, records = asyncio.run(crawl.read_back())
         assert len(records) == 602
 
 

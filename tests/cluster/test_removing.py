@@ -105,154 +105,154 @@ def own_schema(settings: Settings) -> Iterator[str]:
         asked(settings, f"DROP SCHEMA {name} CASCADE")
 
 
-def crawled(crew: Cluster, server) -> None:
-    crew.add(server.seeds())
-    crew.work()
-    crew.wait()
+def crawled(crawl: Cluster, server) -> None:
+    crawl.add(server.seeds())
+    crawl.work()
+    crawl.wait()
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_removing_a_crawl_keeps_one_with_a_longer_name(server, tmp_path, size):
-    with cluster(tmp_path, server, size, crawl__shards=2) as crew:
-        longer = with_longer_names(crew.settings)
+    with cluster(tmp_path, server, size, crawl__shards=2) as crawl:
+        longer = with_longer_names(crawl.settings)
         neighbour = tmp_path / "neighbour.toml"
         neighbour.write_text(dump(longer))
         asyncio.run(make(longer))
-        crawled(crew, server)
-        crew.leave()
-        ours = keys(crew.settings) - keys(longer)
+        crawled(crawl, server)
+        crawl.leave()
+        ours = keys(crawl.settings) - keys(longer)
         assert ours
         others = keys(longer)
 
-        done = remove(crew.config)
+        done = remove(crawl.config)
         assert done.returncode == 2
         assert "for good, with every URL in it; confirm with --yes" in done.stderr
-        assert is_there(crew.settings)
+        assert is_there(crawl.settings)
 
-        done = remove(crew.config, "--yes")
+        done = remove(crawl.config, "--yes")
         assert done.returncode == 0, done.stderr
         assert f"Redis: {len(ours)} keys removed" in done.stdout
-        assert not is_there(crew.settings)
+        assert not is_there(crawl.settings)
         assert is_there(longer)
-        assert keys(crew.settings) == others
+        assert keys(crawl.settings) == others
         if size == "full":
-            assert f"PostgreSQL: schema {crew.settings.cluster.name} removed" in done.stdout
-            assert of_kafka(crew.settings) == set()
+            assert f"PostgreSQL: schema {crawl.settings.cluster.name} removed" in done.stdout
+            assert of_kafka(crawl.settings) == set()
 
-        again = remove(crew.config, "--yes")
+        again = remove(crawl.config, "--yes")
         assert (again.returncode, "there is no crawl" in again.stdout) == (0, True)
         assert remove(neighbour, "--yes").returncode == 0
 
 
 def test_nothing_is_removed_while_a_worker_is_at_work(server, tmp_path):
-    with cluster(tmp_path, server, crawl__shards=2, cluster__lease="3s", cluster__renew="500ms") as crew:
-        crawled(crew, server)
-        (worker,) = crew.workers
-        done = remove(crew.config, "--yes")
+    with cluster(tmp_path, server, crawl__shards=2, cluster__lease="3s", cluster__renew="500ms") as crawl:
+        crawled(crawl, server)
+        (worker,) = crawl.workers
+        done = remove(crawl.config, "--yes")
         assert done.returncode == 1
         assert done.stderr == f"skitter: 1 worker running; stop them first: {worker.name}\n"
-        assert is_there(crew.settings)
-        assert len(of_kafka(crew.settings)) == 6
-        crew.leave()
-        assert remove(crew.config, "--yes").returncode == 0
+        assert is_there(crawl.settings)
+        assert len(of_kafka(crawl.settings)) == 6
+        crawl.leave()
+        assert remove(crawl.config, "--yes").returncode == 0
 
 
 def test_nothing_is_removed_while_segments_are_on_a_workers_disk_alone(server, tmp_path):
-    with archiving(tmp_path, server) as crew:
-        crew.cluster("add", *server.seeds())
-        worker = crew.work("doomed", s3__segment_time="1h")
-        crew.cluster("wait")
-        (name,) = [each["name"] for each in crew.status()["workers"]]
+    with archiving(tmp_path, server) as crawl:
+        crawl.cluster("add", *server.seeds())
+        worker = crawl.work("doomed", s3__segment_time="1h")
+        crawl.cluster("wait")
+        (name,) = [each["name"] for each in crawl.status()["workers"]]
         worker.kill()
         worker.wait()
 
         def refused() -> str:
-            done = crew.skitter("cluster", "remove", "--yes", "--config", crew.config)
+            done = crawl.skitter("cluster", "remove", "--yes", "--config", crawl.config)
             assert done.returncode == 1, done.stdout
             return str(done.stderr)
 
         until(lambda: "stop them first" not in refused(), "the leases are over")
         assert f"not in the bucket yet, of {name}; upload them" in refused()
         until(
-            lambda: "given up" in crew.skitter("cluster", "abandon", name, "--config", crew.config).stdout,
+            lambda: "given up" in crawl.skitter("cluster", "abandon", name, "--config", crawl.config).stdout,
             "the worker is given up",
         )
-        assert "removed" in crew.cluster("remove", "--yes")
+        assert "removed" in crawl.cluster("remove", "--yes")
 
 
 def test_a_foreign_schema_and_its_topics_are_not_touched(server, tmp_path):
-    with cluster(tmp_path, server, crawl__shards=2) as crew, own_schema(crew.settings) as name:
+    with cluster(tmp_path, server, crawl__shards=2) as crawl, own_schema(crawl.settings) as name:
         other = structs.replace(
-            crew.settings, cluster=structs.replace(crew.settings.cluster, name=name)
+            crawl.settings, cluster=structs.replace(crawl.settings.cluster, name=name)
         )  # with the topics of a crawl that is there
         config = tmp_path / "other.toml"
         config.write_text(dump(other))
         done = remove(config, "--yes")
         assert (done.returncode, done.stdout) == (0, f"there is no crawl {name} on these engines\n")
-        assert len(of_kafka(crew.settings)) == 6
+        assert len(of_kafka(crawl.settings)) == 6
         with pytest.raises(EngineError, match=f"the schema {name} is there and is no crawl's"):
             asyncio.run(make(other))
-        assert asked(crew.settings, f"SELECT count(*) FROM {name}.bills") == 0
+        assert asked(crawl.settings, f"SELECT count(*) FROM {name}.bills") == 0
 
 
 def test_a_second_crawl_does_not_begin_on_the_topics_of_the_first(server, tmp_path):
-    with cluster(tmp_path, server, crawl__shards=2) as crew:
+    with cluster(tmp_path, server, crawl__shards=2) as crawl:
         second = structs.replace(
-            crew.settings,
-            cluster=structs.replace(crew.settings.cluster, name=f"{crew.settings.cluster.name}2"),
+            crawl.settings,
+            cluster=structs.replace(crawl.settings.cluster, name=f"{crawl.settings.cluster.name}2"),
         )
-        crew.add(server.seeds())
+        crawl.add(server.seeds())
         with pytest.raises(
             EngineError,
-            match=f"Kafka: topics .* by the crawl '{crew.settings.cluster.name}'; name topics of its own",
+            match=f"Kafka: topics .* by the crawl '{crawl.settings.cluster.name}'; name topics of its own",
         ):
             asyncio.run(make(second))
         assert not is_there(second)
-        asyncio.run(make(crew.settings))  # the first one may be made again
+        asyncio.run(make(crawl.settings))  # the first one may be made again
 
 
 def test_a_crawl_of_the_same_name_has_higher_epochs(server, tmp_path):
-    with cluster(tmp_path, server, crawl__shards=2) as crew:
-        epochs = f"SELECT min(epoch) FROM {crew.settings.cluster.name}.shards"
-        first = asked(crew.settings, epochs)
+    with cluster(tmp_path, server, crawl__shards=2) as crawl:
+        epochs = f"SELECT min(epoch) FROM {crawl.settings.cluster.name}.shards"
+        first = asked(crawl.settings, epochs)
         asyncio.run(asyncio.sleep(1.1))
-        assert remove(crew.config, "--yes").returncode == 0
-        asyncio.run(make(crew.settings))
-        assert asked(crew.settings, epochs) > first
+        assert remove(crawl.config, "--yes").returncode == 0
+        asyncio.run(make(crawl.settings))
+        assert asked(crawl.settings, epochs) > first
 
 
 def test_a_crawl_being_read_is_removed_afterwards(server, tmp_path):
-    with cluster(tmp_path, server, crawl__shards=2, postgres__timeout="2s") as crew:
+    with cluster(tmp_path, server, crawl__shards=2, postgres__timeout="2s") as crawl:
 
         async def read() -> "subprocess.CompletedProcess[str]":
-            connection = await asyncpg.connect(**options(crew.settings.postgres))
+            connection = await asyncpg.connect(**options(crawl.settings.postgres))
             try:
                 async with connection.transaction():
-                    await connection.execute(f"LOCK {crew.settings.cluster.name}.urls IN ACCESS SHARE MODE")
-                    return remove(crew.config, "--yes")
+                    await connection.execute(f"LOCK {crawl.settings.cluster.name}.urls IN ACCESS SHARE MODE")
+                    return remove(crawl.config, "--yes")
             finally:
                 await connection.close()
 
         done = asyncio.run(read())
         assert done.returncode == 2
-        assert f"somebody else reads the schema {crew.settings.cluster.name}; wait until" in done.stderr
-        assert remove(crew.config, "--yes").returncode == 0
-        assert not is_there(crew.settings)
+        assert f"somebody else reads the schema {crawl.settings.cluster.name}; wait until" in done.stderr
+        assert remove(crawl.config, "--yes").returncode == 0
+        assert not is_there(crawl.settings)
 
 
 def test_data_on_an_engine_that_was_away_is_removed_the_next_time(server, tmp_path):
-    with cluster(tmp_path, server, crawl__shards=2) as crew:
+    with cluster(tmp_path, server, crawl__shards=2) as crawl:
         nowhere = structs.replace(
-            crew.settings, kafka=structs.replace(crew.settings.kafka, addresses=("127.0.0.1:1",))
+            crawl.settings, kafka=structs.replace(crawl.settings.kafka, addresses=("127.0.0.1:1",))
         )
         half = tmp_path / "half.toml"
         half.write_text(dump(nowhere))
         done = remove(half, "--yes")
         assert done.returncode == 2
         assert "kafka.addresses" in done.stderr
-        assert is_there(crew.settings)
-        assert len(of_kafka(crew.settings)) == 6
-        done = remove(crew.config, "--yes")
+        assert is_there(crawl.settings)
+        assert len(of_kafka(crawl.settings)) == 6
+        done = remove(crawl.config, "--yes")
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("Kafka: topic ") == 6
-        assert of_kafka(crew.settings) == set()
+        assert of_kafka(crawl.settings) == set()

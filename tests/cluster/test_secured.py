@@ -76,20 +76,23 @@ def secured(tmp_path_factory):
 
 def test_a_crawl_on_guarded_engines(secured, tmp_path):
     web = SyntheticWeb(seed=4, hosts=6, pages_per_host=8, features=Features.plain(foreign_share=0.3))
-    with serve_process(web) as server, cluster(tmp_path, server, crawl__shards=2, **secured.settings) as crew:
-        crew.add(server.seeds())
-        worker = crew.work()
-        crew.wait()
-        assert {name: engine["up"] for name, engine in crew.status()["engines"].items()} == dict.fromkeys(
+    with (
+        serve_process(web) as server,
+        cluster(tmp_path, server, crawl__shards=2, **secured.settings) as crawl,
+    ):
+        crawl.add(server.seeds())
+        worker = crawl.work()
+        crawl.wait()
+        assert {name: engine["up"] for name, engine in crawl.status()["engines"].items()} == dict.fromkeys(
             ("PostgreSQL", "Kafka", "Redis", "S3"), True
         )
-        crew.leave()
-        pages, _ = asyncio.run(crew.read_back())
+        crawl.leave()
+        pages, _ = asyncio.run(crawl.read_back())
         assert {page.key for page in pages if 200 <= page.status < 300} == keys(server.truth("any").pages)
         assert list(secured.bucket.rglob("*.warc.gz"))
         for secret in (PASSWORD, SECRET):
             assert secret not in worker.said
-            assert secret not in crew.config.read_text()
+            assert secret not in crawl.config.read_text()
 
 
 # What is wrong, and the settings that are named: where it was seen, and what to correct.

@@ -23,9 +23,9 @@ def server() -> Iterator[Server]:
         yield running
 
 
-def slim(crew: Cluster) -> Path:
+def slim(crawl: Cluster) -> Path:
     """A file that says where the engines are, and no more."""
-    settings, file = crew.settings, crew.path / "slim.toml"
+    settings, file = crawl.settings, crawl.path / "slim.toml"
     lines = [f'cluster.size = "{settings.cluster.size}"', f'cluster.name = "{settings.cluster.name}"']
     lines += [f"redis.addresses = {list(settings.redis.addresses)}".replace("'", '"')]
     if settings.cluster.size == "full":
@@ -52,8 +52,8 @@ def gaps(log: list[Request]) -> list[float]:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_worker_with_other_settings_is_refused_in_one_line_that_names_them(size, server, tmp_path, capsys):
-    with cluster(tmp_path, server, size, crawl__shards=2) as crew:
-        config, place = crew.config, tmp_path / "worker"
+    with cluster(tmp_path, server, size, crawl__shards=2) as crawl:
+        config, place = crawl.config, tmp_path / "worker"
         said = complaint(
             capsys, "work", "--config", config, "-o", place, "--delay", "10ms", "--contact", "a@b.example"
         )
@@ -77,13 +77,13 @@ def test_a_worker_with_other_settings_is_refused_in_one_line_that_names_them(siz
 
 def test_a_change_reaches_workers_that_know_only_the_engines(server, tmp_path):
     before = len(server.log())
-    with cluster(tmp_path, server, "full", crawl__shards=4, **QUICK) as crew:
-        crew.config = slim(crew)
-        crew.add(server.seeds())
-        workers = [crew.work(), crew.work()]
-        until_requests(server, before + 40, crew)
-        said = crew.command(
-            "cluster", "set", "--config", crew.config, f"politeness.delay={SLOWER}s", "crawl.max_pages=220"
+    with cluster(tmp_path, server, "full", crawl__shards=4, **QUICK) as crawl:
+        crawl.config = slim(crawl)
+        crawl.add(server.seeds())
+        workers = [crawl.work(), crawl.work()]
+        until_requests(server, before + 40, crawl)
+        said = crawl.command(
+            "cluster", "set", "--config", crawl.config, f"politeness.delay={SLOWER}s", "crawl.max_pages=220"
         )
         changed = time.time()
         assert "politeness.delay = 0.8s, was 0.2s" in said
@@ -94,13 +94,13 @@ def test_a_change_reaches_workers_that_know_only_the_engines(server, tmp_path):
             assert worker.said.count(" has joined ") == 2
             assert "the settings of the crawl have changed" in worker.said
             assert load(worker.path / "crawl.toml", {}, {}).politeness.delay == SLOWER
-        assert crew.status()["counts"]["pages"] == 220
+        assert crawl.status()["counts"]["pages"] == 220
         log = server.log()[before:]
         assert min(gaps(log)) >= 0.2 - _PRECISION
         late = [request for request in log if request.start > changed]
         assert len(late) > 5
         assert min(gaps(late)) >= SLOWER - _PRECISION
-        assert crew.status()["settings"]["politeness.delay"] == "0.8s"
+        assert crawl.status()["settings"]["politeness.delay"] == "0.8s"
         # Reading takes the rules from there too: scope.kind is "any" in the crawl, "host" in a file that says nothing.
-        found = crew.command("status", "--config", crew.config)
+        found = crawl.command("status", "--config", crawl.config)
         assert "220" in found

@@ -50,21 +50,21 @@ def is_back(status: dict[str, Any], name: str) -> bool:
     return told["up"] and all(each == {"breaker": "closed", "since": None} for each in breakers)
 
 
-def seen(crew: Cluster) -> dict[str, Any]:
+def seen(crawl: Cluster) -> dict[str, Any]:
     """The status of a cluster in which all workers live."""
-    crew.check_workers()
-    return crew.status()
+    crawl.check_workers()
+    return crawl.status()
 
 
-def assert_said_once(crew: Cluster, *names: str) -> None:
-    for worker in crew.workers:
+def assert_said_once(crawl: Cluster, *names: str) -> None:
+    for worker in crawl.workers:
         for name in names:
             assert worker.said.count(f"{name} is away since 20") == 1, worker.said
             assert worker.said.count(f"{name} is back after ") == 1, worker.said
 
 
-def until_said(crew: Cluster, words: str) -> None:
-    until(lambda: all(words in worker.said for worker in crew.workers), words)
+def until_said(crawl: Cluster, words: str) -> None:
+    until(lambda: all(words in worker.said for worker in crawl.workers), words)
 
 
 def refused_status(config: Path) -> tuple[str, dict[str, Any], str]:
@@ -82,27 +82,27 @@ def refused_status(config: Path) -> tuple[str, dict[str, Any], str]:
 def test_each_engine_of_a_full_cluster_is_missed_shown_and_found_again(tmp_path):
     for name in ("kafka", "redis", "postgres"):
         our_engine(name)
-    with running(tmp_path, small_web(), "full", 2, **QUICK) as (crew, _server):
+    with running(tmp_path, small_web(), "full", 2, **QUICK) as (crawl, _server):
         for name, called, trouble in (("kafka", "Kafka", frozen), ("redis", "Redis", killed)):
             with trouble(name):
-                until(lambda called=called: is_missed(seen(crew), called), f"{called} is missed")
-                shown = crew.command("cluster", "status", "--config", crew.config)
+                until(lambda called=called: is_missed(seen(crawl), called), f"{called} is missed")
+                shown = crawl.command("cluster", "status", "--config", crawl.config)
                 assert f"{called} open (" in shown or f"{called} half-open (" in shown
                 assert any(line.split()[:3] == [called, "away", "since"] for line in shown.splitlines())
                 assert "PostgreSQL  up" in shown
-            until(lambda called=called: is_back(seen(crew), called), f"{called} is back")
+            until(lambda called=called: is_back(seen(crawl), called), f"{called} is back")
         with killed("postgres"):
-            until_said(crew, "PostgreSQL is away since ")
-            shown, listed, line = refused_status(crew.config)
+            until_said(crawl, "PostgreSQL is away since ")
+            shown, listed, line = refused_status(crawl.config)
             assert "PostgreSQL  away: PostgreSQL: postgres.addresses: no server that takes writes" in shown
             assert "Kafka       up (1 broker)" in shown
             assert (listed["engines"]["PostgreSQL"]["up"], listed["engines"]["Kafka"]["up"]) == (False, True)
             assert (listed["counts"], listed["shards"]) == (None, [])
             assert line.startswith("skitter: PostgreSQL: postgres.addresses: no server that takes writes")
-        until_said(crew, "PostgreSQL is back after ")  # what they told of themselves before would say so too
-        until(lambda: is_back(seen(crew), "PostgreSQL"), "PostgreSQL is back")
-        assert_said_once(crew, "Kafka", "Redis", "PostgreSQL")
-        assert "all closed" in crew.command("cluster", "status", "--config", crew.config)
+        until_said(crawl, "PostgreSQL is back after ")  # what they told of themselves before would say so too
+        until(lambda: is_back(seen(crawl), "PostgreSQL"), "PostgreSQL is back")
+        assert_said_once(crawl, "Kafka", "Redis", "PostgreSQL")
+        assert "all closed" in crawl.command("cluster", "status", "--config", crawl.config)
 
 
 @pytest.mark.soak
@@ -112,14 +112,14 @@ def test_each_engine_of_a_full_cluster_is_missed_shown_and_found_again(tmp_path)
 )
 def test_a_truth_that_is_away_is_missed_and_found_again(tmp_path, size, name, called, trouble):
     our_engine(name)
-    with running(tmp_path, small_web(), size, 2, **QUICK) as (crew, _server):
+    with running(tmp_path, small_web(), size, 2, **QUICK) as (crawl, _server):
         with trouble(name):
-            until_said(crew, f"{called} is away since ")
-            _, listed, _ = refused_status(crew.config)
+            until_said(crawl, f"{called} is away since ")
+            _, listed, _ = refused_status(crawl.config)
             assert listed["engines"][called]["up"] is False
-        until_said(crew, f"{called} is back after ")
-        until(lambda: is_back(seen(crew), called), f"{called} is back")
-        assert_said_once(crew, called)
+        until_said(crawl, f"{called} is back after ")
+        until(lambda: is_back(seen(crawl), called), f"{called} is back")
+        assert_said_once(crawl, called)
 
 
 def test_a_bucket_that_is_away_is_missed_shown_and_found_again(tmp_path):
@@ -127,20 +127,20 @@ def test_a_bucket_that_is_away_is_missed_shown_and_found_again(tmp_path):
     features = Features(foreign_share=0.3)
     with (
         serve_process(SyntheticWeb(seed=9, hosts=10, pages_per_host=8, features=features)) as server,
-        archiving(tmp_path, server, politeness__delay="800ms") as crew,
+        archiving(tmp_path, server, politeness__delay="800ms") as crawl,
     ):
-        crew.cluster("add", *server.seeds())
-        worker = crew.work("w", s3__segment_time="1s")
-        until(crew.ground.objects, "a segment is in the bucket")
+        crawl.cluster("add", *server.seeds())
+        worker = crawl.work("w", s3__segment_time="1s")
+        until(crawl.ground.objects, "a segment is in the bucket")
         with killed("s3"):
-            until(lambda: is_missed(crew.status(), "S3"), "S3 is missed")
-        crew.cluster("wait", "--timeout", "300s")
-        until(lambda: is_back(crew.status(), "S3"), "S3 is back")
-        crew.leave(worker)
-        assert crew.said("w").count("S3 is away since 20") == crew.said("w").count("S3 is back after ") == 1
-        pages = crew.pages()
+            until(lambda: is_missed(crawl.status(), "S3"), "S3 is missed")
+        crawl.cluster("wait", "--timeout", "300s")
+        until(lambda: is_back(crawl.status(), "S3"), "S3 is back")
+        crawl.leave(worker)
+        assert crawl.said("w").count("S3 is away since 20") == crawl.said("w").count("S3 is back after ") == 1
+        pages = crawl.pages()
         assert {page.key for page in pages if 200 <= page.status < 300} == keys(server.truth("any").pages)
-        crew.check_bucket(pages)
+        crawl.check_bucket(pages)
 
 
 # ------------------------------------------------------------------------------------------------ the index

@@ -55,7 +55,7 @@ async def stored(settings: Settings) -> list[str]:
 
 async def positions(settings: Settings) -> dict[int, dict[str, str]]:
     async with pool_of(settings) as pool:
-        return {each.shard: dict(each.mail) for each in await Claims(pool, "").standing()}
+        return {each.shard: dict(each.positions) for each in await Claims(pool, "").standing()}
 
 
 async def release(settings: Settings) -> None:
@@ -102,8 +102,8 @@ def test_init_resets_positions_before_it_creates_topics_so_no_link_is_skipped(se
         after = await positions(settings)
         assert all(
             int(after[shard][topic]) > int(position)
-            for shard, mail in before.items()
-            for topic, position in mail.items()
+            for shard, by_topic in before.items()
+            for topic, position in by_topic.items()
         ), "an old position would be a valid one"
         assert set(await stored(settings)) == urls_in(range(40)) | urls_in(range(100, 400))
 

@@ -1,4 +1,4 @@
-"""Stores that can be taken, killed and taken again, for the frontiers we ship."""
+"""Grounds for the frontiers we ship: stores that can be opened, killed and opened again."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from skitter.testing.reference import MemoryRows, MemoryStore, memory_frontier
 
 
 class _MemoryGround:
-    """Rows in memory; every owner takes a new epoch, which is all it takes to kill the one before."""
+    """Rows in memory; every owner takes a new epoch, which is enough to kill the one before."""
 
     def __init__(self, in_hand: Path, settings: Settings | None = None) -> None:
         self.rows = MemoryRows(epoch=0)
@@ -31,7 +31,7 @@ class _MemoryGround:
 
 
 class AtHandGround(_MemoryGround):
-    """Rows are read one by one, when they are needed."""
+    """Rows are read one by one, when needed."""
 
     def frontier(
         self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0
@@ -58,7 +58,7 @@ class Messages:
 
 
 class FarGround(_MemoryGround):
-    """Rows are read in round trips, as if they were behind a network."""
+    """Rows are read in round trips, as if behind a network."""
 
     messages: Messages | None = None
 
@@ -105,13 +105,13 @@ class RocksGround:
 
 
 def with_ahead(settings: Settings, seconds: float) -> Settings:
-    """Visits are taken out so long before their time."""
+    """Visits are leased this long ahead of time."""
     cluster = structs.replace(settings.cluster, lease_ahead=Seconds(seconds))
     return structs.replace(settings, cluster=cluster)
 
 
 def small_settings(window: int = 4) -> Settings:
-    """Small enough that the bounds on memory are met in a test."""
+    """Small enough that a test reaches the bounds on memory."""
     settings = Settings()
     frontier = structs.replace(settings.frontier, window=window)
     return structs.replace(settings, frontier=frontier)

@@ -1,6 +1,7 @@
 """An owner of a frontier that works until it is killed. Run as `python -m tests.contract.mortal PLACE SEED`.
 
-After every verb it writes one line of JSON to a pipe: what was acknowledged. The reader kills it between any two bytes.
+After every verb it writes one line of JSON to a pipe: what was acknowledged. The reader kills it between any two
+bytes.
 """
 
 import asyncio

@@ -19,7 +19,7 @@ class TestWarcArchive(ArchiveContract):
 
 
 class TestWarcArchiveWithAFilePerGroup(ArchiveContract):
-    """Every promise holds across files too."""
+    """Every promise also holds across files."""
 
     def open(self, directory: Path) -> Archive:
         return WarcArchive(
@@ -28,7 +28,7 @@ class TestWarcArchiveWithAFilePerGroup(ArchiveContract):
 
 
 class TestS3Archive(ArchiveContract):
-    """On a real server. Nothing is settled here, so it is a local archive, with a register beside it."""
+    """On a real server. Nothing is settled here, so it is a local archive with a register beside it."""
 
     eager = False
 
@@ -36,7 +36,7 @@ class TestS3Archive(ArchiveContract):
         if directory not in self.grounds:
             self.grounds[directory] = real_ground(segment=Bytes(1))
         register = LocalSegments(directory / "segments.json")
-        self.epoch += 1  # whoever opens it takes the shard anew
+        self.epoch += 1  # each opening takes the shard under a new epoch
         return WholeArchive(
             Worker(self.grounds[directory], directory, register), eager=self.eager, epoch=self.epoch
         )
@@ -48,12 +48,12 @@ class TestS3Archive(ArchiveContract):
 
 
 class TestS3ArchiveInTheBucket(TestS3Archive):
-    """The same when every group is settled, uploaded and removed from the disk at once: all reads are from S3."""
+    """The same if every batch is settled, uploaded and removed from the disk at once: all reads are from S3."""
 
     eager = True
 
     def test_3_cut_removes_what_lies_behind_the_mark_and_nothing_else(self, tmp_path: Path) -> None:
-        """Of what is settled nothing is cut: that it is still there is the promise."""
+        """Nothing settled is cut: it must still be there."""
         answer = exchange()
 
         async def use(archive: Archive) -> tuple[list[Place], Mark]:
@@ -70,11 +70,11 @@ class TestS3ArchiveInTheBucket(TestS3Archive):
         assert self._run(tmp_path, resume) == (mark, [message(answer)] * 2)
 
     def shorten(self, directory: Path, mark: Mark, octets: int) -> None:
-        """A loss of power here takes nothing from the bucket."""
+        """A power loss here takes nothing from the bucket."""
         assert not (directory / mark.file).exists()
 
     def test_3_a_lost_tail_is_reported_and_whole_visits_remain(self, tmp_path: Path) -> None:
-        """A disk that is lost altogether costs nothing that was uploaded."""
+        """A disk that is lost completely costs nothing that was uploaded."""
         answer = exchange()
 
         async def use(archive: Archive) -> tuple[list[Place], Mark]:

@@ -17,7 +17,7 @@ class TestMemoryCache(CacheContract):
         with pytest.raises(ValueError, match="at least 1"):
             MemoryCache(0, ManualClock())
 
-    def test_a_failed_fetch_that_nobody_waits_for_any_more_is_no_warning(self, recwarn):
+    def test_a_failed_fetch_without_waiters_gives_no_warning(self, recwarn):
         async def ask() -> None:
             cache = MemoryCache(1, ManualClock())
 

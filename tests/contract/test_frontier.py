@@ -54,7 +54,7 @@ class TestMessaging(MessagingFrontierContract):
 
 
 class TestFarAhead(FrontierContract):
-    """Visits are taken out a second before their time, and still all is kept but for the two cases below."""
+    """Visits are leased a second ahead of time, and every promise holds except for the two cases below."""
 
     @pytest.fixture
     def ground(self, tmp_path: Path) -> FarGround:
@@ -62,7 +62,7 @@ class TestFarAhead(FrontierContract):
 
     @asynchronous
     async def test_a_host_is_left_alone_until_its_verdict_says_so(self, ground: Ground) -> None:
-        """It is looked at before its time, so that its visit is at hand, and not handed out."""
+        """It is leased ahead of time, and not handed out."""
         owner = await Owner.of(ground)
         await owner.add(A + "1", A + "2")
         await owner.settle(await owner.lease_page(), Verdict(state=State.CRAWLED, host_free=owner.now + 10))
@@ -76,7 +76,7 @@ class TestFarAhead(FrontierContract):
 
     @asynchronous
     async def test_a_suspect_waits_until_nothing_is_in_flight_then_goes_alone(self, ground: Ground) -> None:
-        """What was taken out ahead of it, and not handed out, waits until it is settled."""
+        """Visits leased ahead of it, and not handed out, wait until it is settled."""
         owner = await Owner.of(ground)
         await owner.add(B)
         await owner.crawl()
@@ -128,11 +128,11 @@ def compare(model: type[RuleBasedStateMachine], examples: int, steps: int) -> No
 
 
 @pytest.mark.parametrize("model", [RocksModel, FarModel])
-def test_whatever_happens_it_answers_as_the_reference_does(model: type[FrontierModel]) -> None:
+def test_it_answers_like_the_reference(model: type[FrontierModel]) -> None:
     compare(model, examples=25, steps=30)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("model", [RocksModel, FarModel])
-def test_whatever_happens_for_longer_it_answers_as_the_reference_does(model: type[FrontierModel]) -> None:
+def test_it_answers_like_the_reference_for_longer(model: type[FrontierModel]) -> None:
     compare(model, examples=300, steps=60)

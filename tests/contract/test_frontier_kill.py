@@ -1,4 +1,4 @@
-"""What a frontier acknowledged survives a real `kill -9` of its owner, at whatever moment it comes."""
+"""What a frontier acknowledged survives a real `kill -9` of its owner at any moment."""
 
 import asyncio
 import json
@@ -56,12 +56,12 @@ def run_and_kill(place: str, seed: int, lines: int, witness: Witness) -> None:
         child.kill()
         rest = pipe.read().splitlines(keepends=True)
     for line in rest:
-        if line.endswith(b"\n"):  # the last one may be cut
+        if line.endswith(b"\n"):  # the last line may be cut
             witness.hear(json.loads(line))
 
 
 def check_opening(said: dict[str, Any], witness: Witness) -> None:
-    """Leases that were acknowledged and not settled are found, unless their settlement was not heard any more."""
+    """Acknowledged leases that were not settled are found, unless their settlement was written but not reported."""
     assert said["mark"] >= witness.mark
     unheard = witness.in_flight - set(said["opened"])
     assert not unheard or said["mark"] > witness.mark, unheard

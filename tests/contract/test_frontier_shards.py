@@ -43,11 +43,11 @@ class FarShards(_OnDisk):
 
 
 @pytest.mark.parametrize("model", [AtHandShards, RocksShards, FarShards])
-def test_whatever_happens_between_three_shards_every_promise_is_kept(model: type[ShardsModel]) -> None:
+def test_three_shards_keep_every_promise(model: type[ShardsModel]) -> None:
     compare(model, examples=25, steps=30)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("model", [AtHandShards, RocksShards, FarShards])
-def test_whatever_happens_for_longer_every_promise_is_kept(model: type[ShardsModel]) -> None:
+def test_three_shards_keep_every_promise_for_longer(model: type[ShardsModel]) -> None:
     compare(model, examples=400, steps=60)

@@ -38,7 +38,7 @@ class TestOpenSearchIndex(SearchIndexContract):
 
 
 async def remove(settings: SearchSettings) -> None:
-    """Leave nothing of a test in the cluster."""
+    """Remove everything a test left in the cluster."""
     cluster = Cluster(settings, "")
     await cluster.ask("DELETE", f"/{settings.index}")
     await cluster.ask("DELETE", f"/_index_template/{settings.index}")

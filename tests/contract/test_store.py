@@ -1,4 +1,4 @@
-"""The stores that a frontier can stand on keep the contract of their port."""
+"""The stores of the frontier keep the contract of their port."""
 
 from pathlib import Path
 

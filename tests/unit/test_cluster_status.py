@@ -87,7 +87,7 @@ def test_without_the_truth_nothing_is_made_up():
 
 
 class Watched:
-    """A cluster whose mail cannot be asked for, or takes long to say so."""
+    """A cluster whose unread messages cannot be counted, or only after a long wait."""
 
     segments = None
 
@@ -110,7 +110,7 @@ class Watched:
 
 
 @pytest.mark.parametrize(("health", "asked"), [(UP, 1), (AWAY, 0)])
-def test_mail_that_is_away_keeps_nobody_from_looking(health, asked):
+def test_status_works_while_the_engine_that_forwards_links_is_away(health, asked):
     watched = Watched()
     found = asyncio.run(seen(watched, health))
     assert (found.unread, len(found.shards), watched.asked) == (None, 1, asked)

@@ -1,4 +1,4 @@
-"""A worker among fakes: what it does with its shards, its mail and its room, in orders that are rare in life."""
+"""A worker among fakes: what it does with its shards, its incoming links and its room, in orders that are rare in life."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -93,12 +93,12 @@ class Shard:
 
 
 class Parts:
-    """Mail that comes when it is told to, and takes as long as it is told to."""
+    """Links that come when told to, and take as long as told to."""
 
     def __init__(self):
         self.opened = {}
         self.inbox = self
-        self.mail = asyncio.Queue()
+        self.incoming = asyncio.Queue()
         self.taken = []
         self.begun = []
         self.owned = []
@@ -116,7 +116,7 @@ class Parts:
         finally:
             shard.closed = True
 
-    def mail_taken(self, shard):
+    def positions_of(self, shard):
         return {}
 
     async def take_in(self, shard, delivery):
@@ -135,9 +135,9 @@ class Parts:
 
     async def receive(self, limit):
         self.receiving.set()
-        received = [await self.mail.get()]
-        while not self.mail.empty():
-            received.append(self.mail.get_nowait())
+        received = [await self.incoming.get()]
+        while not self.incoming.empty():
+            received.append(self.incoming.get_nowait())
         return received
 
     async def stored(self, shard, positions, now):
@@ -171,10 +171,10 @@ async def until(happens):
     raise AssertionError("it did not happen")
 
 
-def test_mail_on_its_way_into_a_shard_arrives_before_it_is_closed():
+def test_links_on_their_way_into_a_shard_arrive_before_it_is_closed():
     async def scene(worker, office, parts, watch):
         await until(lambda: len(worker.held.shards) == SHARDS)
-        parts.mail.put_nowait(Delivery(0, [], {"topic": "7"}))
+        parts.incoming.put_nowait(Delivery(0, [], {"topic": "7"}))
         await parts.taking.wait()
         parts.opened[0].stop()  # it is handed over now
         for _ in range(20):
@@ -201,21 +201,21 @@ def test_a_worker_knows_every_root_before_it_takes_a_shard_and_gives_signs_of_li
     played(scene, before=before)
 
 
-def test_mail_for_several_shards_is_taken_in_together():
+def test_links_for_several_shards_are_taken_in_together():
     async def scene(worker, office, parts, watch):
         await until(lambda: len(worker.held.shards) == SHARDS)
-        mail = [Delivery(shard, [], {"topic": "7"}) for shard in range(SHARDS)]
-        for delivery in mail:
-            parts.mail.put_nowait(delivery)
-        await until(lambda: parts.begun == mail)  # and none of it is done
+        deliveries = [Delivery(shard, [], {"topic": "7"}) for shard in range(SHARDS)]
+        for delivery in deliveries:
+            parts.incoming.put_nowait(delivery)
+        await until(lambda: parts.begun == deliveries)  # and none of it is done
         assert parts.taken == []
         parts.go_on.set()
-        await until(lambda: parts.taken == mail)
+        await until(lambda: parts.taken == deliveries)
 
     played(scene)
 
 
-def test_mail_for_a_shard_that_was_taken_again_while_it_came_is_received_once_more():
+def test_links_for_a_shard_that_was_taken_again_while_they_came_are_received_once_more():
     async def scene(worker, office, parts, watch):
         await until(lambda: len(worker.held.shards) == SHARDS)
         await parts.receiving.wait()  # with the shards of now
@@ -223,7 +223,7 @@ def test_mail_for_a_shard_that_was_taken_again_while_it_came_is_received_once_mo
         first.stop()
         await until(lambda: parts.opened[0] is not first and 0 in worker.held.shards)
         begun = len(parts.owned)
-        parts.mail.put_nowait(Delivery(0, [], {"topic": "7"}))
+        parts.incoming.put_nowait(Delivery(0, [], {"topic": "7"}))
         await until(lambda: parts.owned[begun:] == [0])
         assert parts.begun == []
 

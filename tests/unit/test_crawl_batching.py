@@ -1,4 +1,4 @@
-"""Visits are settled in company, and wait for nothing that does not come."""
+"""Visits are settled in batches, and wait for nothing that does not come."""
 
 import asyncio
 
@@ -90,5 +90,5 @@ def test_what_is_urgent_goes_at_once_and_takes_the_others_along():
 
     for shard in played(scene, Batching(WINDOW, 100, can_hurry=True)):
         assert shard.went == [0.1]
-    for shard in played(scene, Batching(WINDOW, 100)):  # a journey waits, urgent or not
+    for shard in played(scene, Batching(WINDOW, 100)):  # a round trip waits, urgent or not
         assert shard.went == [0.5]

@@ -46,14 +46,14 @@ class Owners:
         self.waiting = []
 
 
-async def posted(links, arrived=None):
+async def started(links, arrived=None):
     frontier = memory_frontier(shard=0, shards=SHARDS)
     await frontier.open(0.0)
     await frontier.add(links, (), 0.0)
     owners = Owners()
     told = [] if arrived is None else arrived
-    post = Forwarding(frontier, SHARDS, owners.deliver, lambda: told.append(True))
-    return frontier, owners, post, asyncio.ensure_future(post.run())
+    sending = Forwarding(frontier, SHARDS, owners.deliver, lambda: told.append(True))
+    return frontier, owners, sending, asyncio.ensure_future(sending.run())
 
 
 async def until(condition):
@@ -67,7 +67,7 @@ async def until(condition):
 def test_every_link_goes_to_the_shard_that_owns_its_host():
     async def main():
         links = foreign(50)
-        _, owners, _, task = await posted(links)
+        _, owners, _, task = await started(links)
         await until(lambda: sum(len(batch) for _, batch in owners.came) == len(links))
         task.cancel()
         return owners.came
@@ -79,12 +79,12 @@ def test_every_link_goes_to_the_shard_that_owns_its_host():
 def test_a_link_stays_in_the_outbox_until_it_is_acknowledged_and_is_sent_once():
     async def main():
         links = foreign(20)
-        frontier, owners, post, task = await posted(links)
+        frontier, owners, sending, task = await started(links)
         await until(lambda: sum(len(batch) for _, batch in owners.came) == len(links))
         assert (await frontier.counts()).outbox == len(links)
         more = foreign(25)[20:]
         await frontier.add(more, (), 1.0)
-        post.wake()
+        sending.wake()
         await until(lambda: sum(len(batch) for _, batch in owners.came) == 25)
         owners.acknowledge()
         for _ in range(100):
@@ -101,7 +101,7 @@ def test_a_link_stays_in_the_outbox_until_it_is_acknowledged_and_is_sent_once():
 def test_what_was_not_acknowledged_is_sent_again_by_the_next_run():
     async def main():
         links = foreign(5)
-        frontier, owners, _, task = await posted(links)
+        frontier, owners, _, task = await started(links)
         await until(lambda: owners.came)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -114,14 +114,14 @@ def test_what_was_not_acknowledged_is_sent_again_by_the_next_run():
     assert asyncio.run(main()) == {link.url for link in foreign(5)}
 
 
-def test_in_a_hurry_links_wait_for_no_company_and_their_arrival_is_told(monkeypatch):
+def test_in_a_hurry_links_wait_for_no_others_and_their_arrival_is_told(monkeypatch):
     monkeypatch.setattr(forwarding, "_COLLECT", 1e6)
 
     async def main():
-        frontier, owners, post, task = await posted(foreign(5), arrived := [])
+        frontier, owners, sending, task = await started(foreign(5), arrived := [])
         await asyncio.sleep(0.1)
         assert not owners.came
-        post.hurry()
+        sending.hurry()
         await until(lambda: owners.came)
         assert not arrived
         owners.acknowledge()
@@ -137,7 +137,7 @@ def test_a_slow_owner_does_not_fill_the_memory(monkeypatch):
     monkeypatch.setattr(forwarding, "_UNDERWAY", 3)
 
     async def main():
-        _, owners, _, task = await posted(foreign(100))
+        _, owners, _, task = await started(foreign(100))
         await until(lambda: len(owners.came) == 3)
         await asyncio.sleep(0.2)
         assert len(owners.came) == 3

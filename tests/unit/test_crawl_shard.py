@@ -405,7 +405,7 @@ def test_rules_that_another_shard_sends_are_read_anew(ground):
 
 
 def settled_in_groups(ground, hosts, gather):
-    """Crawl hosts as where a commit is a journey; how many visits were settled together, each time."""
+    """Crawl hosts as if a commit were a round trip; how many visits were settled together, each time."""
     groups = []
 
     async def main():
@@ -505,7 +505,7 @@ def test_a_host_that_wants_no_delay_is_not_kept_waiting_by_those_who_gather(tmp_
     assert result.took - front < 1.1 * busy / 3
 
 
-def test_visits_to_polite_hosts_are_settled_in_company(tmp_path):
+def test_visits_to_polite_hosts_are_settled_in_batches(tmp_path):
     hosts, script = hosts_that_take(100, 5, 0.05)
     result, groups = crawled(tmp_path, hosts, script)
     assert len(groups) < len(result.log) / 10

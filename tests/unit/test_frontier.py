@@ -1,4 +1,4 @@
-"""The frontier of a cluster: what is true of it on any store, beyond the contract of the port."""
+"""The frontier of a cluster on any store: what holds beyond the contract of the port."""
 
 import asyncio
 import random
@@ -69,7 +69,7 @@ class World:
             if done:
                 await frontier.settle([self.settlement(visit) for visit in done], Mark("f", 1), self.now)
             if self.dice.random() < kill:
-                for _, _, visit in flying:  # their requests are made, whoever owns the shard
+                for _, _, visit in flying:  # their requests are in flight, whoever owns the shard
                     self.requests.setdefault(visit.link.host, []).append((visit.leased_at, self.now))
                 self.count(frontier)
                 flying, frontier = [], self.owner()
@@ -119,7 +119,7 @@ class World:
 @pytest.mark.parametrize("per_host", [1, 3])
 @pytest.mark.parametrize("delay", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("kill", [0.0, 0.02])
-def test_visits_taken_out_ahead_are_polite_and_none_is_lost(per_host, delay, kill):
+def test_visits_leased_ahead_are_polite_and_none_is_lost(per_host, delay, kill):
     world = World(7, settings(per_host=per_host, delay=delay), hosts=12, pages=150)
     asyncio.run(world.crawl(kill=kill))
     world.check_politeness()
@@ -130,7 +130,7 @@ def test_visits_taken_out_ahead_are_polite_and_none_is_lost(per_host, delay, kil
     assert (counts.queued, counts.leased, counts.crawled) == (0, 0, len(world.pages))
 
 
-def test_in_a_steady_crawl_there_are_few_round_trips_a_page():
+def test_a_steady_crawl_needs_few_round_trips_per_page():
     world = World(1, settings(window=1000), hosts=200, pages=2000)
     asyncio.run(world.crawl(room=500, commit=0.25))
     assert len(world.crawled) == 2000
@@ -138,7 +138,7 @@ def test_in_a_steady_crawl_there_are_few_round_trips_a_page():
     assert world.reads / 2000 < 0.04
 
 
-def test_a_settlement_in_a_busy_crawl_takes_out_what_is_wanted_next_in_the_same_write():
+def test_settling_in_a_busy_crawl_leases_the_next_visits_in_the_same_write():
     async def ask() -> None:
         store = MemoryStore(MemoryRows())
         frontier = ShardFrontier(store, settings())
@@ -159,7 +159,7 @@ def test_a_settlement_in_a_busy_crawl_takes_out_what_is_wanted_next_in_the_same_
             ]
             before = store.statistics()["store"]["writes"]
             await frontier.settle(done, Mark(), now + 0.5)
-            assert await frontier.lease(100, now + 0.99) == []  # they are out, and not yet to be had
+            assert await frontier.lease(100, now + 0.99) == []  # they are in flight, so not available yet
             now += 1
             visits = await frontier.lease(100, now)
             assert store.statistics()["store"]["writes"] == before + 1
@@ -167,7 +167,7 @@ def test_a_settlement_in_a_busy_crawl_takes_out_what_is_wanted_next_in_the_same_
     asyncio.run(ask())
 
 
-def test_a_link_that_moves_forward_and_is_taken_out_in_the_same_write_leaves_its_former_place():
+def test_a_link_moved_forward_and_leased_in_one_write_leaves_its_old_place():
     async def ask() -> None:
         frontier = ShardFrontier(MemoryStore(MemoryRows()), settings())
         await frontier.open(START)
@@ -219,7 +219,7 @@ def test_one_fast_host_is_leased_in_large_batches():
     asyncio.run(ask())
 
 
-def test_what_is_taken_out_ahead_still_waits_for_everybody_else():
+def test_visits_leased_ahead_still_count_as_waiting():
     async def ask() -> None:
         frontier = ShardFrontier(MemoryStore(MemoryRows()), settings())
         await frontier.open(START)
@@ -242,17 +242,17 @@ def test_what_is_taken_out_ahead_still_waits_for_everybody_else():
     asyncio.run(ask())
 
 
-def test_all_shards_together_hold_what_one_would():
+def test_all_shards_together_use_the_memory_of_one():
     async def held(shards: int) -> float:
         frontier = ShardFrontier(MemoryStore(MemoryRows()), settings(window=20_000), shards=shards)
         await frontier.open(1.0)
         return shards * frontier.statistics()["seen"]["capacity"]
 
     assert asyncio.run(held(1)) == asyncio.run(held(8)) == 7 * 20_000
-    assert asyncio.run(held(1000)) == 1000 * 7 * 500  # less would be of no use
+    assert asyncio.run(held(1000)) == 1000 * 7 * 500  # less would be useless
 
 
-def test_memory_does_not_grow_with_what_waits():
+def test_memory_does_not_grow_with_the_queue():
     async def ask() -> None:
         frontier = ShardFrontier(MemoryStore(MemoryRows()), settings(window=40))
         await frontier.open(START)
@@ -268,7 +268,7 @@ def test_memory_does_not_grow_with_what_waits():
     asyncio.run(ask())
 
 
-def test_no_page_is_handed_out_when_its_rules_have_run_out_meanwhile():
+def test_no_page_is_handed_out_after_its_rules_expired():
     async def ask() -> None:
         frontier = ShardFrontier(MemoryStore(MemoryRows()), settings(delay=0.2))
         await frontier.open(START)
@@ -289,7 +289,7 @@ def test_no_page_is_handed_out_when_its_rules_have_run_out_meanwhile():
     asyncio.run(ask())
 
 
-def test_a_link_that_changed_nothing_once_may_move_its_url_when_that_waits_again():
+def test_a_link_that_changed_nothing_may_move_its_url_once_it_waits_again():
     async def ask() -> None:
         frontier = ShardFrontier(MemoryStore(MemoryRows()), settings(ahead=0.0, delay=0.0))
         await frontier.open(START)
@@ -311,7 +311,7 @@ def test_a_link_that_changed_nothing_once_may_move_its_url_when_that_waits_again
     asyncio.run(ask())
 
 
-def test_links_that_move_away_from_the_head_together_leave_the_next_one_there():
+def test_when_links_leave_the_head_together_the_next_one_becomes_head():
     async def ask() -> None:
         rows = MemoryRows()
         frontier = ShardFrontier(MemoryStore(rows), settings(ahead=0.0))
@@ -342,7 +342,7 @@ def test_links_that_move_away_from_the_head_together_leave_the_next_one_there():
 
 
 class Moody(MemoryStore):
-    """A store whose engine goes away, before or after it has done what it was told."""
+    """A store whose engine goes away, before or after it has written."""
 
     def __init__(self, rows: MemoryRows, epoch: int = 1) -> None:
         super().__init__(rows, epoch)
@@ -375,7 +375,7 @@ def test_a_verb_waits_for_an_engine_that_is_away(mood):
     asyncio.run(ask())
 
 
-def test_a_write_is_finished_also_when_its_verb_is_cancelled():
+def test_a_write_is_finished_even_if_its_verb_is_cancelled():
     async def ask() -> None:
         store = Moody(MemoryRows())
         frontier = ShardFrontier(store, settings())
@@ -394,7 +394,7 @@ def test_a_write_is_finished_also_when_its_verb_is_cancelled():
     asyncio.run(ask())
 
 
-def test_who_has_lost_the_shard_is_told_and_changes_nothing():
+def test_an_owner_that_lost_the_shard_is_fenced_and_changes_nothing():
     async def ask() -> None:
         rows = MemoryRows()
         old = ShardFrontier(MemoryStore(rows, 1), settings())
@@ -410,17 +410,17 @@ def test_who_has_lost_the_shard_is_told_and_changes_nothing():
             with pytest.raises(Fenced):
                 await old.settle([settlement], Mark("late", 9), START)
         assert (await MemoryStore(rows).meta()).mark == Mark()
-        assert await new.lease(1, START + 60.9) == []  # a request of the old one may have been under way
+        assert await new.lease(1, START + 60.9) == []  # a request of the old owner may be in flight
         assert len(await new.lease(1, START + 61.0)) == 1
 
     asyncio.run(ask())
 
 
-# ------------------------------------------------------------------------------------------------ mail
+# ------------------------------------------------------------------------------------------------ forwarding
 
 
-class Post:
-    """Mail that a test can read."""
+class RecordedForwarding:
+    """Forwarding that a test can read."""
 
     def __init__(self, rows: MemoryRows) -> None:
         self.rows = rows
@@ -431,12 +431,12 @@ class Post:
             self.sent += [(shard, one.url, len(self.rows.urls)) for one in some]
 
 
-def test_links_of_other_shards_are_in_the_mail_before_the_settlement_is_written():
+def test_links_of_other_shards_are_forwarded_before_the_settlement_is_written():
     async def ask() -> None:
         rows = MemoryRows()
-        post = Post(rows)
+        forwarding = RecordedForwarding(rows)
         mine = urls.shard("a.example", 4)
-        frontier = ShardFrontier(MemoryStore(rows), settings(), shard=mine, shards=4, forwarding=post)
+        frontier = ShardFrontier(MemoryStore(rows), settings(), shard=mine, shards=4, forwarding=forwarding)
         await frontier.open(START)
         await frontier.add([link("https://a.example/")], [], START)
         (robots,) = await frontier.lease(1, START)
@@ -450,7 +450,7 @@ def test_links_of_other_shards_are_in_the_mail_before_the_settlement_is_written(
         found = [link(f"https://{name}/") for name in names] * 2
         done = Settlement(visit=visit, verdict=Verdict(state=State.CRAWLED), links=found)
         await frontier.settle([done], Mark(), START)
-        assert post.sent == [
+        assert forwarding.sent == [
             (shard, f"https://{name}/", 1)
             for shard in dict.fromkeys(urls.shard(name, 4) for name in foreign)
             for name in foreign
@@ -462,7 +462,7 @@ def test_links_of_other_shards_are_in_the_mail_before_the_settlement_is_written(
     asyncio.run(ask())
 
 
-def test_links_from_the_mail_and_the_position_in_it_are_stored_together():
+def test_forwarded_links_and_their_position_are_stored_together():
     async def ask() -> None:
         rows = MemoryRows()
         frontier = ShardFrontier(MemoryStore(rows), settings())

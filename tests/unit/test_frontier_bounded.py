@@ -1,9 +1,9 @@
-"""A dictionary that remembers the latest things."""
+"""A dictionary that keeps the latest entries."""
 
 from skitter.frontier.bounded import Bounded
 
 
-def test_a_bounded_dictionary_forgets_what_came_first_and_only_when_trimmed():
+def test_a_bounded_dictionary_drops_the_oldest_and_only_when_trimmed():
     bounded = Bounded(10)
     bounded.update((number, number) for number in range(15))
     assert len(bounded) == 15

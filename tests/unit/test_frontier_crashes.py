@@ -1,9 +1,9 @@
-"""What is in hand is left to whoever opens the shard next."""
+"""The crash mark is readable by the next owner of the shard."""
 
 from skitter.frontier.crashes import InHand
 
 
-def test_a_hand_remembers_across_processes(tmp_path):
+def test_the_crash_mark_survives_its_process(tmp_path):
     hand = InHand(tmp_path / "hand")
     assert hand.read() == bytes(16)
     assert (tmp_path / "hand").stat().st_blocks  # no hole, which could not be written to on a full disk

@@ -1,4 +1,4 @@
-"""Which level is next: by weight, and retries behind everything that was not tried yet."""
+"""Which level is next: by weight, with retries behind everything untried."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def host_with(**waiting):
 
 
 def test_a_retry_of_any_level_comes_when_nothing_untried_waits():
-    host = host_with(q4=1, q5=9)  # a link that is least urgent, and retries of the most urgent
+    host = host_with(q4=1, q5=9)  # a link of the lowest level, and retries of the highest
     assert drawn(host)[0] == Level.BACKGROUND
     host.levels[4] = 0
     assert drawn(host)[0] == retried(Level.CRITICAL) == 5

@@ -1,4 +1,4 @@
-"""What is in memory of a list that a store keeps: windows that never miss the first key."""
+"""The part of a store's list in memory: windows that never miss the first key."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from skitter.frontier.rows import Span
 
 
 class List:
-    """Part of the agenda in a store, and what was changed and not written yet."""
+    """Part of the agenda in a store, and changes not written yet."""
 
     def __init__(self, path):
         self.store = RocksStore(path, 1 << 20)
@@ -27,7 +27,7 @@ class List:
         self.changes = {}
 
     def read_on(self, window):
-        """As a shard does it: the store tells what is written, what was changed since stands where it says."""
+        """Like a shard: the store shows what is written, and later changes override it."""
         ask = Span(window.horizon, b"q", window.size)
         found = [place for place, _ in self.store.agenda(ask)]
         horizon = found[-1] if len(found) >= ask.limit else None
@@ -74,7 +74,7 @@ def test_a_window_always_knows_the_first_key(tmp_path_factory, steps):
     asyncio.run(kept.store.close())
 
 
-def test_a_window_reads_on_until_so_many_are_known_or_all_there_are(tmp_path):
+def test_a_window_reads_on_until_enough_keys_or_all_are_known(tmp_path):
     kept = List(tmp_path)
     for number in range(5):
         kept.change(b"p%03d" % number, b"v")
@@ -90,7 +90,7 @@ def test_a_window_reads_on_until_so_many_are_known_or_all_there_are(tmp_path):
     asyncio.run(kept.store.close())
 
 
-def test_a_dictionary_reads_what_it_does_not_have_once_and_forgets_what_came_first():
+def test_a_dictionary_reads_missing_entries_once_and_drops_the_oldest():
     asked = []
 
     def read(key):
@@ -110,7 +110,7 @@ def test_a_dictionary_reads_what_it_does_not_have_once_and_forgets_what_came_fir
     assert asked == ["a", "none", "b", "c", "d", "a"]
 
 
-def test_behind_a_network_what_is_missing_is_named_instead():
+def test_behind_a_network_a_missing_entry_raises_lacking():
     far = Far()
     for through, key, field in (
         (Through(far.url), b"1" * 16, "urls"),

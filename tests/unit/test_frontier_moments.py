@@ -1,4 +1,4 @@
-"""The frontier of a cluster in moments that are rare: what is in memory, and what the engine has, agree in them too."""
+"""The frontier of a cluster in rare moments: memory and engine still agree."""
 
 from collections.abc import AsyncIterator
 
@@ -23,10 +23,10 @@ def ground(tmp_path) -> FarGround:
 
 
 @asynchronous
-async def test_a_link_that_was_known_is_looked_up_when_its_rank_is_forgotten(tmp_path):
+async def test_a_known_link_is_looked_up_after_its_rank_was_dropped(tmp_path):
     ground = FarGround(tmp_path / "hand", with_ahead(small_settings(window=500), 0.0))
     owner = await Owner.of(ground, delay=0.0)
-    home = link(A)  # the very same value on every page, as from the memo of links
+    home = link(A)  # the same object on every page, as from the memo of links
     await owner.add(home, B + "1", "https://c.example/1")
     visits = {visit.link.url: visit for visit in await owner.lease_pages()}
     await owner.store(visits.pop(A))
@@ -50,7 +50,7 @@ async def test_a_link_that_was_known_is_looked_up_when_its_rank_is_forgotten(tmp
 
 
 @asynchronous
-async def test_a_level_that_has_lost_all_its_links_at_once_has_no_head(ground):
+async def test_a_level_that_loses_all_its_links_at_once_has_no_head(ground):
     owner = await Owner.of(ground, delay=0.0)
     await owner.add(link(A + "1", score=5.0), link(A + "2", score=4.0))
     owner = await owner.killed()  # nothing of the queue is in memory
@@ -61,7 +61,7 @@ async def test_a_level_that_has_lost_all_its_links_at_once_has_no_head(ground):
 
 
 class Moody(MemoryStore):
-    """An engine that goes away when pages are listed for the second time, once."""
+    """An engine that goes away once, when pages are listed for the second time."""
 
     lists = 0
 
@@ -74,7 +74,7 @@ class Moody(MemoryStore):
 
 
 @asynchronous
-async def test_pages_that_repeat_a_lost_one_are_pending_again_wherever_that_was_broken_off(ground):
+async def test_pages_that_repeat_a_lost_one_are_pending_again_wherever_that_was_interrupted(ground):
     owner = await Owner.of(ground, delay=0.0)
     await owner.add(A + "1", A + "2", A + "3")
     files = ("00-20260102030405-100000000.warc.gz", "00-20260102030405-200000000.warc.gz")
@@ -97,7 +97,7 @@ async def _stored(owner: Owner, visit, file: str, number: int, **more) -> None:
 
 
 @asynchronous
-async def test_a_page_is_replaced_by_one_of_another_host_that_nobody_has_in_memory(ground):
+async def test_a_page_is_replaced_by_one_of_another_host_not_in_memory(ground):
     owner = await Owner.of(ground, delay=0.0)
     await owner.add(B + "1")
     visit = await owner.lease_page()

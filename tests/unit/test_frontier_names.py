@@ -1,4 +1,4 @@
-"""Links that were offered before as the very same values: recognised without a look, and forgotten when that may be wrong."""
+"""Links offered before as the same objects: recognised without a look-up, and forgotten when that may be wrong."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from skitter.testing.reference import MemoryStore
 from tests.contract.grounds import RocksGround
 
 
-def test_links_that_are_remembered_are_bounded(monkeypatch):
+def test_remembered_links_are_bounded(monkeypatch):
     monkeypatch.setattr(names, "_SAME", 10)
     made = Names(MemoryStore(), 0, 1, 100)
     links = [link(f"https://a.example/{number}") for number in range(11)]
@@ -39,7 +39,7 @@ def test_the_same_link_to_another_shard_is_sent_once_and_the_same_refusal_kept_o
         assert [sent for _, sent in await owner.frontier.outbox(9)] == [foreign]
         assert (counts.outbox, counts.added, counts.refused) == (1, 1, {"trap": 1})
         assert (counts.seen, counts.known) == (4 + 8 + 8 - 1, 3 + 7 + 7)
-        assert await owner.add(refusal[0]) == 1  # somebody wants it after all
+        assert await owner.add(refusal[0]) == 1  # wanted after all
         assert (await owner.frontier.counts()).refused == {}
 
     asyncio.run(crawl())

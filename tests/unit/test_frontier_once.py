@@ -1,4 +1,4 @@
-"""Every rule of the frontier is written once: no function of it stands in a store, and no two stores share one."""
+"""Every rule of the frontier is written once: no store has a function of it, and no two stores share one."""
 
 import ast
 from itertools import combinations
@@ -32,19 +32,19 @@ def functions(*paths: Path) -> set[str]:
 
 
 def port_verbs() -> set[str]:
-    """What stores have to have: the verbs of their ports."""
+    """The functions that stores must have: the verbs of their ports."""
     ports = (store.Store, store.AtHand, store.Outbox, store.Forwarding, store.Seen)
     return {name for port in ports for name in dir(port) if not name.startswith("_")}
 
 
-def test_no_function_that_decides_stands_in_a_store():
+def test_no_store_has_a_function_that_decides():
     deciding = functions(*(ROOT / "frontier" / f"{name}.py" for name in DECIDING))
     for name, path in STORES.items():
         again = (functions(path) & deciding) - port_verbs()
         assert again == set(), f"{name} has {again} of its own"
 
 
-def test_the_stores_of_two_engines_share_no_function_but_the_verbs_of_their_port():
+def test_stores_of_two_engines_share_only_the_verbs_of_their_port():
     of = {name: functions(path) - port_verbs() for name, path in STORES.items()}
     for one, other in combinations(STORES, 2):
         assert of[one] & of[other] == set(), f"{one} and {other} both have {of[one] & of[other]}"

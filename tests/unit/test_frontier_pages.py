@@ -1,4 +1,4 @@
-"""Which stored page a new one repeats, wherever it is looked for; and which pages an archive has lost."""
+"""Which stored page a new one repeats, in memory or on disk; and which pages an archive has lost."""
 
 import asyncio
 import random
@@ -24,7 +24,7 @@ def store(tmp_path):
 
 
 class Pages:
-    """Pages with SimHashes that lie close together, so that many are near each other."""
+    """Pages with similar SimHashes, so that many are near each other."""
 
     def __init__(self, store, nearby, seed):
         self.store, self.nearby, self.dice = store, nearby, random.Random(seed)
@@ -60,7 +60,7 @@ def twin(store, nearby, simhash):
 
 
 @pytest.mark.parametrize("held", [10_000, 40], ids=["all in memory", "too many for memory"])
-def test_the_nearest_page_is_the_same_whether_it_is_looked_for_in_memory_or_on_disk(store, held):
+def test_the_nearest_page_is_the_same_in_memory_and_on_disk(store, held):
     nearby, on_disk = Nearby(held), Nearby(0)
     twin(store, nearby, 0)
     pages, answers = Pages(store, nearby, 5), 0
@@ -100,5 +100,5 @@ def test_near_pages_in_memory_are_bounded_and_read_again(store, monkeypatch):
         (Place("00-00003", 0, 1), True),
     ],
 )
-def test_what_lies_behind_the_end_of_an_archive(place, behind):
+def test_records_behind_the_end_of_an_archive(place, behind):
     assert is_behind(place, Mark("00-00002", 100)) is behind

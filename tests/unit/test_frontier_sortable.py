@@ -1,4 +1,4 @@
-"""Numbers as bytes: their order is that of the numbers, and they come back."""
+"""Numbers as bytes: they sort like the numbers, and can be decoded."""
 
 from hypothesis import given
 from hypothesis import strategies as st

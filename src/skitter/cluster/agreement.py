@@ -1,8 +1,8 @@
-"""Which settings a crawl on many machines has in common, and what becomes of a worker that was told others.
+"""Which settings all workers of a cluster share, and what happens to a worker that was given others.
 
-What decides how sites are treated and what is crawled is kept on the engine by `cluster init`, and is the same for everybody.
-A worker takes it from there. Its own file says where the engines are and what fits its machine; a deciding key that stands there
-as well must agree. Pure.
+`cluster init` stores the settings that decide how sites are treated and what is crawled on the engine; they are the
+same for all workers. A worker reads them from there. Its own file says where the engines are and what fits its
+machine; a shared setting in that file must agree. Pure.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from skitter.settings import FetchSettings, Seconds, Settings, SettingsError
 from skitter.settings.file import build, from_toml, to_toml, value_of
 from skitter.settings.values import KEYS, optional, show
 
-# Each worker's own, by section or key: its machine, its way to the engines, its patience with them.
+# Each worker's own, by section or key: its machine, its connections to the engines, its patience with them.
 _OWN = [
     "frontier",
     "archive.max_file",
@@ -42,7 +42,7 @@ _OWN = [
     "s3",
     "search",
 ]
-# … but not these: who has other topics or another bucket works for another crawl.
+# … but not these: a worker with other topics or another bucket works for another crawl.
 _SHARED = [
     "kafka.links_high",
     "kafka.links_medium",
@@ -54,7 +54,7 @@ _SHARED = [
     "s3.prefix",
     "s3.layout",
 ]
-# Cannot be changed any more: links would not find their shard, URLs their record, pages their place.
+# Fixed: with other values, links would not find their shard, URLs their record, pages their place.
 _FIXED = ("crawl.shards", "urls", *_SHARED)
 _AGENT = "fetch.user_agent"
 
@@ -69,25 +69,27 @@ def decides(dotted: str) -> bool:
 
 
 def shared(settings: Settings) -> str:
-    """What is kept of the settings for everybody, as TOML."""
+    """The shared part of the settings, as TOML."""
     return to_toml({key: value for key, value in values(settings).items() if decides(key)})
 
 
 def agreed(given: Mapping[str, object], words: str, *, strict: bool = True) -> Settings:
-    """The settings of somebody who was `given` some, in a crawl that keeps these. `strict`: they must not contradict."""
+    """The settings of a worker that was `given` some, in a crawl that stores these. `strict`: they must not
+    contradict.
+    """
     kept = _kept(words)
     if strict and (differing := [key for key in given if decides(key) and not _agree(key, given[key], kept)]):
         raise SettingsError(_refusal(differing, given, kept))
     own = {key: value for key, value in given.items() if not decides(key)}
     if _AGENT in given and _agree(
         _AGENT, given[_AGENT], kept
-    ):  # the same product by another version, or with another comment
+    ):  # the same product in another version, or with another comment
         own[_AGENT] = given[_AGENT]
     return build({**kept, **own})
 
 
 def changed(words: str, assignments: Mapping[str, str]) -> tuple[str, list[str]]:
-    """The settings with some of them changed, as they are kept, and each change in words."""
+    """The stored settings with some of them changed, and each change in words."""
     kept = _kept(words)
     said = []
     for dotted, text in assignments.items():
@@ -111,7 +113,7 @@ def values(settings: Settings) -> dict[str, object]:
 
 
 def unusual(settings: Settings) -> dict[str, str]:
-    """Shared settings that differ from their defaults, as one would write them."""
+    """Shared settings that differ from their defaults, as written in a file."""
     return {
         key: _shown(key, value)
         for key, value in values(settings).items()

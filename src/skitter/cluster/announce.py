@@ -1,4 +1,6 @@
-"""The frontier of a shard in a cluster: tells others what is settled, and finds pages again that were lost with a disk."""
+"""The frontier of a shard in a cluster: announces what is settled, and makes pages pending that were lost with a
+disk.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -11,27 +13,27 @@ from skitter.ports import Mark, Opened
 
 
 class Announcing(Protocol):
-    """What is needed of the engines."""
+    """What it needs from the engines."""
 
     @property
     def segments(self) -> Disks | None:
-        """The register of segments; None where there is none."""
+        """The register of segments; None if there is none."""
         ...
 
     async def announce(self, settlements: Sequence[Settlement]) -> None:
-        """Tell others what is about to be settled; returns when that is safe."""
+        """Announce what is about to be settled; returns when that is safe."""
         ...
 
 
 class AnnouncingFrontier(ShardFrontier):
-    """Announces what is settled before it is: a crash in between announces it twice, which is harmless.
+    """Announces visits before they are settled: a crash in between announces them twice, which is harmless.
 
-    Pages in segments that were lost with somebody's disk are pending again before anything is leased.
+    Pages in segments that were lost with a worker's disk are pending again before anything is leased.
     """
 
     engines: Announcing
     number: int
-    reopened = 0  # pages that were found lost when it was opened
+    reopened = 0  # pages found lost when it was opened
 
     async def open(self, now: float) -> Opened:
         """Recover what the last owner left open, and what the archive has lost."""
@@ -46,7 +48,7 @@ class AnnouncingFrontier(ShardFrontier):
         return opened
 
     async def reopen(self, mark: Mark, now: float) -> int:
-        """Pages that the archive has lost are pending again, however often the engine goes away meanwhile."""
+        """Make pages pending again that the archive has lost, however often the engine goes away meanwhile."""
         return await patiently(lambda: ShardFrontier.reopen(self, mark, now))
 
     async def announce(self, settlements: Sequence[Settlement]) -> None:

@@ -1,7 +1,7 @@
 """Which shards a worker should have: as many as the others, give or take one.
 
-Every worker decides for itself from what all of them see, so two of them may look at different moments: a claim decides
-who was first, and a shard is only given back when somebody is there who lacks one.
+Every worker decides for itself from what all of them see, so two of them may look at different moments: the claim
+decides who was first, and a shard is given back only if another worker lacks one.
 """
 
 from collections.abc import Collection, Sequence
@@ -16,14 +16,14 @@ class Plan(NamedTuple):
 
 
 def plan(me: str, workers: Collection[str], owners: Sequence[str]) -> Plan:
-    """What a worker does next. `owners` are of every shard, by number; empty for one that nobody holds."""
+    """What a worker does next. `owners` has the owner of every shard, by number; empty if nobody holds it."""
     everybody = sorted({*workers, me})
     shares = _shares(len(owners), everybody)
     mine = [shard for shard, owner in enumerate(owners) if owner == me]
     free = [shard for shard, owner in enumerate(owners) if not owner]
     lacking = shares[me] - len(mine)
     if lacking > 0:
-        # Each looks from another place on, so that workers that start together do not race for the same shards.
+        # Each starts at another number, so that workers that start together do not race for the same shards.
         start = everybody.index(me) * len(free) // len(everybody)
         return Plan((free[start:] + free[:start])[:lacking], [])
     held = dict.fromkeys(everybody, 0)

@@ -1,12 +1,12 @@
-"""The engine's time, so that no two workers disagree about when a host is free."""
+"""The engine's clock, so that all workers agree about when a host is free."""
 
 from skitter.ports import Clock
 
 
 class EngineClock:
-    """`skitter.ports.Clock` by an engine's clock: what it said last, and how long ago that was.
+    """`skitter.ports.Clock` by an engine's clock: its last time, plus the time since then.
 
-    From then on it never goes back. Before the engine has said anything, it is our own.
+    From then on it never goes back. Before the engine's first answer, it is our own.
     """
 
     def __init__(self, local: Clock) -> None:
@@ -16,11 +16,11 @@ class EngineClock:
         self._heard = False
 
     def heard(self, said: float, asked_at: float, answered_at: float) -> None:
-        """The engine said its time between two monotonic moments.
+        """The engine reported its time between two monotonic moments.
 
-        A slow answer tells little, and what is still possible is kept: a clock that jumped ahead would free hosts too
-        soon. What is not possible any more is moved no further than it must be: two clocks that go apart by a hair show
-        it first when an answer takes long, and then everything between a moment ago and now is possible.
+        A slow answer tells little, so the old estimate is kept while it is possible: a clock that jumped ahead would
+        free hosts too soon. An impossible estimate is moved no further than necessary: two clocks that drift apart by
+        a hair show it first when an answer takes long, and then everything between a moment ago and now is possible.
         """
         self._ahead = min(max(self._ahead, said - answered_at), said - asked_at)
         if not self._heard:
@@ -32,5 +32,5 @@ class EngineClock:
         return self._latest
 
     def monotonic(self) -> float:
-        """Our own seconds that never go back."""
+        """Our own monotonic seconds."""
         return self._local.monotonic()

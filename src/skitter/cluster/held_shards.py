@@ -1,4 +1,4 @@
-"""The shards that a cluster worker holds at the moment: they share its connections and its room for requests."""
+"""The shards that a cluster worker holds: they share its connections and its room for requests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,15 +15,15 @@ class HeldShards(ShardSet):
         super().__init__()
         self._concurrency = concurrency
         self._starved: set[Shard] = set()  # those that had no room when they asked
-        self.closed = False  # nothing new is begun
+        self.closed = False  # nothing new is started
         self.full: Callable[[], bool] = lambda: False  # whether the disk has no room for more
         # Pages that each shard may have in all; None: there is no limit.
         self.allowed: dict[Shard, int] | None = None
-        self.short = asyncio.Event()  # a shard could go on if it were allowed more
+        self.short = asyncio.Event()  # a shard could go on with a larger allowance
         self._held_back = asyncio.Event()
 
     def room(self, shard: Shard) -> int:
-        """How many visits a shard may lease now. Each may become a page, so a page limit counts them as one."""
+        """How many visits a shard may lease now. Each may become a page, so a page limit counts it as one."""
         if self.full():
             self._held_back.set()
             return 0
@@ -39,20 +39,20 @@ class HeldShards(ShardSet):
         return min(room, left)
 
     def _free(self, shard: Shard | None = None) -> int:
-        """Connections that no visit has, and that nobody but this shard is about to use."""
+        """Connections that no visit uses, and that no other shard is about to use."""
         taking = sum(other.taking for other in self.shards.values() if other is not shard)
         return self._concurrency - self.in_flight - taking
 
     def idle(self) -> None:
-        """Whether all is done is not for one worker to say."""
+        """One worker cannot decide that all is done."""
 
     def took(self) -> None:
-        """Wake those that had no room, if it was not all needed."""
+        """Wake shards that had no room, if some is left."""
         if self._starved and self._free() > 0:
             self._wake_starved()
 
     def committed(self, _shard: Shard) -> None:
-        """Wake those that had no room."""
+        """Wake shards that had no room."""
         self._wake_starved()
 
     def _wake_starved(self) -> None:
@@ -61,7 +61,7 @@ class HeldShards(ShardSet):
             shard.wake()
 
     async def wake_when(self, ready: Callable[[], Awaitable[None]]) -> None:
-        """Whenever visits were held back because the disk was full, go on when it is ready. Ends by cancellation."""
+        """After visits were held back by a full disk, continue when it has room. Ends by cancellation."""
         while True:
             await self._held_back.wait()
             self._held_back.clear()

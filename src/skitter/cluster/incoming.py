@@ -1,4 +1,4 @@
-"""Links that others have found for the shards of this worker: received, and stored together with how far that has come."""
+"""Receives links that other workers found for our shards, and stores them together with their positions."""
 
 import asyncio
 from collections import defaultdict
@@ -14,8 +14,8 @@ from skitter.crawl.shard import Shard
 from skitter.engines.retry import patiently
 from skitter.ports import Clock, EngineAway, Fenced
 
-_LINKS = 1000  # that are worth a round trip at once
-_EVERY = 1.0  # seconds between two looks while there are fewer: a polite host waits longer than that anyway
+_LINKS = 1000  # links that are worth a round trip
+_EVERY = 1.0  # seconds between two polls if there are fewer: a polite host waits longer anyway
 
 
 class WorkerParts(Protocol):
@@ -30,8 +30,8 @@ class WorkerParts(Protocol):
         """A shard, open under its epoch; closed at the end, unless it was lost."""
         ...
 
-    def mail_taken(self, shard: Shard) -> dict[str, str]:
-        """How far the links for a shard are taken in, by position."""
+    def positions_of(self, shard: Shard) -> dict[str, str]:
+        """The stored positions of a shard's forwarded links."""
         ...
 
     async def take_in(self, shard: Shard, delivery: Delivery) -> None:
@@ -40,12 +40,12 @@ class WorkerParts(Protocol):
 
 
 class IncomingLinks:
-    """Takes in links for the shards that are held."""
+    """Receives links for the held shards."""
 
     def __init__(
         self, held: HeldShards, leases: ShardLeases, clock: Clock, lose: Callable[[int], None]
     ) -> None:
-        """`lose` is told when a shard turns out to have another owner."""
+        """`lose` is called if a shard turns out to have another owner."""
         self._held = held
         self._leases = leases
         self._clock = clock
@@ -53,17 +53,17 @@ class IncomingLinks:
         self._delivering: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)  # by shard
 
     async def begin(self, shard: Shard, parts: WorkerParts) -> None:
-        """From now on, receive what is for this shard, behind what it has."""
-        await patiently(lambda: parts.inbox.own(shard.number, parts.mail_taken(shard)))
+        """Start to receive links for this shard, after its stored positions."""
+        await patiently(lambda: parts.inbox.own(shard.number, parts.positions_of(shard)))
 
     async def end(self, shard: int, parts: WorkerParts) -> None:
-        """The shard is about to be closed: links on their way into it arrive before."""
+        """The shard is about to be closed: links being stored in it are finished first."""
         async with self._delivering[shard]:
             pass
         await patiently(lambda: parts.inbox.disown(shard))
 
     async def run(self, parts: WorkerParts) -> None:
-        """Receive and store, for as long as the worker lives. Ends by cancellation."""
+        """Receive and store links while the worker lives. Ends by cancellation."""
         inbox = parts.inbox
         while True:
             before = dict(self._held.shards)
@@ -77,8 +77,8 @@ class IncomingLinks:
                         continue  # its next owner receives this
                     if before.get(delivery.shard, shard) is shard:
                         together.create_task(self._deliver(shard, delivery, parts))
-                    else:  # given back and taken again meanwhile: nobody knows under which epoch this came
-                        await patiently(partial(inbox.own, delivery.shard, parts.mail_taken(shard)))
+                    else:  # given back and taken again meanwhile: the epoch of these links is unknown
+                        await patiently(partial(inbox.own, delivery.shard, parts.positions_of(shard)))
             if sum(len(delivery.links) for delivery in received) < _LINKS:
                 await asyncio.sleep(_EVERY)
 
@@ -93,6 +93,6 @@ class IncomingLinks:
             self._lose(shard.number)
             return
         shard.wake()
-        # The links are safe. Were this to raise, deliveries to other shards would be broken off.
+        # The links are safe. If this raised, deliveries to other shards would be cancelled.
         with suppress(EngineAway):
             await parts.inbox.stored(delivery.shard, delivery.positions, self._clock.now())

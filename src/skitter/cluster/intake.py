@@ -1,8 +1,8 @@
-"""Seeds on their way into a cluster: each batch is safe with the engines before the next one is read.
+"""Adds seeds to a cluster: each batch is safe with the engines before the next one is read.
 
-How far a file is in is kept on the engine, under the hash of what is in it. After an
-interruption, run the same command again: it continues behind the last batch. A batch that was broken off may be sent twice, which adds
-nothing: a link is added once. When all of a file is in, its place is forgotten, and it may be named again like any other.
+The position in a file is stored on the engine, under the hash of its contents. After an interruption, run the same
+command again: it continues after the last batch. An interrupted batch may be sent twice, which is harmless: a link is
+added once. When a whole file is stored, its position is forgotten, and it may be added again like any other.
 """
 
 import asyncio
@@ -25,26 +25,26 @@ from skitter.seeds import BadSeed
 from skitter.settings import Settings
 
 _BATCH = 2_000  # seeds
-_PIECE = 2**20  # bytes that are copied or hashed at once
-_SHOWN = 200  # characters of a URL that is complained of
+_PIECE = 2**20  # bytes copied or hashed at once
+_SHOWN = 200  # characters of a URL shown in a warning
 
 
 class Outbox(Protocol):
-    """The way to the shards."""
+    """Sends links to the shards."""
 
     async def send(self, links: Mapping[int, Sequence[Link]]) -> None:
-        """Bring links to their shards, by number. Returns when they are safe."""
+        """Send links to their shards, by number. Returns when they are safe."""
         ...
 
 
 class Fed(Protocol):
-    """What is needed of the engines."""
+    """What it needs from the engines."""
 
     shards: int
 
     @property
     def claims(self) -> Claims:
-        """Roots, and how far files are in."""
+        """Roots, and positions in files."""
         ...
 
     @property
@@ -54,26 +54,26 @@ class Fed(Protocol):
 
 
 class Intake:
-    """Brings seeds into a cluster, and knows how far it is."""
+    """Adds seeds to a cluster, and knows how far it has got."""
 
     def __init__(self, engines: Fed, settings: Settings, complain: Callable[[str], None]) -> None:
-        self.added = 0  # seeds that are in, by us
-        self.resumed = False  # some were in before
-        self.stopping: Callable[[], bool] = lambda: False  # told to end behind the batch that is under way
-        self.far = ""  # how far it is, for the next run
+        self.added = 0  # seeds that we have stored
+        self.resumed = False  # some were stored before
+        self.stopping: Callable[[], bool] = lambda: False  # told to end after the current batch
+        self.far = ""  # the position, for the next run
         self._engines = engines
         self._rules = settings.urls
         self._judge = LinkJudge(settings, Scope(settings.scope))
         self._complain = complain
 
     async def bring(self, named: Iterable[Link | BadSeed]) -> None:
-        """Seeds that were named one by one."""
+        """Seeds named one by one."""
         waiting = iter(named)
         while batch := list(islice(waiting, _BATCH)):
             await self._bring(batch)
 
     async def bring_file(self, path: Path, name: str) -> None:
-        """Seeds of a file, behind those that are in already."""
+        """Seeds from a file, after those already stored."""
         claims = self._engines.claims
         digest = await asyncio.to_thread(_digest, path)
         line = await claims.intake(digest)
@@ -123,7 +123,7 @@ class Intake:
 
 
 def kept(pipe: BinaryIO, crawl: str, folder: Path) -> Path:
-    """A copy of what comes through a pipe, named after what is in it: a pipe cannot be read twice."""
+    """A copy of standard input, named after its contents: a pipe cannot be read twice."""
     digest = hashlib.sha256()
     part = folder / f"skitter-{crawl}-seeds.part"
     try:

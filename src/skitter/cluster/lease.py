@@ -1,7 +1,8 @@
-"""How long a worker may still believe that its shards are its own.
+"""How long a worker may trust that its shards are its own.
 
-A lease counts from the moment its renewal was asked for, on the worker's own monotonic clock: whatever happened on the way,
-the engine began to count later. A process that was frozen finds out here, before it sends anything, that its time is over.
+A lease counts from the moment its renewal was requested, on the worker's own monotonic clock: whatever happened in
+between, the engine started to count later. A process that was frozen finds out here, before it sends anything, that
+its time is over.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from contextlib import asynccontextmanager
 from skitter.model import Exchange, Failed, Fault, Outcome, Visit
 from skitter.ports import Clock, Fenced, Fetcher
 
-# Of the lease that is not relied upon: a request that was allowed a moment ago is on its way before the lease ends.
+# The part of the lease that is not used: a request allowed a moment ago is sent before the lease ends.
 _MARGIN = 0.2
 
 
@@ -28,7 +29,7 @@ class ShardLeases:
         self._limits: defaultdict[int, set[asyncio.Timeout]] = defaultdict(set)  # of what is done, by shard
 
     def renewed(self, shards: Iterable[int], asked_at: float) -> None:
-        """These were ours when the engine answered a question that was asked at this monotonic time."""
+        """These were ours when the engine answered a request made at this monotonic time."""
         for shard in shards:
             self._until[shard] = asked_at + self._trusted
             self._lost.discard(shard)
@@ -38,17 +39,17 @@ class ShardLeases:
         self._wake()
 
     def ended(self, shard: int) -> None:
-        """It is somebody else's, or nobody's."""
+        """The shard has another owner, or none."""
         self._until.pop(shard, None)
         self._lost.add(shard)
         self._wake()
 
     def holds(self, shard: int) -> bool:
-        """Whether the shard is ours for certain, at this moment."""
+        """Whether the shard is certainly ours, at this moment."""
         return self._until.get(shard, 0.0) > self._monotonic()
 
     async def held(self, shard: int) -> None:
-        """Return as soon as the shard is ours for certain, at once as a rule. Raises Fenced if it is not ours any more."""
+        """Return as soon as the shard is certainly ours, usually at once. Raises Fenced if it is no longer ours."""
         while not self.holds(shard):
             if shard in self._lost:
                 raise Fenced(f"shard {shard} has another owner")
@@ -56,9 +57,9 @@ class ShardLeases:
 
     @asynccontextmanager
     async def trusted(self, shard: int) -> AsyncIterator[None]:
-        """Begin something when the shard is ours for certain, and break it off with TimeoutError when it is not any more.
+        """Run something while the shard is certainly ours; cancel it with TimeoutError when it no longer is.
 
-        The next owner of the shard relies on that when it takes it (`ports.Claim.connected`).
+        The next owner of the shard relies on that (`ports.Claim.connected`).
         """
         await self.held(shard)
         async with asyncio.timeout_at(self._end(shard)) as limit:
@@ -69,7 +70,7 @@ class ShardLeases:
                 self._limits[shard].discard(limit)
 
     def _end(self, shard: int) -> float:
-        """When trust ends, by the clock of the event loop."""
+        """When trust ends, by the event loop's clock."""
         return asyncio.get_running_loop().time() + self._until[shard] - self._monotonic()
 
     def _wake(self) -> None:
@@ -78,13 +79,13 @@ class ShardLeases:
 
 
 class LeasedFetcher:
-    """`ports.Fetcher` of one shard: sends nothing unless the shard is ours for certain."""
+    """`ports.Fetcher` of one shard: sends nothing unless the shard is certainly ours."""
 
     def __init__(self, fetcher: Fetcher, leases: ShardLeases, shard: int, clock: Clock) -> None:
         self._fetcher, self._leases, self._shard, self._clock = fetcher, leases, shard, clock
 
     async def fetch(self, visit: Visit, validators: Sequence[tuple[str, str]] = ()) -> Outcome:
-        """Make the request; break it off when the lease ends."""
+        """Make the request; cancel it when the lease ends."""
         await self._leases.held(self._shard)
         started = self._clock.now()
         try:
@@ -101,4 +102,4 @@ class LeasedFetcher:
         return self._fetcher.statistics()
 
     async def close(self) -> None:
-        """The fetcher is the worker's, and stays open."""
+        """The fetcher belongs to the worker, and stays open."""

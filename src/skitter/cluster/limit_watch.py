@@ -1,8 +1,8 @@
-"""A worker of a cluster keeps the limits of the whole crawl: `crawl.max_pages`, `max_bytes` and `max_time`.
+"""Keeps a cluster worker within the limits of the whole crawl: `crawl.max_pages`, `max_bytes` and `max_time`.
 
-Every worker looks for itself, as often as it renews its leases: at the counts of all shards, and at the quota, which says when
-the crawl began and how many pages each shard may store (see `quota`). A worker that sees a limit reached leaves. Pages are exact.
-Bytes are those of visits that are settled, so what is in flight at the last look comes on top.
+Every worker checks for itself, as often as it renews its leases: the counts of all shards, and the quota, which says
+when the crawl started and how many pages each shard may store (see `quota`). A worker that sees a limit reached
+leaves. The page limit is exact. Bytes count settled visits, so what is in flight at the last check comes on top.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from skitter.ports import Clock, EngineAway
 from skitter.reporting.report import total
 from skitter.settings import Settings
 
-_FEW = 8  # pages that a shard asks for while nobody knows how fast it is
+_FEW = 8  # pages that a shard asks for while its speed is unknown
 
 
 class LimitWatch:
@@ -32,15 +32,15 @@ class LimitWatch:
         self._clock = clock
         self._limits = settings.crawl
         self._every = float(settings.cluster.renew)
-        self._counts = Counts()  # of the whole crawl, when it was looked at last
+        self._counts = Counts()  # of the whole crawl, at the last check
         self._began: float | None = None  # by our own monotonic clock
         self._paces: dict[Shard, _Pace] = {}
-        self._refused = False  # there was nothing for a shard that needed some
+        self._refused = False  # a shard needed more, and nothing was left
         if self._limits.max_pages is not None:
             self._held.allowed = {}
 
     async def reached(self) -> str:
-        """Look once; says which limit is reached. While the engine is away, what was seen last is what is known."""
+        """Check once; returns the limit that is reached. While the engine is away, the last counts are used."""
         with suppress(EngineAway):
             await self._look()
         elapsed = 0.0 if self._began is None else self._clock.monotonic() - self._began
@@ -49,7 +49,7 @@ class LimitWatch:
         )
 
     async def watch(self) -> str:
-        """Look again and again; returns when a limit is reached, and says which. Where there is none, nobody looks."""
+        """Check repeatedly; returns the limit when it is reached. Without limits, nothing is checked."""
         if not has_limit(self._limits):
             await asyncio.Event().wait()
         while not (why := await self.reached()):
@@ -57,11 +57,11 @@ class LimitWatch:
         return why
 
     async def _pause(self) -> None:
-        """Until the next look, or until a shard could go on if it were allowed more."""
+        """Wait for the next check, or until a shard could go on with a larger allowance."""
         wait = self._every
         if self._limits.max_time is not None and self._began is not None:
             wait = min(wait, max(0.0, self._began + self._limits.max_time - self._clock.monotonic()))
-        if self._refused:  # others may have given something back by then
+        if self._refused:  # others may have given some back by then
             await asyncio.sleep(wait)
         else:
             with suppress(TimeoutError):
@@ -80,7 +80,7 @@ class LimitWatch:
     # -- pages -------------------------------------------------------------------------------------------------
 
     async def _settle_accounts(self, standing: Sequence[Standing], now: float) -> Quota:
-        """Give back what we do not need, and take what we do. Nothing is used before the engine has said yes."""
+        """Give back what we do not need, and take what we do. Nothing is used before the engine has agreed."""
         asking = self._wishes() if self._held.allowed is not None else {}
         wishes = {shard.number: wish for shard, wish in asking.items()}
         stored = {shard.shard: shard.counts.pages for shard in standing}
@@ -101,7 +101,7 @@ class LimitWatch:
         return quota
 
     def _wishes(self) -> dict[Shard, Wish]:
-        """What every shard of ours wants. What it will give back is not used from here on."""
+        """What each of our shards wants. What it will give back is no longer used from here on."""
         wishes, allowed = {}, {}
         soon = self._clock.now() + self._every
         for shard, epoch in self._worker.held_under():
@@ -118,12 +118,12 @@ class LimitWatch:
         return wishes
 
     def _apply(self, asking: dict[Shard, Wish], quota: Quota) -> None:
-        """What is in the quota may be used."""
+        """Use what the quota allows."""
         self._refused = False
         for shard, wish in asking.items():
             granted = quota.allowed[shard.number]
             if granted.epoch != wish.epoch or self._held.allowed is None:
-                continue  # it has another owner, and will be told
+                continue  # it has another owner, and will learn it
             self._refused = self._refused or granted.pages == wish.used < wish.pages
             if granted.pages > self._allowed(shard):
                 self._held.allowed[shard] = granted.pages
@@ -134,7 +134,7 @@ class LimitWatch:
 
 
 class _Pace:
-    """How many pages a shard has used between two looks, the last or the one before."""
+    """How many pages a shard has used between two checks, the last or the one before."""
 
     def __init__(self, used: int) -> None:
         self._used, self._before = used, 0

@@ -13,8 +13,8 @@ from skitter.ports import Clock, Fenced
 from skitter.reporting.format import counted
 from skitter.reporting.log import RequestLog
 
-# Shards that a worker opens at once. With thousands, all together would wait for its few connections, and the renewal of its
-# leases behind them.
+# Shards that a worker opens at once. With thousands, all together would wait for its few connections, with
+# the renewal of its leases behind them.
 OPENING = 32
 
 
@@ -54,12 +54,12 @@ class ShardOpener:
             yield wired.shard
         finally:
             self.frontiers.pop(number, None)
-            with suppress(Fenced):  # then its store rejects what is written, and need not know
+            with suppress(Fenced):  # then its store rejects writes, and need not know
                 await wired.shard.close()
             wired.log.close()
 
-    def mail_taken(self, shard: Shard) -> dict[str, str]:
-        """How far the links for a shard are taken in, by position."""
+    def positions_of(self, shard: Shard) -> dict[str, str]:
+        """The stored positions of a shard's forwarded links."""
         return dict(self.frontiers[shard.number].positions())
 
     async def take_in(self, shard: Shard, delivery: Delivery) -> None:

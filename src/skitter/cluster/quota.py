@@ -1,13 +1,13 @@
-"""How many pages each shard of a cluster may store, so that all workers together never store more than `crawl.max_pages`.
+"""How many pages each shard of a cluster may store, so that all workers together stay within `crawl.max_pages`.
 
-Pages are allowed to a shard, not to a worker: as many as it may have in all, those that it has included. So nothing has to be
-given back by a worker that dies: the next owner of the shard finds what was allowed to it, and what was stored of that counts
-by the pages that are there. An owner asks for what it needs in the next seconds, and gives back what it does not; it has never
-more stored and in flight than it is allowed, and the allowances of all shards are never more than the limit. Hence the limit
-is never exceeded, and it is reached while any shard has work.
+Pages are allowed to a shard, not to a worker: a total that includes those already stored. So a worker that dies need
+not give anything back: the next owner of the shard finds its allowance, and the stored pages count against it. An
+owner asks for what it needs in the next seconds, and gives back what it does not need; it never has more stored and
+in flight than allowed, and the allowances of all shards never exceed the limit. Hence the limit is never exceeded,
+and it is reached while any shard has work.
 
-The quota is one small text on the engine, replaced as a whole if it is still the one that was read (`Claims.swap`). An entry is its owner's: who held the
-shard under an older epoch changes nothing in it.
+The quota is one small text on the engine, replaced as a whole if it is still the one that was read (`Claims.swap`).
+An entry belongs to the shard's owner: a holder under an older epoch changes nothing in it.
 """
 
 from collections.abc import Mapping
@@ -28,31 +28,31 @@ class Allowance(Struct, frozen=True):
 
 
 class Quota(Struct, frozen=True):
-    """What the workers of a crawl keep together."""
+    """The quota that all workers share."""
 
     began: float  # when the first worker joined, by the engine's clock
-    writes: int = 0  # no two versions are alike
+    writes: int = 0  # makes every version unique
     allowed: Mapping[int, Allowance] = field(default_factory=dict)  # by shard
 
 
 class Wish(Struct, frozen=True):
-    """What the owner of a shard has, and what it would like to have."""
+    """What the owner of a shard has, and what it wants."""
 
     epoch: int
-    used: int  # pages that are stored, or may come of visits in flight
-    pages: int  # as many as it would like to be allowed in all: fewer than it is, and it gives some back
+    used: int  # pages stored, or possible from visits in flight
+    pages: int  # the total it wants: if less than allowed, it gives some back
 
 
 _quota = msgspec.json.Decoder(Quota)
 
 
 def read(words: str) -> Quota | None:
-    """The quota in a text; None when nobody has written one yet."""
+    """Decode a quota; None if nobody has written one yet."""
     return _quota.decode(words) if words else None
 
 
 def written(quota: Quota) -> str:
-    """Its next version as a text."""
+    """Encode the next version of a quota."""
     return msgspec.json.encode(replace(quota, writes=quota.writes + 1)).decode()
 
 
@@ -65,9 +65,9 @@ async def began(claims: Claims) -> float | None:
 def allowances(
     quota: Quota, limit: int, wishes: Mapping[int, Wish], stored: Mapping[int, int]
 ) -> dict[int, Allowance]:
-    """What everybody may store now. `stored` are the pages of every shard, of those that nobody has asked for too.
+    """What each shard may store now. `stored` has the pages of every shard, also of those not asked for.
 
-    An owner that gives some back does not use it any more when it says so: that is free at once.
+    An owner stops using what it gives back before it says so: that is free at once.
     """
     mine = {
         shard: wish
@@ -76,7 +76,7 @@ def allowances(
     }
     shares = {}
     for shard in stored.keys() | mine.keys():
-        # A worker that knew of no limit may have stored more than was allowed.
+        # A worker that knew no limit may have stored more than allowed.
         held = max(stored.get(shard, 0), quota.allowed[shard].pages if shard in quota.allowed else 0)
         wish = mine.get(shard) or Wish(0, held, held)
         shares[shard] = Share(wish.used, max(wish.used, min(held, wish.pages)), wish.pages)

@@ -1,4 +1,4 @@
-"""Roots that one worker takes into the scope: all others hear of them when they next renew their leases."""
+"""Roots that one worker adds to the scope: all others learn of them with their next heartbeat."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ from skitter.engines.parts import in_parts
 from skitter.events import Event, Events, RootsAdded, Warned
 from skitter.ports import EngineAway, Unstorable
 
-_SHOWN = 200  # characters of a root that is complained of
+_SHOWN = 200  # characters of a root shown in a warning
 
 
 class NewRoots:
-    """Listens for roots that are added here, and keeps telling the engine until it knows them."""
+    """Collects roots that are added here, and sends them to the engine until it has them."""
 
     def __init__(self, claims: Claims, events: Events) -> None:
         self._claims = claims
@@ -28,7 +28,7 @@ class NewRoots:
             self._waiting.set()
 
     async def tell(self) -> None:
-        """Tell the engine, as often as it takes. Ends by cancellation."""
+        """Send roots, repeating as necessary. Ends by cancellation."""
         while True:
             await self._waiting.wait()
             self._waiting.clear()

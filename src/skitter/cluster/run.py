@@ -1,4 +1,4 @@
-"""One run of a cluster worker: what ends it, what goes on beside it, and what it tells of itself."""
+"""One run of a cluster worker: what ends it, its background tasks, and its reports."""
 
 import asyncio
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ from skitter.reporting.report import TROUBLES, changed_settings
 from skitter.runtime.process import unwrapped
 from skitter.visit import Shared
 
-_LAST_LOOKS = 20  # at links that nobody takes in, before they are left where they are
+_LAST_LOOKS = 20  # checks of links that nobody receives, before they are left alone
 
 
 class RunEngines(Watched, Protocol):
-    """What a run needs of the engines."""
+    """What a run needs from the engines."""
 
     @property
     def guards(self) -> Sequence[Guard]:
@@ -44,12 +44,12 @@ class Storage(Protocol):
 
     @property
     def disk(self) -> str:
-        """What this directory is called in the register of segments; empty where there is none."""
+        """The name of this directory in the register of segments; empty if there is none."""
         ...
 
     @property
     def full(self) -> bool:
-        """Whether nothing new should be begun, because too much waits on this disk."""
+        """Whether nothing new should start, because too much waits on this disk."""
         ...
 
     async def ready(self) -> None:
@@ -63,7 +63,7 @@ class Storage(Protocol):
 
 
 def left_behind(directory: CrawlDirectory, sizes: Sequence[int]) -> str:
-    """What a worker says that leaves before all of its segments are in the bucket."""
+    """The message of a worker that leaves before all its segments are in the bucket."""
     return (
         f"not in the bucket yet: {counted(len(sizes), 'segment')} ({amount(sum(sizes))}) in {directory.archive}; keep this "
         f"directory, and start a worker in it again (skitter work -o {directory.path})"
@@ -91,11 +91,11 @@ class WorkerRun:
         self._directory = directory
         self._limits = LimitWatch(worker, engines.claims, at.clock, at.settings)
         self._stop: Stop | None = None  # why it leaves; the first reason counts
-        self.why = ""  # the same in words, unless it was told to
+        self.why = ""  # the same in words, unless it was told to leave
         self._events = opener.events
         self._roots = NewRoots(engines.claims, self._events)
-        self.requests = 0  # made here, whichever shards they were for
-        self._told = (at.clock.monotonic(), 0)  # when something was said last, and requests by then
+        self.requests = 0  # made here, for any shard
+        self._told = (at.clock.monotonic(), 0)  # time of the last report, and requests by then
         cluster, guards = at.settings.cluster, [*engines.guards, *storage.guards]
         for guard in guards:
             guard.test_with(cluster.breaker_tests)
@@ -113,13 +113,14 @@ class WorkerRun:
         worker.widen = at.links.widen_all
 
     async def run(self) -> Stop:
-        """Work until told to leave, until a limit is reached or the disk is short; says which, and `why` says more.
+        """Work until told to leave, a limit is reached or the disk is short; returns which, and `why` has the
+        details.
 
-        Done is also a limit that kept nothing back.
+        A limit that kept nothing back counts as done.
         """
         if why := self._short_of_disk():
             self._leave_because(why, Stop.DISK)
-        elif why := await self._limits.reached():  # by others, before we came
+        elif why := await self._limits.reached():  # by others, before we joined
             self._leave_because(why, Stop.LIMIT)
         else:
             await unwrapped(self._run())
@@ -144,7 +145,9 @@ class WorkerRun:
                 task.cancel()
 
     async def _mind_the_limits(self) -> None:
-        """At a limit nothing is begun any more. Where only links under way are left, they say whether the limit kept anything back."""
+        """At a limit nothing new starts. If only links in transit are left, they decide whether the limit kept
+        anything back.
+        """
         why = await self._limits.watch()
         self.worker.held.closed = True
         for _ in range(_LAST_LOOKS):
@@ -170,16 +173,16 @@ class WorkerRun:
         self.worker.leave()
 
     async def _look(self) -> Snapshot:
-        """What is left to do. While an engine is away nobody can say, and something may be."""
+        """The work left. While an engine is away it is unknown, so there may be some."""
         try:
             return await snapshot(self._engines)
         except EngineAway:
             return Snapshot({0: Activity(Counts(), idle=False)})
 
     async def _mind_the_lost(self) -> None:
-        """A shard with pages in lost segments is closed: its next owner, this worker perhaps, makes them pending first.
+        """Close a shard with pages in lost segments: its next owner, maybe this worker, makes them pending first.
 
-        While it runs, a page on its way could be found to repeat a lost one a moment before that one is dropped.
+        While the shard runs, a page in flight could be found to repeat a lost one just before that one is dropped.
         """
         register, every = self._engines.segments, self._at.settings.cluster.renew
         while register is not None and self._storage.disk:
@@ -191,11 +194,11 @@ class WorkerRun:
 
     @property
     def again(self) -> bool:
-        """Whether it left only because the settings of the crawl have changed."""
+        """Whether it left only because the crawl's settings have changed."""
         return self._outdated and self._stop is None
 
     def _reload(self) -> None:
-        """Work by the old settings ends here: every shard is handed over before one is taken under the new ones."""
+        """Work under the old settings ends here: every shard is handed over before one is taken under the new ones."""
         if not self._outdated:
             self._outdated = True
             self._events.emit(Warned("the settings of the crawl have changed; going on by the new ones"))
@@ -207,7 +210,7 @@ class WorkerRun:
         self.worker.leave()
 
     def about(self) -> dict[str, Any]:
-        """A few words for `cluster status`."""
+        """A short report for `cluster status`."""
         held = self.worker.held
         counts = held.counts
         (before, had), now = self._told, self._at.clock.monotonic()

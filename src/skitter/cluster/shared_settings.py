@@ -1,6 +1,7 @@
-"""The settings that all workers of a cluster share: kept on the engine, read by every worker, changed for all at once.
+"""The settings that all workers of a cluster share: stored on the engine, read by every worker, changed for all at
+once.
 
-What they may be is decided in `agreement`; here they are read and written.
+`agreement` decides which are allowed; here they are read and written.
 """
 
 import asyncio
@@ -10,15 +11,15 @@ from skitter.cluster.agreement import agreed, changed, shared
 from skitter.cluster.ports import Claims, UnknownSettings
 from skitter.settings import Settings
 
-_LOOK = 0.5  # seconds between two looks at the workers
+_LOOK = 0.5  # seconds between two checks of the workers
 
 
 async def in_force(
     claims: Claims, given: Mapping[str, object], *, strict: bool = True
 ) -> tuple[Settings, int]:
-    """The settings of somebody who was given some, and the version of those that all share.
+    """A worker's settings combined with the shared ones, and the version of those.
 
-    `strict`: what was given must not contradict them.
+    `strict`: the given settings must not contradict them.
     """
     version, words = await claims.settings()
     if not version:
@@ -29,7 +30,9 @@ async def in_force(
 
 
 async def keep(claims: Claims, settings: Settings, given: Mapping[str, object] | None = None) -> list[str]:
-    """Keep the settings for all workers, once; where some are kept, these must not contradict. What was done, in words."""
+    """Store the settings for all workers, once; if some are stored, these must not contradict them. Returns what
+    was done.
+    """
     if await claims.settle_on(0, shared(settings)):
         return ["the settings of the crawl are kept for all workers"]
     _, kept = await claims.settings()
@@ -39,7 +42,7 @@ async def keep(claims: Claims, settings: Settings, given: Mapping[str, object] |
 
 
 async def change(claims: Claims, assignments: Mapping[str, str]) -> tuple[int, list[str]]:
-    """Change settings for all workers: the version that has them, and each change in words."""
+    """Change settings for all workers: returns the new version, and each change in words."""
     while True:
         version, words = await claims.settings()
         new, said = changed(words, assignments)
@@ -48,7 +51,7 @@ async def change(claims: Claims, assignments: Mapping[str, str]) -> tuple[int, l
 
 
 async def followed_by_all(claims: Claims, version: int, lease: float) -> list[str]:
-    """Wait until every worker that lives works by these settings; returns those that do not after some leases."""
+    """Wait until every live worker uses these settings; returns those that do not after some leases."""
     lacking: list[str] = []
     for _ in range(round(3 * lease / _LOOK)):
         lacking = [

@@ -1,4 +1,4 @@
-"""Cluster status: engines, shards, owners, mail, workers; and when the crawl is done."""
+"""Cluster status: engines, shards, owners, forwarded messages, workers; and when the crawl is done."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -25,64 +25,64 @@ _SHOWN = 100  # characters of a setting
 
 
 class Watched(Protocol):
-    """What is asked of the engines."""
+    """What the status needs from the engines."""
 
     @property
     def claims(self) -> Claims:
-        """Who has what."""
+        """The claims of all workers."""
         ...
 
     @property
     def segments(self) -> Disks | None:
-        """Segments that are not in a bucket; None where there is no register of them."""
+        """Segments that are not in a bucket; None if there is no register of them."""
         ...
 
     async def unread(self) -> dict[int, int]:
-        """Messages in the mail that are not taken in, by shard."""
+        """Forwarded messages that are not read yet, by shard."""
         ...
 
 
 class Status(Struct, frozen=True):
-    """A cluster in numbers. Where the engine that knows of shards and workers is away, there are none."""
+    """The state of a cluster in numbers. Without the engine that knows shards and workers, there are none."""
 
     engines: Sequence[Health] = ()
     shards: Sequence[Standing] = ()
     workers: Sequence[Colleague] = ()
-    unread: dict[int, int] | None = None  # messages in the mail by shard; None when nobody can say
+    unread: dict[int, int] | None = None  # forwarded messages not read yet, by shard; None if unknown
     disks: Sequence[Disk] = ()  # those with segments that are in no bucket yet
     elapsed: float = 0.0  # since the first worker joined
-    settings: Mapping[str, str] = {}  # that all workers share and that differ from their defaults
+    settings: Mapping[str, str] = {}  # shared by all workers, and different from their defaults
 
     @property
     def counts(self) -> Counts:
-        """The crawl in numbers."""
+        """The counts of the crawl."""
         return total([shard.counts for shard in self.shards])
 
     @property
     def hot(self) -> Sequence[int]:
-        """Shards with far more mail than the others."""
+        """Shards with far more unread messages than the others."""
         return hot(self.unread or {})
 
     @property
     def failed(self) -> dict[str, str]:
-        """Origins that could not be reached, and why, as the workers tell while no host has answered them."""
+        """Origins that could not be reached, and why, as workers report while no host has answered them."""
         return {
             origin: why for worker in self.workers for origin, why in worker.about.get("failed", {}).items()
         }
 
     def limit_reached(self, limits: CrawlSettings) -> str:
-        """Which limit is reached, in words; empty when none is."""
+        """Which limit is reached, in words; empty if none is."""
         counts = self.counts
         return limit_reached(limits, pages=counts.pages, received=counts.bytes, elapsed=self.elapsed)
 
     def since(self, engine: str) -> float | None:
-        """When the first of the workers lost an engine that they still miss."""
+        """When the first worker lost an engine that is still away."""
         told = [worker.about.get("engines", {}).get(engine, {}).get("since") for worker in self.workers]
         return min((since for since in told if since is not None), default=None)
 
 
 async def seen(engines: Watched, health: Sequence[Health] = ()) -> Status:
-    """Look at it. An engine that only carries mail may be away."""
+    """Read the status. An engine that only forwards links may be away."""
     shards, workers = await engines.claims.standing(), await engines.claims.workers()
     unread: dict[int, int] | None = None
     if all(each.up for each in health if each.engine == "Kafka"):
@@ -99,7 +99,7 @@ async def _elapsed(claims: Claims, shards: Sequence[Standing]) -> float:
 
 
 def hot(unread: dict[int, int]) -> list[int]:
-    """Shards whose mail is four times the mean of the others, and more than a moment's work."""
+    """Shards with four times as many unread messages as the mean of the others, and more than a moment's work."""
     found = []
     for shard, messages in unread.items():
         others = [number for other, number in unread.items() if other != shard]
@@ -112,18 +112,18 @@ class End(Struct, frozen=True):
     """A crawl that is over."""
 
     counts: Counts
-    limit: str  # the one at which it was stopped; empty: nothing is left to do
+    limit: str  # the limit at which it was stopped; empty: nothing is left to do
 
 
 async def until_finished(engines: Watched, settings: Settings) -> End:
-    """Return when two looks have found nothing left to do, or when all workers have stopped at a limit of the settings.
+    """Return when two checks have found nothing left to do, or when all workers have stopped at a limit.
 
-    While an engine is away, nobody can say.
+    While an engine is away, it cannot tell.
     """
     before: Snapshot | None = None
     while True:
         try:
-            # First: what is found after the last worker has left does not change any more.
+            # First: what is found after the last worker has left no longer changes.
             alone = has_limit(settings.crawl) and await _nobody_works(engines, settings)
             limit = await _limit(engines, settings.crawl) if alone else ""
             now = await snapshot(engines)
@@ -138,8 +138,8 @@ async def until_finished(engines: Watched, settings: Settings) -> End:
 
 
 async def snapshot(engines: Watched) -> Snapshot:
-    """All shards and all mail, read one after the other; `crawl.done` decides from it whether the crawl is over."""
-    # The mail first: what is sent after this look is sent by a visit that the counts still show, or will show.
+    """All shards and all unread messages, read one after the other; `crawl.done` decides from it whether the crawl is over."""
+    # Messages first: one that is sent later comes from a visit that the counts still show, or will show.
     unread = sum((await engines.unread()).values())
     lost = len(await engines.segments.lost()) if engines.segments else 0  # their pages will be pending
     parts = {
@@ -156,7 +156,7 @@ async def _nobody_works(engines: Watched, settings: Settings) -> bool:
 
 
 async def _limit(engines: Watched, limits: CrawlSettings) -> str:
-    """Which limit is reached, in words; empty when none is."""
+    """Which limit is reached, in words; empty if none is."""
     shards = await engines.claims.standing()
     return Status(shards=shards, elapsed=await _elapsed(engines.claims, shards)).limit_reached(limits)
 
@@ -211,13 +211,13 @@ def as_fields(status: Status, limits: CrawlSettings) -> dict[str, Any]:
 def as_lines(status: Status, limits: CrawlSettings) -> list[str]:
     """The status for a terminal."""
     counts, unread = status.counts, status.unread
-    mail = (
+    messages = (
         "what is in the mail is not known"
         if unread is None
         else f"{counted(sum(unread.values()), 'message')} in the mail"
     )
     whole = f"{counts.pages:,} pages, {counts.queued:,} queued, {counts.leased:,} in flight"
-    lines = [f"{whole}, {mail}", *_limits(status, limits), *_settings(status), *_unreachable(status)]
+    lines = [f"{whole}, {messages}", *_limits(status, limits), *_settings(status), *_unreachable(status)]
     lines += ["", *engine_lines(status), ""]
     rows = [
         (
@@ -245,7 +245,7 @@ def as_lines(status: Status, limits: CrawlSettings) -> list[str]:
 
 
 def _limits(status: Status, limits: CrawlSettings) -> list[str]:
-    """How far the crawl is from its limits, in a line, where it has any."""
+    """How far the crawl is from its limits, in one line, if it has any."""
     counts, parts = status.counts, []
     if limits.max_pages is not None:
         parts.append(f"{count(counts.pages)} of {count(limits.max_pages)} pages")
@@ -260,7 +260,7 @@ def _limits(status: Status, limits: CrawlSettings) -> list[str]:
 
 
 def _unreachable(status: Status) -> list[str]:
-    """As long as no host has ever answered: which ones have failed, why, and what to do."""
+    """While no host has ever answered: which ones failed, why, and what to do."""
     if status.counts.bytes or not (failed := status.failed):
         return []
     troubles = all_explained(failed)[:TROUBLES]
@@ -268,7 +268,7 @@ def _unreachable(status: Status) -> list[str]:
 
 
 def _settings(status: Status) -> list[str]:
-    """The shared settings that are not the defaults, cut where one is a long list."""
+    """The shared settings that are not defaults; long ones are cut."""
     shown = [
         f"  {key} = {value[:_SHOWN]}{'…' * (len(value) > _SHOWN)}" for key, value in status.settings.items()
     ]
@@ -276,7 +276,7 @@ def _settings(status: Status) -> list[str]:
 
 
 def engine_lines(status: Status) -> list[str]:
-    """A line for each engine: that it is up, or away, since when, and why."""
+    """One line for each engine: up, or away since when and why."""
     width = max((len(each.engine) for each in status.engines), default=0)
     return [f"  {each.engine:<{width}}  {_how(each, status)}" for each in status.engines]
 
@@ -290,7 +290,7 @@ def _how(engine: Health, status: Status) -> str:
 
 
 def _breakers(about: Mapping[str, Any], now: float) -> str:
-    """Those that are not closed, with how long the engine is away."""
+    """The breakers that are not closed, and for how long the engine has been away."""
     engines: Mapping[str, Mapping[str, Any]] = about.get("engines", {})
     troubled = [
         f"{engine} {told['breaker']} ({duration(now - (told['since'] or now))})"

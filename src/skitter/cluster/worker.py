@@ -1,8 +1,8 @@
 """One worker of a cluster: it renews its leases, takes its share of the shards, runs them, and hands them over.
 
-A shard that has another owner is dropped without writing anything: the store would reject it (Fenced). What was in flight in it
-is the new owner's to do again. An engine that is away stops nothing: what is in flight is finished and held, nothing new is
-begun, and when it is back all goes on, unless somebody else has the shard by then.
+A shard that has another owner is dropped without writing: the store would reject it (Fenced). The new owner repeats
+what was in flight. An engine that is away stops nothing: what is in flight is finished and held, nothing new starts,
+and work continues when the engine is back, unless another worker has the shard by then.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from skitter.ports import EngineAway, Fenced
 from skitter.runtime.process import unwrapped
 from skitter.settings import Settings
 
-_ROOTS = 5_000  # of the scope that are read at once: some 50 ms
+_ROOTS = 5_000  # roots read at once: some 50 ms
 
 
 class ClusterWorker:
@@ -36,12 +36,12 @@ class ClusterWorker:
     def __init__(
         self, name: str, claims: Claims, clock: EngineClock, settings: Settings, events: Events
     ) -> None:
-        """`name` is nobody else's, and no former worker's."""
+        """`name` must be unique, also among former workers."""
         self.name = name
         self.held = HeldShards(settings.crawl.concurrency)
         self.leases = ShardLeases(settings.cluster.lease, clock.monotonic)
         self.widen: Callable[[Sequence[str]], None] = lambda _roots: None
-        self.version: int | None = None  # of the settings that we work by; None: whatever they are
+        self.version: int | None = None  # version of the settings we use; None: any
         self.outdated: Callable[[], None] = lambda: None  # they have changed
         self.says: Callable[[], dict[str, Any]] = dict
         self._claims = claims
@@ -53,7 +53,7 @@ class ClusterWorker:
         self._holding: dict[int, asyncio.Task[None]] = {}
         self._leaving = asyncio.Event()
         self._incoming = IncomingLinks(self.held, self.leases, clock, self._lose)
-        self._away: EngineAway | None = None  # why we last could not speak to the claims' engine
+        self._away: EngineAway | None = None  # why the claims' engine last could not be reached
         self._lease = settings.cluster.lease
         self._roots = 0  # the position of the last root that we know
         self._renewed_at = inf  # by our own clock
@@ -62,11 +62,14 @@ class ClusterWorker:
     # -- joining and leaving -----------------------------------------------------------------------------------
 
     async def run(self, parts: WorkerParts) -> None:
-        """Work until told to leave. Whatever ends it, what it holds is free for others at once, if that can be said."""
+        """Work until told to leave. However it ends, its shards are free for others at once, if the engine can be
+        told.
+        """
         try:
             await unwrapped(self._run(parts))
         finally:
-            # One that was not opened yet may be needed by requests of its last owner: its lease runs out by itself.
+            # Requests of the last owner may still need one that was not opened yet: its lease expires by
+            # itself.
             opened = {
                 shard: epoch for shard, epoch in self._epochs.items() if self._opened.get(shard) == epoch
             }
@@ -93,12 +96,12 @@ class ClusterWorker:
                 task.cancel()
 
     def held_under(self) -> list[tuple[Shard, int]]:
-        """The shards at work, each with the epoch under which it is ours."""
+        """The running shards, each with our epoch."""
         shards = self.held.shards.items()
         return [(shard, self._epochs[number]) for number, shard in shards if number in self._epochs]
 
     async def _rest(self, *sooner: Awaitable[object]) -> None:
-        """Until the next sign of life; not as long if something comes sooner, or an engine that was away may be asked again."""
+        """Wait for the next heartbeat; less if something happens, or an engine that was away may be tried again."""
         rests: list[Awaitable[object]] = [asyncio.sleep(self._renew_every), *sooner]
         if self._away is not None:
             rests.append(until_again(self._away))
@@ -112,7 +115,7 @@ class ClusterWorker:
     # -- claims ------------------------------------------------------------------------------------------------
 
     async def _turn(self, tasks: asyncio.TaskGroup, parts: WorkerParts) -> bool:
-        """Say that we live, see who has what, and change what should be changed. False: there is more to be read first."""
+        """Heartbeat: renew, see who has what, and rebalance. False: there is more to read first."""
         seen = await self._renew()
         if self.version not in (None, seen.settings):
             self.outdated()
@@ -133,7 +136,7 @@ class ClusterWorker:
         return True
 
     async def _follow_roots(self, last: int) -> bool:
-        """Widen the scope by the roots that are new, before anything is judged by it. False when a sign of life is due first."""
+        """Add new roots to the scope, before anything is judged by it. False if a heartbeat is due first."""
         until = self._clock.monotonic() + self._renew_every
         while self._roots < last:
             if self._clock.monotonic() >= until:
@@ -150,8 +153,8 @@ class ClusterWorker:
         self._clock.heard(seen.now, asked, answered)
         away = self._away is not None or answered - asked > self._lease
         if away and answered - self._renewed_at > self._lease:
-            # All leases have run out together, and their owners are about to renew them: the first that renews
-            # must not take what the others are working on.
+            # All leases have expired together, and their owners are about to renew them: the first that
+            # renews must not take what the others are working on.
             self._blind_until = answered + self._lease
         self._renewed_at = answered
         self.leases.renewed(seen.held & self._epochs.keys(), asked)
@@ -161,14 +164,14 @@ class ClusterWorker:
         return seen
 
     async def _keep_what_we_have(self) -> None:
-        """While the last visits are finished."""
+        """Keep renewing while the last visits are finished."""
         while True:
             with self._patience():
                 await self._renew()
             await self._rest()
 
     def _lose(self, shard: int) -> None:
-        """Somebody else has it. What it does here ends now."""
+        """Another worker has the shard. Its work here ends now."""
         if self._epochs.pop(shard, None) is None:
             return  # that is known
         self.leases.ended(shard)
@@ -207,7 +210,7 @@ class ClusterWorker:
 
     @asynccontextmanager
     async def _at_work(self, shard: Shard, parts: WorkerParts) -> AsyncIterator[None]:
-        """A shard among those that are held, with its links coming in."""
+        """Hold a shard and receive its links."""
         number = shard.number
         self.held.shards[number] = shard
         try:
@@ -217,14 +220,14 @@ class ClusterWorker:
             yield
         finally:
             del self.held.shards[number]
-            self.held.committed(shard)  # what was in flight in it leaves room for others
+            self.held.committed(shard)  # its visits in flight leave room for others
             await self._incoming.end(number, parts)
 
     # -- engines that are away ---------------------------------------------------------------------------------
 
     @contextmanager
     def _patience(self) -> Iterator[None]:
-        """An engine that is away is tried again in the next turn. That it is away is for its breaker to tell."""
+        """An engine that is away is tried again in the next turn; its breaker reports it."""
         try:
             yield
         except EngineAway as away:
@@ -234,5 +237,5 @@ class ClusterWorker:
 
 
 def worker_name() -> str:
-    """A name that no other worker has or ever had: the machine, the process, and when it began."""
+    """A unique worker name, for good: the machine, the process, and its start time."""
     return f"{socket.gethostname().split('.')[0][:40]}-{os.getpid()}-{int(time.time() * 1000) & 0xFFFFFF:x}"

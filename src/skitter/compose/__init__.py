@@ -55,10 +55,10 @@ async def opened(
     *,
     seeds: Iterable[Link | BadSeed] = (),
 ) -> AsyncIterator[Crawl]:
-    """Take a crawl directory, new or old, with all its shards, and give it back at the end, whatever happens.
+    """Open a crawl directory, new or old, with all its shards, and close it at the end, whatever happens.
 
-    `links` says which links a program wants to follow. `seeds` are kept before there is a crawl to go on with, and taken in
-    by `Crawl.seed`.
+    `links` decides which links a program wants to follow. `seeds` are stored before the crawl exists, and added by
+    `Crawl.seed`.
     """
     check(settings.fetch)
     directory = CrawlDirectory(path)
@@ -70,7 +70,9 @@ async def opened(
         intake.keep_links(seeds)
         directory.make(settings)
         shards = range(settings.crawl.shards)
-        warned = Warnings(events)  # before the shards are made: each of them tells those who listen by then
+        warned = Warnings(
+            events
+        )  # before the shards are opened: each reports to the listeners of that moment
         link_filter = None if links is None else LinkFilter(links, settings, events)
         async with open_shards(directory, shards, settings, events, link_filter) as local_shards:
             yield Crawl(local_shards, settings, events, directory, intake, warned)
@@ -118,7 +120,7 @@ async def open_shards(
 
 
 def shared(directory: CrawlDirectory, settings: Settings, clock: Clock, names: Cache) -> Shared:
-    """The stations that all shards of a process have in common."""
+    """The parts that all shards of a process share."""
     scope = Scope(settings.scope, directory.roots())
     fetcher = HttpFetcher(settings.fetch, names, clock)
     return Shared(
@@ -127,7 +129,7 @@ def shared(directory: CrawlDirectory, settings: Settings, clock: Clock, names: C
 
 
 def archive_of(directory: CrawlDirectory, shard: int, at: Shared) -> WarcArchive:
-    """The files that a shard writes its answers to."""
+    """The files for a shard's answers."""
     settings = at.settings
     return WarcArchive(
         directory.archive,
@@ -141,7 +143,7 @@ def archive_of(directory: CrawlDirectory, shard: int, at: Shared) -> WarcArchive
 
 
 def stations(at: Shared, frontier: Frontier, archive: Archive, fetcher: Fetcher) -> Stations:
-    """The stations of one shard."""
+    """The parts of one shard."""
     settings, clock = at.settings, at.clock
     token = product_token(user_agent(settings.fetch))
     return Stations(
@@ -180,8 +182,8 @@ async def open_source(
 ) -> "DirectoryReader | ClusterReader":
     """Read what a crawl has so far: from its directory, or a cluster's from its engines.
 
-    `config` are the settings of a cluster; else those in the first directory say where it is. Of a cluster, any number of
-    workers' directories may be named: files of its archive that no bucket has are read from there.
+    `config` are the settings of a cluster; otherwise those in the first directory say where it is. For a cluster, any
+    number of workers' directories may be given: archive files that no bucket has are read from there.
     """
     directories = [CrawlDirectory(path) for path in paths]
     settings = config or directories[0].read_settings()

@@ -35,7 +35,7 @@ class OnDisk:
         self._directory = directory
 
     def store(self, shard: int, progress: Callable[[int], None]) -> _CheckedStore:
-        """The store of a shard, to be read only."""
+        """The store of a shard, opened for reading."""
         path = self._directory.state(shard)
         store = RocksStore(path, _CACHE, read_only=True)
         return _CheckedStore(store, progress, has_summary=summary.read(path) is not None)
@@ -45,15 +45,15 @@ class OnDisk:
         return settled_files(self._directory.archive, shard, mark)
 
     def walk(self, file: str, end: int) -> Iterator[Answer | Damaged | Whole]:
-        """What lies in a file."""
+        """The contents of a file."""
         return walk(self._directory.archive / file, end)
 
     def uri(self, url: str) -> str:
-        """A URL as WARC-Target-URI spells it."""
+        """A URL as in WARC-Target-URI."""
         return uri(url).decode()
 
     def mend(self, shard: int) -> str:
-        """Mend a store that cannot be believed."""
+        """Repair a damaged store."""
         return mending.mend(self._directory.state(shard), _CACHE)
 
     async def fetch_again(self, shard: int, wanted: Callable[[Page], bool], settings: Settings) -> int:

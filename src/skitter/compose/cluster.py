@@ -1,7 +1,7 @@
 """Wires a cluster worker; only its shards change at run time.
 
-On its own disk it has what must be there before anything is settled: the archive segment that it writes, the request log, and
-the mark of the visit in hand. All the rest is on the engines.
+Its own disk has what must exist before anything is settled: the current archive segment, the request log, and the
+crash mark. Everything else is on the engines.
 """
 
 from collections.abc import AsyncIterator
@@ -34,14 +34,15 @@ from skitter.runtime.clock import SystemClock
 from skitter.settings import Settings
 from skitter.visit import Shared
 
-# Full groups that are worth a round trip before its time. With one a page costs 0.08 round trips, with two 0.05, and in steady
-# state there are no fewer pages a second (500 hosts that want a quarter of a second, 4 shards on a worker).
+# Full batches that are worth a round trip ahead of time. With one, a page costs 0.08 round trips, with two
+# 0.05, and in steady state the pages per second are the same (500 hosts with a delay of a quarter of a
+# second, 4 shards on a worker).
 _GROUPS = 2
 
 
 @dataclass(frozen=True)
 class _Wiring:
-    """What the shards of a worker are made of."""
+    """The parts from which a worker's shards are made."""
 
     engines: Engines
     directory: CrawlDirectory
@@ -63,7 +64,7 @@ class _Wiring:
             shard=number,
             shards=self.engines.shards,
             forwarding=self.engines.forwarding,
-            # The last owner may have requests under way that were allowed while its lease ran.
+            # The last owner may have requests in flight that were allowed under its lease.
             grace=claim.over_after(settings.fetch.deadline),
             in_hand=InHand(self.directory.path / "state" / f"{number:02d}.hand"),
         )
@@ -79,8 +80,10 @@ class _Wiring:
 async def joined(
     directory: CrawlDirectory, settings: Settings, events: Events, version: int | None = None
 ) -> AsyncIterator[WorkerRun]:
-    """A worker that has all it needs, in a directory of its own. `version` is of the shared settings that these are made from;
-    without it, it is looked whether they agree."""
+    """A worker with everything it needs, in its own directory.
+
+    `version` is that of the shared settings these are made from; without it, they are checked against them.
+    """
     check(settings.fetch)
     name = worker_name()
     async with opened(settings, name) as engines:
@@ -96,8 +99,9 @@ async def joined(
             at = shared(
                 directory, settings, clock, engines.cache("dns", Answer, settings.fetch.dns_cache, clock)
             )
-            # `cluster set` may have changed the settings, and nobody knows under which a link was accepted. It may be in
-            # scope by a root that the others heard of with their last sign of life, and we shall hear of with our next.
+            # `cluster set` may have changed the settings, and it is unknown under which a link was accepted.
+            # It may be in scope by a root that the others got with their last heartbeat, and we shall get
+            # with our next.
             at = replace(at, judge_again=True, roots_after=2 * settings.cluster.renew)
             worker = ClusterWorker(name, engines.claims, clock, settings, events)
             worker.version = version

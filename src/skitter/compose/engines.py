@@ -1,6 +1,6 @@
-"""Opens the engines of a cluster, checked, all behind one interface: claims, stores, mail, announcements.
+"""Opens and checks the engines of a cluster, all behind one interface: claims, stores, forwarding, announcements.
 
-What is wrong with an engine shows here, before any crawling: EngineError is one line with the setting and the fix.
+Problems with an engine show here, before any crawling: EngineError is one line with the setting and the fix.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -18,10 +18,10 @@ from skitter.settings import Settings, SettingsError
 
 
 class Register(Segments, Disks, Protocol):
-    """The register of segments that all workers share, and operators look into."""
+    """The register of segments, shared by workers and operators."""
 
     async def lost(self) -> list[Segment]:
-        """Abandoned, and their pages are not pending again yet."""
+        """Abandoned segments whose pages are not pending again yet."""
         ...
 
     def stored(self) -> AsyncIterator[str]:
@@ -36,19 +36,19 @@ class Engines(Protocol):
     claims: Claims
     forwarding: Forwarding
     inbox: Inbox
-    segments: Register | None  # the register of the archive's segments; None: each worker has its own
+    segments: Register | None  # the register of archive segments; None: each worker has its own
     guards: Sequence[Guard]  # the breaker of each engine
 
     def store(self, shard: int, epoch: int = 0) -> Store:
-        """One shard; to read from it, no epoch is needed."""
+        """One shard; reading needs no epoch."""
         ...
 
     async def announce(self, settlements: Sequence[Settlement]) -> None:
-        """Tell the rest of the world what is about to be settled; returns when that is safe."""
+        """Announce what is about to be settled; returns when that is safe."""
         ...
 
     async def unread(self) -> dict[int, int]:
-        """Messages in the mail that are not taken in, by shard."""
+        """Forwarded messages that are not read yet, by shard."""
         ...
 
     def trips(self) -> dict[str, float]:
@@ -78,7 +78,7 @@ async def opened(settings: Settings, worker: str, *, looking: bool = False) -> A
 
 @asynccontextmanager
 async def truth(settings: Settings) -> AsyncIterator[Claims]:
-    """The engine that knows of shards and workers, alone; EngineError when it cannot be used, or has another crawl."""
+    """Only the engine that knows shards and workers; EngineError if it cannot be used, or has another crawl."""
     if settings.cluster.size == "full":
         from skitter.compose.full import open_truth  # noqa: PLC0415  its libraries are an extra
 
@@ -102,9 +102,9 @@ async def settings_in_force(
 
 
 async def make(settings: Settings, given: Mapping[str, object] | None = None) -> list[str]:
-    """`cluster init`: schema, topics, the settings that all share; what was made, in words. Safe to repeat.
+    """`cluster init`: creates schema, topics and shared settings; returns what was created, in words. Safe to repeat.
 
-    Where the crawl keeps settings already, those that are `given` must not contradict them.
+    If the crawl stores settings already, the `given` ones must not contradict them.
     """
     made = await _make(settings)
     async with truth(settings) as claims:
@@ -128,9 +128,9 @@ async def _make(settings: Settings) -> list[str]:
 
 
 async def unmake(settings: Settings) -> list[str]:
-    """`cluster remove`: what `make` made and workers have put there is gone; what that was, in words. Safe to repeat.
+    """`cluster remove`: removes what `make` and the workers created; returns what that was, in words. Safe to repeat.
 
-    Nothing is taken from the archive or the search index.
+    Nothing is removed from the archive or the search index.
     """
     if settings.cluster.size == "full":
         from skitter.compose.full import unmake_full  # noqa: PLC0415  its libraries are an extra

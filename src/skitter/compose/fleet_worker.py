@@ -31,12 +31,13 @@ async def _main(handle: int) -> int:
 
 
 def main() -> int:
-    """Work until the parent says that it is enough."""
+    """Work until the parent says stop."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # the parent hears them, and tells everybody
+        signal.signal(number, signal.SIG_IGN)  # the parent receives them, and tells the user
     return run(_main(int(sys.argv[1])))
 
 
 if __name__ == "__main__":
-    # All is saved and closed. The interpreter would free every object first, which takes 50 ms; the kernel does not ask.
+    # Everything is saved and closed. The interpreter would first free every object, which takes 50 ms; the
+    # kernel does not.
     os._exit(main())

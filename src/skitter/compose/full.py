@@ -1,6 +1,6 @@
-"""The full cluster: PostgreSQL is the truth, Kafka carries links and pages, Redis is the cache that all workers share.
+"""The full cluster: PostgreSQL is the truth, Kafka forwards links and pages, Redis is the shared cache.
 
-Whatever is in Redis can be had otherwise, more slowly.
+Everything in Redis can be had without it, more slowly.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -9,13 +9,13 @@ from typing import Any
 
 from skitter.backends.kafka import topics
 from skitter.backends.kafka.documents import Documents
+from skitter.backends.kafka.forwarding import Inbox, KafkaForwarding
 from skitter.backends.kafka.lag import made_anew, waiting
-from skitter.backends.kafka.mail import Inbox, Mail
 from skitter.backends.kafka.sending import Sender
 from skitter.backends.postgres.claims import Claims
-from skitter.backends.postgres.journeys import Journeys
 from skitter.backends.postgres.migrate import drop, open_pool
 from skitter.backends.postgres.pool import Pool
+from skitter.backends.postgres.round_trips import RoundTrips
 from skitter.backends.postgres.segments import PostgresSegments
 from skitter.backends.postgres.store import PostgresStore
 from skitter.backends.redis.bloom import BloomStore
@@ -43,31 +43,31 @@ class FullEngines:
         self._redis = redis
         self.claims: ports.Claims = Claims(pool, worker)
         self.segments: Register | None = PostgresSegments(pool)
-        self.forwarding: Forwarding = Mail(settings, sender)
+        self.forwarding: Forwarding = KafkaForwarding(settings, sender)
         self._inbox = Inbox(settings, shards, sender)
         self.inbox: ports.Inbox = self._inbox
         self.guards: Sequence[Guard] = [pool.guard, sender.guard, redis.guard]
         self._settings = settings
         self._pool = pool
-        self._journeys = Journeys(pool)
+        self._round_trips = RoundTrips(pool)
         self._sender = sender
         self._documents = Documents(settings, sender)
 
     def store(self, shard: int, epoch: int = 0) -> Store:
-        """One shard; to read from it, no epoch is needed. Its owner alone can say what it does not know."""
-        store = PostgresStore(self._pool, shard, epoch, self._journeys)
+        """One shard; reading needs no epoch. Only its owner uses the filter of unknown URLs."""
+        store = PostgresStore(self._pool, shard, epoch, self._round_trips)
         return BloomStore(store, self._redis, shard, epoch) if epoch else store
 
     async def announce(self, settlements: Sequence[Settlement]) -> None:
-        """Pages and errors, by Kafka."""
+        """Pages and errors, through Kafka."""
         await patiently(lambda: self._documents.announce(settlements))
 
     async def unread(self) -> dict[int, int]:
-        """Messages on the link topics that are not taken in, by shard."""
-        standing = {shard.shard: shard.mail for shard in await self.claims.standing()}
+        """Forwarded messages that are not read yet, by shard."""
+        standing = {shard.shard: shard.positions for shard in await self.claims.standing()}
         try:
             found = await waiting(self._settings.kafka, standing)
-        except EngineError as unfit:  # it was fit when we came
+        except EngineError as unfit:  # it was usable when we started
             raise EngineAway(str(unfit)) from None
         return {one.shard: one.messages for one in found}
 
@@ -76,25 +76,25 @@ class FullEngines:
         return {"postgres": self._pool.trips, "kafka": self._sender.trips, "redis": self._redis.trips}
 
     def cache(self, name: str, kind: Any, capacity: int, clock: Clock) -> Cache:  # noqa: ANN401
-        """Answers that all workers share. Without Redis each has its own, which is slower and never wrong."""
+        """Answers that all workers share. Without Redis each has its own, which is slower but correct."""
         return RedisCache(self._redis, name, kind, capacity, clock)
 
     async def close(self) -> None:
-        """Receive no more links. The engines are closed where they were opened."""
+        """Stop receiving links. The engines are closed where they were opened."""
         await self._inbox.close()
 
 
 async def open_full(
     settings: Settings, worker: str, stack: AsyncExitStack, *, looking: bool = False
 ) -> FullEngines:
-    """Connected, and checked: schema, topics, versions. Without Kafka and Redis one can still look at the truth."""
+    """Connect and check: schema, topics, versions. Without Kafka and Redis, the truth can still be read."""
     pool = await open_pool(settings, settings.crawl.shards or None, worker)
     stack.push_async_callback(pool.close)
     standing = await Claims(pool, worker).standing()
     shards = len(standing)
     if not looking:
         await topics.check(settings.kafka, shards)
-        if anew := await made_anew(settings.kafka, {each.shard: each.mail for each in standing}):
+        if anew := await made_anew(settings.kafka, {each.shard: each.positions for each in standing}):
             fix = "stop all workers and run `skitter cluster init`, so that no link in it is passed over"
             raise EngineError(f"Kafka: {not_the_same(anew)}; {fix}")
     sender = Sender(settings.kafka)
@@ -108,7 +108,7 @@ async def open_full(
 
 @asynccontextmanager
 async def open_truth(settings: Settings) -> AsyncIterator[ports.Claims]:
-    """PostgreSQL alone."""
+    """PostgreSQL only."""
     pool = await open_pool(settings, settings.crawl.shards or None)
     try:
         yield Claims(pool, "")
@@ -117,7 +117,7 @@ async def open_truth(settings: Settings) -> AsyncIterator[ports.Claims]:
 
 
 async def unmake_full(settings: Settings) -> list[str]:
-    """The truth last: as long as it is there, what is left of the crawl can be removed by asking again."""
+    """The truth is removed last: until then, an interrupted removal can be repeated."""
     client = await connect(settings, durable=False)
     try:
         keys = await remove(client)
@@ -129,7 +129,7 @@ async def unmake_full(settings: Settings) -> list[str]:
 
 
 def not_the_same(anew: Sequence[str]) -> str:
-    """What is wrong with topics that end before the positions that are stored for them."""
+    """The error for topics that end before the positions stored for them."""
     many = len(anew) > 1
     which = f"the topics {', '.join(anew)} are not those" if many else f"the topic {anew[0]} is not the one"
     return f"{which} whose links were taken in (made anew, or links in {'them' if many else 'it'} are lost)"

@@ -1,4 +1,4 @@
-"""Which question each engine of a cluster is asked, to know how it is."""
+"""The health check of each engine of a cluster."""
 
 import asyncio
 from functools import partial
@@ -13,7 +13,7 @@ TRUTH = {"full": "PostgreSQL", "redis": "Redis"}  # by size, the engine without 
 
 
 async def health(settings: Settings) -> list[Health]:
-    """Every engine that the settings name. SettingsError when they name none."""
+    """Ask every engine that the settings name. SettingsError if they name none."""
     return await ask_all(_questions(settings))
 
 

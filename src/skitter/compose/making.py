@@ -1,4 +1,4 @@
-"""`cluster init` of the full size: everything is looked at first, and nothing is made unless all of it fits."""
+"""`cluster init` of a full cluster: checks everything first, and creates nothing unless all of it fits."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ _OWN = "name topics of its own under [kafka] for this crawl"
 
 
 async def make_full(settings: Settings) -> list[str]:
-    """Schema and topics."""
+    """Create schema and topics."""
     shards = settings.crawl.shards
     kafka = await _fits(settings)
     made = [f"PostgreSQL: migration {number} applied" for number in await migrate(settings, shards)]
@@ -32,7 +32,7 @@ async def make_full(settings: Settings) -> list[str]:
 
 
 async def _fits(settings: Settings) -> Topics:
-    """The topics that this crawl will have. EngineError unless they, and the bucket, can be used by it."""
+    """The topics of this crawl. EngineError unless it can use them and the bucket."""
     is_made = await look(settings)
     if settings.s3.bucket:
         await asyncio.to_thread(reach_bucket, settings.s3)
@@ -50,7 +50,7 @@ async def _fits(settings: Settings) -> Topics:
 
 
 async def _are_ours(settings: Settings, strange: list[str], *, is_made: bool) -> None:
-    """EngineError where topics that this crawl has not used so far have been used by others."""
+    """EngineError if topics that are new to this crawl were used by others."""
     sent = await senders(settings.kafka, settings.cluster.name, strange) if strange else {}
     for crawl in sorted(set(sent.values()) - {"", settings.cluster.name}):
         raise _of_another([topic for topic, by in sent.items() if by == crawl], crawl)
@@ -67,15 +67,17 @@ def _of_another(names: list[str], crawl: str) -> EngineError:
 
 
 async def _begin_again(settings: Settings) -> list[str]:
-    """Put stored positions back to the beginning where a topic is not the one that they are of.
+    """Reset stored positions if a topic is not the one that they belong to.
 
-    A worker that went to such a position would pass over whatever lies before it. Links are added once, however often they
-    are read, so to begin at the beginning does no harm.
+    A worker that started at such a position would skip whatever is before it. Links are added once, however often
+    they are read, so starting at the beginning is harmless.
     """
     pool = await open_pool(settings)
     try:
         claims = Claims(pool, "")
-        anew = await made_anew(settings.kafka, {each.shard: each.mail for each in await claims.standing()})
+        anew = await made_anew(
+            settings.kafka, {each.shard: each.positions for each in await claims.standing()}
+        )
         if anew and (held := await claims.begin_again(anew)):
             fix = f"workers still own {counted(len(held), 'shard')}; stop all workers and run `skitter cluster init` again"
             raise EngineError(f"Kafka: {not_the_same(anew)}, and {fix}")

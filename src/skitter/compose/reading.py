@@ -1,7 +1,7 @@
-"""A cluster's crawl, to read from: records of all shards from the engines, answers from workers' directories or the bucket.
+"""Reads a cluster's crawl: records of all shards from the engines, answers from workers' directories or the bucket.
 
-Only what is asked for is opened: `why` and `status` need no bucket, and nobody who reads needs the mail. No worker's
-directory is needed either, but without a bucket the text of a page can be read from the directory of its worker alone.
+Only what is asked for is opened: `why` and `status` need no bucket, and no reader needs forwarding. No worker's
+directory is needed either, but without a bucket the text of a page is only in the directory of its worker.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from skitter.frontier.store import Store
 from skitter.ports import Records
 from skitter.settings import Settings
 
-_ROOTS = 10_000  # that are asked for at once
+_ROOTS = 10_000  # requested at once
 _NOWHERE = Path("/nonexistent")
 
 
 @dataclass(frozen=True, slots=True)
 class _Truth:
-    """What is read on the engines."""
+    """What is read from the engines."""
 
     stores: Sequence[Store]
     claims: OwnedShards
@@ -35,7 +35,7 @@ class _Truth:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReader:
-    """`export.source.Source` of a crawl on many machines."""
+    """`export.source.Source` of a cluster's crawl."""
 
     settings: Settings
     directories: Sequence[CrawlDirectory]
@@ -46,16 +46,16 @@ class ClusterReader:
 
     @property
     def directory(self) -> CrawlDirectory:
-        """The first of the workers' directories. Without one it is nowhere, and nothing is found in it."""
+        """The first of the workers' directories. Without one, a path at which nothing is found."""
         return self.directories[0] if self.directories else CrawlDirectory(_NOWHERE)
 
     @property
     def name(self) -> str:
-        """The directory that was named, or the cluster."""
+        """The given directory, or the cluster."""
         return str(self.directories[0].path) if self.directories else f"cluster {self.settings.cluster.name}"
 
     async def roots(self) -> list[str]:
-        """What the scope of all workers is measured from."""
+        """The roots of the scope of all workers."""
         roots: list[str] = []
         some, after = await self.truth.claims.roots(0, _ROOTS)
         while some:
@@ -64,25 +64,25 @@ class ClusterReader:
         return roots
 
     async def files(self) -> list[str]:
-        """The files of the archive that can be had: in the bucket, and in the directories."""
+        """The archive files that can be read: in the bucket, and in the directories."""
         return await self.archive.files([(await store.meta()).mark for store in self.truth.stores])
 
     def path_of(self, file: str) -> str:
-        """As the bucket calls it, if there is one; else below the archive folder of its worker."""
+        """Its name in the bucket, if there is one; else below the archive folder of its worker."""
         return self.archive.path_of(file)
 
     async def elsewhere(self) -> dict[str, int]:
-        """How many pages lie in directories that were not named, by directory."""
+        """How many pages are in directories that were not given, by directory."""
         return await self.archive.elsewhere(self.frontier.pages())
 
     async def close(self) -> None:
-        """Let go of the engines."""
+        """Close the engines."""
         await self.frontier.close()
         await self.engines.aclose()
 
 
 async def read_cluster(directories: Sequence[CrawlDirectory], settings: Settings) -> ClusterReader:
-    """The crawl that the settings name. EngineError when its engines cannot be used."""
+    """The crawl that the settings name. EngineError if its engines cannot be used."""
     async with AsyncExitStack() as stack:
         truth = await _truth(settings, stack)
         records = ShardedRecords([ShardReader(store) for store in truth.stores])

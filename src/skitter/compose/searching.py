@@ -1,6 +1,6 @@
-"""The search index of a crawl: a file beside it on one machine, a server for many.
+"""The search index of a crawl: a file beside it on one machine, a server for a cluster.
 
-Apart from the rest, because a crawl needs neither, and loading them takes 15 ms of every worker's start.
+Separate, because a crawl needs neither, and loading them takes 15 ms of every worker's start.
 """
 
 import os
@@ -26,7 +26,7 @@ def local_index(file: Path) -> FtsIndex:
 
 @contextmanager
 def writable_index(file: Path) -> Iterator[Path]:
-    """The file of an index, or where it cannot be written, a copy of it that is gone afterwards."""
+    """The file of an index or, if it cannot be written, a temporary copy."""
     if os.access(file if file.exists() else file.parent, os.W_OK) and os.access(file.parent, os.W_OK):
         yield file
         return
@@ -38,7 +38,7 @@ def writable_index(file: Path) -> Iterator[Path]:
 
 
 def shared_index(settings: Settings) -> OpenSearchIndex:
-    """The index of a crawl on many machines, not yet open."""
+    """The index of a cluster's crawl, not yet open."""
     if not settings.search.addresses:
         raise SettingsError(
             'search.addresses names no server; write for example addresses = ["http://127.0.0.1:9200"] under [search], '

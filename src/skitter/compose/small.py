@@ -1,4 +1,6 @@
-"""A small cluster: one Redis has the frontier, the mail and the shared cache; the archive stays on the workers' disks."""
+"""A small cluster: Redis has the frontier, forwarded links and the shared cache; the archive is on the workers'
+disks.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -7,7 +9,7 @@ from typing import Any
 from skitter.backends.redis.cache import RedisCache
 from skitter.backends.redis.claims import RedisClaims, prepare, shards_of
 from skitter.backends.redis.client import Client, connect, unfit
-from skitter.backends.redis.mail import RedisInbox, RedisMail, unread
+from skitter.backends.redis.forwarding import RedisForwarding, RedisInbox, unread
 from skitter.backends.redis.removing import remove
 from skitter.backends.redis.store import RedisStore
 from skitter.cluster import ports
@@ -21,29 +23,31 @@ from skitter.settings import Settings, SettingsError
 
 
 class SmallEngines:
-    """`compose.engines.Engines` on Redis alone."""
+    """`compose.engines.Engines` on Redis only."""
 
     def __init__(self, shards: int, client: Client, listener: Client, worker: str) -> None:
-        """`listener` waits for mail, and so needs a connection of its own."""
+        """`listener` waits for messages, so it needs its own connection."""
         self.shards = shards
         self.claims: ports.Claims = RedisClaims(client, worker, shards)
         self.segments: Register | None = None
-        self.forwarding: Forwarding = RedisMail(client)
+        self.forwarding: Forwarding = RedisForwarding(client)
         self.inbox: ports.Inbox = RedisInbox(listener)
         self.guards: Sequence[Guard] = [client.guard]
         self._client = client
         self._listener = listener
 
     def store(self, shard: int, epoch: int = 0) -> RedisStore:
-        """One shard; to read from it, no epoch is needed."""
+        """One shard; reading needs no epoch."""
         return RedisStore(self._client, shard, epoch)
 
     async def announce(self, settlements: Sequence[Settlement]) -> None:
-        """There is nobody to tell."""
+        """Nobody listens."""
 
     async def unread(self) -> dict[int, int]:
-        """Messages in the mail that are not taken in, by shard."""
-        return await unread(self._client, {shard.shard: shard.mail for shard in await self.claims.standing()})
+        """Forwarded messages that are not read yet, by shard."""
+        return await unread(
+            self._client, {shard.shard: shard.positions for shard in await self.claims.standing()}
+        )
 
     def trips(self) -> dict[str, float]:
         """Round trips so far, by engine."""
@@ -55,7 +59,7 @@ class SmallEngines:
 
 
 async def open_small(settings: Settings, worker: str, stack: AsyncExitStack) -> SmallEngines:
-    """Connected, and checked."""
+    """Connect and check."""
     _check_archive(settings)
     client = await connect(settings, worker=worker)
     stack.push_async_callback(client.close)
@@ -67,7 +71,7 @@ async def open_small(settings: Settings, worker: str, stack: AsyncExitStack) -> 
 
 @asynccontextmanager
 async def open_only_truth(settings: Settings) -> AsyncIterator[ports.Claims]:
-    """Without the mail."""
+    """Without forwarding."""
     _check_archive(settings)
     client = await connect(settings)
     try:
@@ -96,7 +100,7 @@ def _check_archive(settings: Settings) -> None:
 
 
 async def unmake_small(settings: Settings) -> list[str]:
-    """Everything under the crawl's name."""
+    """Remove everything under the crawl's name."""
     client = await connect(settings)
     try:
         keys = await remove(client)
@@ -106,7 +110,7 @@ async def unmake_small(settings: Settings) -> list[str]:
 
 
 async def make_small(settings: Settings) -> list[str]:
-    """Write down the number of shards."""
+    """Record the number of shards."""
     _check_archive(settings)
     client = await connect(settings)
     try:

@@ -1,4 +1,4 @@
-"""Where a cluster's archive goes: to S3 if there is a bucket, else it stays on the worker's disk."""
+"""Where a cluster's archive goes: to S3 if there is a bucket, otherwise it stays on the worker's disk."""
 
 import asyncio
 import socket
@@ -21,7 +21,7 @@ from skitter.settings import Settings
 
 
 class ShardStorage(Storage, Protocol):
-    """What makes an archive of a shard's local files."""
+    """Makes an archive of a shard's local files."""
 
     def archive(self, local: WarcArchive, shard: int, epoch: int) -> Archive:
         """The archive of a shard under an epoch."""
@@ -37,7 +37,7 @@ async def storing(
     ends: Ends,
     segments: Segments | None = None,
 ) -> AsyncIterator[ShardStorage]:
-    """The storage that the settings name, for as long as the worker lives. `segments` is the register of all workers."""
+    """The storage that the settings name, while the worker lives. `segments` is the register of all workers."""
 
     def warn(text: str) -> None:
         events.emit(Warned(text))
@@ -60,7 +60,7 @@ async def _in_bucket(
     warn: Callable[[str], None],
     segments: Segments | None,
 ) -> InBucket:
-    """An uploader for this directory, with what an earlier life of it has left."""
+    """An uploader for this directory, including what an earlier process left there."""
     bucket = await asyncio.to_thread(open_bucket, settings.s3, settings.cluster.name)
     disk = worker_of(directory.archive)
     uploads = Uploader(
@@ -79,6 +79,6 @@ async def _in_bucket(
 
 
 async def arrived(settings: Settings, register: Segments, disk: str) -> None:
-    """Let the register know which segments from a lost disk the bucket has. EngineError when S3 cannot be asked."""
+    """Tell the register which segments from a lost disk the bucket has. EngineError if S3 cannot be asked."""
     bucket = await asyncio.to_thread(open_bucket, settings.s3, settings.cluster.name, probe=False)
     await note_arrived(bucket, register, disk)

@@ -1,8 +1,8 @@
 """Group commit: finished visits are settled in batches.
 
-The first visit that finishes opens a window of time; at its end all that have finished meanwhile are settled. Where a commit is
-a network round trip, the shards of a worker share one window, and what they write travels together. No visit waits in vain: the
-batch is settled at once when it is large enough, and when no shard has a visit under way or a host that is about to be free.
+The first visit that finishes opens a window; at its end, all visits finished by then are settled. If a commit is a
+network round trip, the shards of a worker share one window and one round trip. No visit waits in vain: the batch is
+settled at once if it is large enough, or if no shard has a visit in flight or a host that is about to be free.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ class Batched(Protocol):
     """A shard, as its batching sees it."""
 
     def more_comes(self, within: float) -> bool:
-        """Whether more visits may finish within so many seconds."""
+        """Whether more visits may finish within this many seconds."""
         ...
 
     def commit(self) -> None:
@@ -22,25 +22,25 @@ class Batched(Protocol):
 
 
 class Batching:
-    """Decides when the shards that settle together do so."""
+    """Decides when shards settle their finished visits."""
 
     def __init__(self, seconds: float, enough: int, *, can_hurry: bool = False) -> None:
-        """A finished visit waits so many seconds for others, until there are enough, or one is urgent (`can_hurry`)."""
+        """A finished visit waits up to `seconds` for others, until there are enough or one is urgent (`can_hurry`)."""
         self._seconds, self._enough, self._can_hurry = seconds, enough, can_hurry
         self._waiting = 0  # visits
         self._shards: list[Batched] = []
         self._window: asyncio.TimerHandle | None = None
 
     def join(self, shard: Batched) -> None:
-        """A shard begins to work."""
+        """A shard starts to work."""
         self._shards.append(shard)
 
     def leave(self, shard: Batched) -> None:
-        """A shard ends: nobody waits for its visits any more."""
+        """A shard has stopped: nobody waits for its visits."""
         self._shards.remove(shard)
 
     def finished(self, *, urgent: bool = False) -> None:
-        """A visit has finished. It is urgent if something waits for it to be settled; a round trip is too dear for that."""
+        """A visit has finished. It is urgent if something waits for it; a round trip is too expensive for that."""
         self._waiting += 1
         loop = asyncio.get_running_loop()
         if self._window is None:

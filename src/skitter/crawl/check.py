@@ -1,7 +1,7 @@
-"""A crawl directory checked: each store against its counts, the archive against the store, and the store against it.
+"""Checks a crawl directory: each store against its counts, and archive and stores against each other.
 
-Nothing is changed and no lock is taken: a store is read as of one moment, and what the archive has behind its mark is of a
-later one. `repair` is the part that writes.
+Nothing is changed and no lock is taken: a store is read as of one moment, and archive records behind its mark are
+later. `repair` is the part that writes.
 """
 
 import sys
@@ -23,34 +23,34 @@ from skitter.reporting.format import counted
 from skitter.settings import Settings, SettingsError
 
 Progress = Callable[[str, int, int], None]
-"""Told what is read, how much of it, and of how much; 0 where that is not known."""
+"""Called with what is read, how much of it, and of how much; 0 if unknown."""
 
 
 class KeptStore(Protocol):
-    """The store of one shard, open to be checked."""
+    """The store of one shard, open for checking."""
 
     @property
     def records(self) -> Records:
-        """What it knows."""
+        """Its records."""
         ...
 
     @property
     def has_summary(self) -> bool:
-        """Whether it is written down how far it goes."""
+        """Whether it has a summary of how far it goes."""
         ...
 
     @property
     def mark(self) -> Mark:
-        """Where the archive ends, as of the store; known after `problems`."""
+        """Where the archive ends according to the store; known after `problems`."""
         ...
 
     @property
     def unreadable(self) -> bool:
-        """Whether not all of it could be read; known after `problems`."""
+        """Whether some of it could not be read; known after `problems`."""
         ...
 
     def problems(self) -> Iterator[str]:
-        """Everything that does not fit, in words."""
+        """All inconsistencies, in words."""
         ...
 
 
@@ -58,27 +58,27 @@ class Kept(Protocol):
     """What a crawl has on disk."""
 
     def store(self, shard: int, progress: Callable[[int], None]) -> KeptStore:
-        """The store of a shard. StateError when it cannot be used."""
+        """The store of a shard. StateError if it cannot be used."""
         ...
 
     def settled_files(self, shard: int, mark: Mark) -> Mapping[str, int]:
-        """The archive's files of a shard up to the mark, in order, each with the offset of what is settled in it."""
+        """The archive files of a shard up to the mark, in order, each with the offset up to which it is settled."""
         ...
 
     def walk(self, file: str, end: int) -> Iterator[Answer | Damaged | Whole]:
-        """What lies in a file of the archive up to `end`, in order and without gaps."""
+        """The contents of an archive file up to `end`, in order and without gaps."""
         ...
 
     def uri(self, url: str) -> str:
-        """A URL as the records of the archive spell it."""
+        """A URL as written in archive records."""
         ...
 
     def mend(self, shard: int) -> str:
-        """Mend a store that cannot be believed; says what was done."""
+        """Repair a damaged store; returns what was done, in words."""
         ...
 
     async def fetch_again(self, shard: int, wanted: Callable[[Page], bool], settings: Settings) -> int:
-        """Make pages pending again; says how many."""
+        """Make pages pending again; returns how many."""
         ...
 
 
@@ -91,7 +91,7 @@ class Check:
         self.kept = kept
         self.done = Checked(in_use=directory.in_use())
         self.lost: dict[int, Lost] = {}  # by shard
-        self.unusable: list[int] = []  # shards whose store cannot be believed
+        self.unusable: list[int] = []  # shards whose store is damaged
         self._progress = progress
         self.settings = self._settings()
 
@@ -218,7 +218,7 @@ class Check:
             lost.records |= dict.fromkeys(((file, offset) for offset in gone), finding)
 
     def _damaged(self, file: str, seen: Damaged, visit: "_Visit", places: Places, lost: Lost) -> None:
-        """The pages of a damaged stretch, and the page whose visit it continues, have lost something."""
+        """The pages of a damaged range, and the page whose visit it continues, have lost something."""
         pages = places.between(file, seen.start, seen.end)
         if visit.known and visit.answer:
             pages = [visit.answer.place.offset, *pages]
@@ -231,7 +231,7 @@ class Check:
             lost.records.setdefault((file, offset), finding)
 
     async def _orphan(self, name: str, answer: Answer, records: Records) -> None:
-        """A page in the archive that the store does not point to: it was fetched again, or the store has lost it."""
+        """A page in the archive without a reference in the store: it was fetched again, or the store has lost it."""
         key = urls.key(answer.uri, self.settings.urls) or answer.uri
         host = urls.host(answer.uri)
         if not 200 <= answer.status < 300 or await records.page(key, host) is not None:
@@ -280,11 +280,11 @@ class _Visit:
 
     def __init__(self, answer: Answer | None = None, known: bool = False) -> None:  # noqa: FBT001, FBT002
         self.answer = answer
-        self.known = known  # a page of the store is this answer
+        self.known = known  # this answer is a page of the store
 
 
 def _bad_lines(path: Path) -> Iterator[int]:
-    """The numbers of lines that are no JSON. A last line without its end is being written, or a crash tore it."""
+    """The numbers of lines that are not JSON. An unfinished last line is being written, or was torn by a crash."""
     decode = Decoder(Raw).decode
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -300,7 +300,7 @@ def _bad_lines(path: Path) -> Iterator[int]:
 
 
 async def repair(check: Check) -> list[str]:
-    """Mend what can be mended, with the crawl's lock held; says what was done."""
+    """Repair what can be repaired, holding the crawl's lock; returns what was done, in words."""
     with check.directory.locked():
         done = [check.kept.mend(shard) for shard in check.unusable]
         for shard, lost in check.lost.items():

@@ -24,7 +24,7 @@ from skitter.runtime import durable
 from skitter.settings import Settings, SettingsError
 from skitter.settings.file import dump, load
 
-# What a crawl directory can hold before its settings are written.
+# What a crawl directory may hold before its settings are written.
 _OURS = frozenset(
     {
         "archive",
@@ -38,13 +38,13 @@ _OURS = frozenset(
         "state",
     }
 )
-# What lies in the folder of a store that is gone, or was never begun.
+# What is in the folder of a store that is gone, or was never started.
 _NO_STORE = frozenset({"hand", "summary", "LOCK", "rocksdict-config.json"})
-# What may not change once a crawl is made: keys would no longer find their records.
+# Fixed once a crawl exists: with other values, keys would no longer find their records.
 FIXED = ("urls",)
-# The last line of crawl.toml. Without it a file that lost its end would pass for one that leaves settings at their default.
+# The last line of crawl.toml. Without it, a truncated file would pass for one with default settings.
 END_OF_SETTINGS = "# end of settings"
-_ORPHANS = 30.0  # seconds that the workers of a dead parent are waited for
+_ORPHANS = 30.0  # seconds to wait for the workers of a dead parent
 
 
 class CrawlDirectory:
@@ -56,25 +56,25 @@ class CrawlDirectory:
         self.scopes_file = path / "scopes.txt"
         self.roots_file = path / "roots.txt"
         self.statistics_file = path / "log" / "statistics.json"
-        self.search_file = path / "search.sqlite"  # made and kept current by `search`
+        self.search_file = path / "search.sqlite"  # created and updated by `search`
         self.archive = path / "archive"
-        self.seeds = path / "seeds"  # those that are not stored yet; see `intake`
+        self.seeds = path / "seeds"  # seeds not stored yet; see `intake`
 
     @property
     def exists(self) -> bool:
-        """Is there a crawl here already?"""
+        """Whether there is a crawl here."""
         return self.settings_file.is_file()
 
     def state(self, shard: int) -> Path:
-        """Where a shard keeps its frontier and records."""
+        """The folder of a shard's frontier and records."""
         return self.path / "state" / f"{shard:02d}"
 
     def files(self) -> list[str]:
-        """The names of the archive's files that are here."""
+        """The names of the archive files here."""
         return sorted(path.name for path in self.archive.glob("*.warc.gz"))
 
     def files_gone(self, shard: int, numbers: Sequence[int]) -> str:
-        """What to say of files that the archive has lost. Somebody may have moved them away, so the crawl goes on."""
+        """A warning about missing archive files. Somebody may have moved them, so the crawl continues."""
         named = ", ".join(f"{shard:02d}-*-{number:05d}.warc.gz" for number in numbers[:3]) + (
             ", …" if len(numbers) > 3 else ""
         )
@@ -88,7 +88,7 @@ class CrawlDirectory:
         return self.path / "log" / f"requests-{shard:02d}.jsonl"
 
     def prepare(self, *, state_elsewhere: bool = False) -> None:
-        """Make what is missing. Nothing is mixed with files that are not ours, and no archive without state is opened.
+        """Create what is missing. Refuses a directory with other files, or an archive without state.
 
         The state of a cluster's shards is on its engines: a worker's directory has none.
         """
@@ -111,14 +111,14 @@ class CrawlDirectory:
             durable.make_folder(folder)
 
     def begin(self) -> None:
-        """Under the lock, before seeds are kept: what is here of a crawl that was never made is not of this one."""
+        """Under the lock, before seeds are kept: remove what is left of a crawl that was never created."""
         if not self.exists and self.seeds.is_dir():
             shutil.rmtree(self.seeds)
 
     def make(self, settings: Settings) -> None:
-        """Keep the settings, and make a folder for the state of each shard, before any of them is used.
+        """Write the settings, and create a folder for each shard's state, before any of them is used.
 
-        From here on there is a crawl to go on with; so its seeds are kept before.
+        From here on there is a crawl to continue, so its seeds are kept before.
         """
         self._note_scope(settings)  # first: it must be known before a link is accepted under these settings
         self.write_settings(settings)
@@ -126,7 +126,7 @@ class CrawlDirectory:
             durable.make_folder(self.state(shard))
 
     def _without_state(self) -> int | None:
-        """A shard that has files in the archive and no store. One that is begun anew would delete them."""
+        """A shard with archive files and no store. Starting it again would delete them."""
         for shard in {int(number) for name in self.files() if (number := name.partition("-")[0]).isdigit()}:
             if not any(entry.name not in _NO_STORE for entry in self.state(shard).glob("*")):
                 return shard
@@ -139,12 +139,12 @@ class CrawlDirectory:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
-        except OSError:  # there is none, or it is not ours to read
+        except OSError:  # it does not exist, or we may not read it
             return False
         return False
 
     def check_cluster(self, name: str) -> None:
-        """Refuse the archive of another crawl: to this one, answers in it are what nobody settled, and would be cut."""
+        """Refuse the archive of another crawl: here, its answers would count as never settled and be cut off."""
         if not self.exists or not self.files():
             return
         made_by = self.read_settings().cluster
@@ -155,7 +155,7 @@ class CrawlDirectory:
             )
 
     def check_same_cluster(self, settings: Settings) -> None:
-        """SettingsError unless this is a directory of a worker of the cluster that the settings name."""
+        """SettingsError unless this is the directory of a worker of this cluster."""
         other = self.read_settings().cluster
         if other.size == "none" or settings.cluster.size == "none":
             raise SettingsError(
@@ -168,7 +168,9 @@ class CrawlDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[int]:
-        """Hold the crawl: one run at a time. The lock is a file descriptor, and goes with the last process that has it."""
+        """Lock the crawl: one run at a time. The lock is a file descriptor, and ends with the last process that has
+        it.
+        """
         handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             self._lock(handle)
@@ -185,7 +187,7 @@ class CrawlDirectory:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 owner = os.pread(handle, 32, 0).decode(errors="replace").strip()
-                # Workers whose parent was killed give their shards back and go. That takes a moment.
+                # Workers whose parent was killed give their shards back and exit. That takes a moment.
                 if not _alive(owner) and time.monotonic() < patience:
                     time.sleep(0.05)
                     continue
@@ -195,7 +197,7 @@ class CrawlDirectory:
             return
 
     def read_settings(self) -> Settings:
-        """The settings the crawl was made with."""
+        """The settings the crawl was created with."""
         if not self.exists:
             raise StateError(
                 f"{self.path} holds no crawl (there is no crawl.toml in it); start one with: skitter crawl URL -o {self.path}"
@@ -205,7 +207,7 @@ class CrawlDirectory:
         return settings
 
     def kept_settings(self) -> Path | None:
-        """The file with the settings of the crawl that is here; None if there is no crawl. One that is not whole is refused."""
+        """The settings file of the crawl here; None if there is no crawl. An incomplete one is refused."""
         if not self.exists:
             return None
         lines = self.settings_file.read_bytes().rstrip().splitlines()
@@ -217,7 +219,7 @@ class CrawlDirectory:
         return self.settings_file
 
     def _check_shards(self, settings: Settings) -> None:
-        """All folders of shards are made before one is used: others, or fewer, belong to other settings."""
+        """All shard folders are created before one is used: others, or fewer, belong to other settings."""
         if settings.cluster.size != "none":
             return
         made = {entry.name for entry in self.path.glob("state/*") if entry.is_dir()}
@@ -230,24 +232,24 @@ class CrawlDirectory:
             )
 
     def _shards_in_use(self) -> set[str]:
-        """The names of the folders in state/ that hold something."""
+        """The names of the folders in state/ that are not empty."""
         return {entry.name for entry in self.path.glob("state/*") if entry.is_dir() and any(entry.iterdir())}
 
     def shortage(self, least: int) -> str:
-        """In words, if less than that many bytes are free on its disk (`crawl.min_free_disk`); else empty."""
+        """A message if less than that many bytes are free on its disk (`crawl.min_free_disk`); else empty."""
         free = shutil.disk_usage(self.path).free
         if free >= least:
             return ""
         return f"only {free >> 20} MiB are free on the disk of {self.path} (crawl.min_free_disk)"
 
     def write_settings(self, settings: Settings) -> None:
-        """Keep the settings, whole or not at all."""
+        """Write the settings, atomically."""
         durable.write(self.settings_file, f"{dump(settings)}\n{END_OF_SETTINGS}\n".encode())
 
     def fitted(self, settings: Settings, workers: int) -> Settings:
-        """The settings with the number of shards that the crawl has, or is made with: one per worker unless they say so.
+        """The settings with the crawl's number of shards; for a new crawl one per worker, unless they say otherwise.
 
-        Raises SettingsError where they differ from what the crawl was made with and may not.
+        Raises SettingsError if they differ where they may not from those the crawl was created with.
         """
         if settings.cluster.size != "none":
             raise SettingsError(
@@ -272,13 +274,13 @@ class CrawlDirectory:
         )
 
     def write_statistics(self, statistics: Mapping[str, Mapping[str, float]]) -> None:
-        """Leave the numbers of what is only in memory for `status`, which is another process."""
+        """Write the numbers that are only in memory to a file, for `status`, which is another process."""
         draft = self.statistics_file.with_suffix(".json.new")
         draft.write_bytes(msgspec.json.encode(statistics))
         draft.replace(self.statistics_file)
 
     def read_statistics(self) -> dict[str, dict[str, float]]:
-        """The numbers as last left; none before the first second of a crawl."""
+        """The numbers as last written; none before the first second of a crawl."""
         try:
             return msgspec.json.decode(self.statistics_file.read_bytes(), type=dict[str, dict[str, float]])
         except FileNotFoundError:
@@ -286,32 +288,32 @@ class CrawlDirectory:
 
     @property
     def scope_changed(self) -> bool:
-        """Whether the crawl was run under several settings of [scope]: then what waits may have been accepted under others."""
+        """Whether the crawl ran under several settings of [scope]: waiting URLs may have been accepted under others."""
         return len(self._scopes()) > 1
 
     def _scopes(self) -> list[str]:
-        """A digest of [scope] for each that the crawl was run under. People may edit crawl.toml, so that cannot tell."""
+        """A digest of each [scope] that the crawl ran under. crawl.toml cannot tell: people may edit it."""
         return self.scopes_file.read_text(encoding="ascii").split() if self.scopes_file.is_file() else []
 
     def _note_scope(self, settings: Settings) -> None:
         scope = hashlib.sha256(msgspec.json.encode(settings.scope)).hexdigest()[:16]
         known = self._scopes() or (
             ["unknown"] if self.exists else []
-        )  # made by a version that did not note it
+        )  # created by a version that did not record it
         if scope not in known:
             durable.write(self.scopes_file, "".join(f"{each}\n" for each in [*known, scope]).encode())
 
     def roots(self) -> list[str]:
-        """What the scope is measured from: the seeds, and where their redirects led."""
+        """The roots of the scope: the seeds, and the targets of their redirects."""
         if not self.roots_file.is_file():
             return []
         whole, _, _ = self.roots_file.read_text(encoding="utf-8").rpartition("\n")  # see _cut_torn_line
         return whole.split("\n") if whole else []
 
     def add_roots(self, roots: Iterable[str]) -> None:
-        """Remember further roots, before anything depends on them: they are on the disk when this returns."""
+        """Store more roots before anything depends on them: they are on the disk when this returns."""
         with self.roots_file.open("a+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # every worker adds to it
+            fcntl.flock(file, fcntl.LOCK_EX)  # every worker appends to it
             _cut_torn_line(file)
             is_new = file.seek(0, os.SEEK_END) == 0
             file.write("".join(f"{root}\n" for root in roots).encode())
@@ -322,7 +324,7 @@ class CrawlDirectory:
 
 
 def _cut_torn_line(file: BinaryIO) -> None:
-    """Drop what a crash left of a last line. Nothing depends on it yet, and half a URL is another one."""
+    """Remove a last line torn by a crash. Nothing depends on it yet, and half a URL is another one."""
     if file.seek(0, os.SEEK_END) == 0:
         return
     file.seek(-1, os.SEEK_END)

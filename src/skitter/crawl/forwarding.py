@@ -1,7 +1,8 @@
-"""Links on their way from the shard that found them to the shard that owns them.
+"""Forwards links from the shard that found them to the shard that owns them.
 
-A link for another shard is in the outbox, durable with the page it was found on, until its owner has it and would keep it
-through a loss of power. If sender, owner or both die in between, links are sent twice at worst, and adding is idempotent.
+A link for another shard is in the outbox, durable with the page it was found on, until its owner has it and would
+keep it through a power loss. If sender, owner or both die in between, links are sent twice at worst, and adding is
+idempotent.
 """
 
 import asyncio
@@ -16,15 +17,13 @@ from skitter.ports import Frontier
 Deliver = Callable[[int, Sequence[Link]], Awaitable[None]]
 """Bring links to a shard; returns when they are safe there."""
 
-_COLLECT = (
-    0.2  # seconds: links of many pages travel together, and a polite host waits longer than that anyway
-)
-_BATCH = 1000  # links in one delivery
-_UNDERWAY = 16  # deliveries at once: what may be in memory twice while an owner is slow or away
+_COLLECT = 0.2  # seconds: links of many pages are sent together, and a polite host waits longer anyway
+_BATCH = 1000  # links per delivery
+_UNDERWAY = 16  # concurrent deliveries: bounds what is in memory twice while an owner is slow or away
 
 
 def owner_of(host: str, shards: int) -> int:
-    """The shard that a host belongs to."""
+    """The shard of a host."""
     return urls.shard(urls.registrable_domain(host), shards) if shards > 1 else 0
 
 
@@ -34,7 +33,7 @@ class Forwarding:
     def __init__(
         self, frontier: Frontier, shards: int, deliver: Deliver, arrived: Callable[[], None] = lambda: None
     ) -> None:
-        """`arrived` is called whenever links are with their owner and out of the outbox."""
+        """`arrived` is called whenever links have reached their owner and left the outbox."""
         self._frontier = frontier
         self._shards = shards
         self._deliver = deliver
@@ -42,18 +41,18 @@ class Forwarding:
         self._something = asyncio.Event()
         self._hurried = asyncio.Event()
         self._free = asyncio.Semaphore(_UNDERWAY)
-        self._something.set()  # an earlier run may have left something
+        self._something.set()  # an earlier run may have left some
 
     def wake(self) -> None:
         """There may be links in the outbox."""
         self._something.set()
 
     def hurry(self) -> None:
-        """Nothing more is found: what is in the outbox need not wait for more."""
+        """Nothing more will be found: the outbox need not wait for more links."""
         self._hurried.set()
 
     async def run(self) -> None:
-        """Deliver what is found, for as long as it is found."""
+        """Deliver links from the outbox until cancelled."""
         last = 0
         async with asyncio.TaskGroup() as tasks:
             while True:

@@ -1,4 +1,4 @@
-"""A crawl directory at work in this process, as a program uses it."""
+"""A crawl directory at work in this process, for programs."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ class Warnings:
 
 
 class Crawl:
-    """Offer it seeds, run it, read the report."""
+    """A crawl: offer seeds, run it, read the report."""
 
     def __init__(
         self,
@@ -46,12 +46,12 @@ class Crawl:
         self._warned = warned
 
     async def seed(self, seeds: Iterable[Link | BadSeed] = ()) -> int:
-        """Offer seeds, and those that an earlier run has left; says how many were new."""
+        """Offer seeds, and those that an earlier run has left; returns how many were new."""
         await asyncio.to_thread(self._intake.keep_links, seeds)
         return await self.local_shards.take_in(self._intake)
 
     async def run(self) -> Report:
-        """Crawl until it is done or told to stop."""
+        """Crawl until done or told to stop."""
         run = Run(time.time(), time.monotonic(), self.local_shards.counts.pages)
         if not self._intake.is_empty:
             await self.local_shards.take_in(self._intake)

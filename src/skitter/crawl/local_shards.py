@@ -1,7 +1,7 @@
 """The shards of one process: they share its connections, its limits, and the decision that nothing is left.
 
-Alone, they are a whole crawl. In a fleet they are what one worker has: then links for shards of other workers are handed to
-`elsewhere`, and whether all is done is decided by the parent, which sees every worker (see `fleet`).
+Alone, they are a whole crawl. In a fleet they are the shards of one worker: links for shards of other workers go to
+`elsewhere`, and the parent, which sees every worker, decides when all is done (see `fleet`).
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _SOON = 0.01  # seconds
 
 
 class ShardSet:
-    """Shards by their number, counted together."""
+    """Shards by number, counted together."""
 
     def __init__(self) -> None:
         self.shards: dict[int, Shard] = {}
@@ -43,16 +43,16 @@ class ShardSet:
 
     @property
     def in_flight(self) -> int:
-        """Visits that are leased and not settled."""
+        """Visits leased and not settled."""
         return sum(shard.in_flight for shard in self.shards.values())
 
     @property
     def failed(self) -> dict[str, str]:
-        """Origins whose robots.txt could not be had since their shards were opened, and why."""
+        """Origins whose robots.txt could not be fetched since their shards were opened, and why."""
         return {origin: why for shard in self.shards.values() for origin, why in shard.failed.items()}
 
     def waiting(self) -> Waiting:
-        """What is waited for at the moment."""
+        """What the crawl is waiting for."""
         return together([shard.waiting() for shard in self.shards.values()])
 
 
@@ -62,11 +62,11 @@ class LocalShards(ShardSet):
     def __init__(
         self, shards: Sequence[Shard], at: Shared, events: Events, directory: CrawlDirectory
     ) -> None:
-        """`at` holds the stations that the shards share: fetcher, scope, links, clock."""
+        """`at` holds what the shards share: fetcher, scope, links, clock."""
         super().__init__()
         self.shards = {shard.number: shard for shard in shards}
         self.max_pages = at.settings.crawl.max_pages
-        # Set by a worker: its parent decides when all is done, and brings links to the shards of others.
+        # Set by a worker: its parent decides when all is done, and forwards links to other workers' shards.
         self.when_idle: Callable[[], None] | None = None
         self.elsewhere: Deliver | None = None
         self._at = at
@@ -76,7 +76,7 @@ class LocalShards(ShardSet):
         self._total = max(at.settings.crawl.shards, len(shards))
         self._began = at.clock.monotonic()
         self._stop: Stop | None = None
-        self._starved = False  # a shard would have taken more visits than there was room for
+        self._starved = False  # a shard wanted more visits than there was room for
         self._look = asyncio.Event()
         self._working: Sequence[asyncio.Task[None]] = ()
         self._forwarding = {
@@ -88,7 +88,7 @@ class LocalShards(ShardSet):
     # -- from opening to closing ----------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Take every shard."""
+        """Open every shard."""
         for shard in self.shards.values():
             await shard.open()
         if self.counts.added and not self._directory.roots():
@@ -98,9 +98,9 @@ class LocalShards(ShardSet):
             )
 
     async def take_in(self, intake: Intake) -> int:
-        """Offer the seeds that are kept in the crawl directory; what `stop` leaves is there for the next run.
+        """Offer the seeds kept in the crawl directory; what `stop` leaves is there for the next run.
 
-        The scope is measured from those that are wanted. Says how many were new.
+        The scope is measured from the wanted ones. Returns how many were new.
         """
         had = self.counts.added
         async with aclosing(intake.batches()) as batches:
@@ -115,11 +115,11 @@ class LocalShards(ShardSet):
         return self.counts.added - had
 
     async def synced(self) -> None:
-        """Return when all that was taken in so far would survive a loss of power."""
+        """Return when everything stored so far would survive a power loss."""
         await asyncio.gather(*(shard.synced() for shard in self.shards.values()))
 
     async def add_seed_batch(self, batch: Sequence[Link | BadSeed]) -> None:
-        """Each to the shard that owns it, directly: a seed that is named again must reach it again."""
+        """Each seed to its shard, directly: a seed that is named again must reach it again."""
         refused: list[tuple[Link, Reason]] = []
         owners: dict[int, list[Link]] = defaultdict(list)
         for seed in batch:
@@ -141,7 +141,7 @@ class LocalShards(ShardSet):
             await self.deliver(owner, links)
 
     async def deliver(self, owner: int, links: Sequence[Link]) -> None:
-        """Bring links to the shard that owns them; returns when they would survive a loss of power there."""
+        """Bring links to the shard that owns them; returns when they would survive a power loss there."""
         shard = self.shards.get(owner)
         if shard is not None:
             await shard.add(*self._judged(links))
@@ -150,7 +150,7 @@ class LocalShards(ShardSet):
             await self.elsewhere(owner, links)
 
     def _judged(self, links: Sequence[Link]) -> tuple[Sequence[Link], Sequence[tuple[Link, Reason]]]:
-        """Links of another shard, wanted and refused. They may have been found under other settings than these."""
+        """Links of another shard, wanted and refused. They may have been found under other settings."""
         if not self._at.judge_again:
             return links, ()
         judge = self._at.links.refusal
@@ -164,7 +164,7 @@ class LocalShards(ShardSet):
         await unwrapped(self._run())
         await self.fresh_counts()
         self._write_statistics()
-        if self.when_idle is None:  # else the parent says it of all
+        if self.when_idle is None:  # else the parent decides for all
             for text in changed_settings(self.statistics()):
                 self._events.emit(Warned(text))
         why = why_it_ended(self._stop, work_left=bool(self.in_flight) or not await self.nothing_due())
@@ -190,7 +190,7 @@ class LocalShards(ShardSet):
             shard.stop()
 
     def pause(self) -> None:
-        """A reader of pages is slow: nothing new is leased meanwhile."""
+        """A reader of pages is slow: lease nothing until it has caught up."""
         for shard in self.shards.values():
             shard.paused = True
 
@@ -201,31 +201,31 @@ class LocalShards(ShardSet):
             shard.wake()
 
     async def close(self) -> None:
-        """Give everything back, each shard whatever becomes of the others."""
+        """Close every shard, whatever happens to the others."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._at.fetcher.close)
             for shard in self.shards.values():
                 stack.push_async_callback(shard.close)
 
     def widen(self, roots: Iterable[str]) -> None:
-        """Another process has taken roots into the scope."""
+        """Another process has added roots to the scope."""
         for root in roots:
             self._at.links.widen(root)
 
     # -- the whole, in numbers -------------------------------------------------------------------------------
 
     async def fresh_counts(self) -> Counts:
-        """The same, read again: what other shards have acknowledged is no longer in the outbox."""
+        """The counts, read again: links that other shards have acknowledged are no longer in the outbox."""
         for shard in self.shards.values():
             shard.counts = await shard.frontier.counts()
         return self.counts
 
     async def nothing_due(self) -> bool:
-        """Whether nothing waits, in flight aside."""
+        """Whether nothing waits, apart from visits in flight."""
         return not any([await shard.next_due() is not None for shard in self.shards.values()])
 
     async def activity(self) -> Activity:
-        """What there is to do here; `crawl.done` decides from it whether the crawl is over."""
+        """The work left here; `crawl.done` decides from it whether the crawl is over."""
         counts, idle = await self.fresh_counts(), await self.nothing_due()
         hope_is_gone = not idle and await self._hopeless()
         return Activity(counts, idle, self.in_flight, hope_is_gone)
@@ -260,9 +260,9 @@ class LocalShards(ShardSet):
     # -- what the shards ask and tell ------------------------------------------------------------------------
 
     def room(self, _shard: Shard) -> int:
-        """How many visits any shard may take out now. Each may become a page, so a page limit counts them as one.
+        """How many visits any shard may lease now. Each may become a page, so a page limit counts it as one.
 
-        Those that only wait to be settled hold no connection; but they hold memory, so there is a limit to them as well.
+        Visits that only wait to be settled hold no connection, but memory, so their number is limited as well.
         """
         in_flight, limits = self.in_flight, self._limits
         under_way = sum(shard.under_way for shard in self.shards.values())
@@ -275,7 +275,7 @@ class LocalShards(ShardSet):
         return 0 if self._stop else room
 
     def _stop_at_a_limit(self, pages: int) -> None:
-        """In a fleet that is for the parent to decide, which sees every worker."""
+        """In a fleet the parent decides, because it sees every worker."""
         if self.when_idle is None and limit_reached(
             self._limits,
             pages=pages,
@@ -288,28 +288,28 @@ class LocalShards(ShardSet):
         return sum(shard.counts.pages for shard in self.shards.values())
 
     def allow_pages(self, number: int) -> None:
-        """So many pages may be stored in all, by order of the parent."""
+        """Set how many pages may be stored in all, by order of the parent."""
         self.max_pages = number
         for shard in self.shards.values():
             shard.wake()
 
     def idle(self) -> None:
-        """A shard has nothing to do: perhaps all of them."""
+        """A shard has nothing to do: maybe none has."""
         self._look.set()
         if not self.in_flight:
             for forwarding in self._forwarding.values():
                 forwarding.hurry()
 
     def _arrived(self) -> None:
-        """Links are with their owners, which may have been all that was left to do."""
+        """Links have reached their owners, which may have been the last work left."""
         if not self.in_flight:
             self._look.set()
 
     def took(self) -> None:
-        """A frontier on this machine answers at once: nobody has asked for room meanwhile."""
+        """A local frontier answers at once: nobody has asked for room meanwhile."""
 
     def committed(self, shard: Shard) -> None:
-        """Wake those that had no room, and what forwards links."""
+        """Wake shards that had no room, and forwarding."""
         if self._starved and len(self.shards) > 1:
             self._starved = False
             for other in self.shards.values():
@@ -325,7 +325,7 @@ class LocalShards(ShardSet):
     # -- is it over? ------------------------------------------------------------------------------------
 
     async def _look_whether_it_is_over(self) -> None:
-        """Whenever the crawl may be over: see whether it is."""
+        """Check whether the crawl is over whenever it may be."""
         while True:
             await self._look.wait()
             self._look.clear()
@@ -335,9 +335,7 @@ class LocalShards(ShardSet):
                 now = Snapshot({0: await self.activity()}, one_moment=True)
                 if why := why_over(None, now):
                     self.stop(why)
-                elif (
-                    now.only_links_left
-                ):  # between two shards; the owner says when they are safe, in a moment
+                elif now.only_links_left:  # between two shards; the owner soon says when they are safe
                     await asyncio.sleep(_SOON)
                     self._look.set()
 
@@ -349,7 +347,7 @@ class LocalShards(ShardSet):
 
     def _write_statistics(self) -> None:
         if self.when_idle is None:  # else the parent writes one file for all
-            with suppress(OSError):  # a full disk is no reason to fail for the sake of numbers
+            with suppress(OSError):  # a full disk must not fail the crawl over numbers
                 self._directory.write_statistics(self.statistics())
 
     def _look_at_limits(self) -> None:
@@ -369,5 +367,5 @@ class LocalShards(ShardSet):
 
 
 def _unusable(seed: BadSeed) -> Judged:
-    """A seed that is no URL has no key and no host, but it has a record, so that `why` can tell."""
+    """A seed that is not a URL has no key and no host, but it has a record, so that `why` can explain it."""
     return Link(url=seed.text, key=seed.text, host="", seed=True), seed.reason

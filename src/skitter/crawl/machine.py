@@ -1,4 +1,4 @@
-"""Settings that this machine can keep."""
+"""Adjusts settings to what this machine allows."""
 
 from msgspec.structs import replace
 
@@ -7,13 +7,13 @@ from skitter.runtime.process import raise_open_files
 from skitter.settings import Settings
 
 _FILES_BESIDES_SOCKETS = 256  # the store's tables, the archive, logs
-_FILES_PER_SHARD = 3  # its request log, the mark of the visit in hand, the segment that it writes
+_FILES_PER_SHARD = 3  # its request log, the crash mark, the segment being written
 
 
 def fitted_to_machine(settings: Settings, events: Events) -> Settings:
-    """The settings with no more requests at once than there can be sockets; warns when that is fewer."""
+    """The settings with no more concurrent requests than there can be sockets; warns if that is fewer."""
     wanted = settings.crawl.concurrency + settings.fetch.keep_connections + _FILES_BESIDES_SOCKETS
-    # Shards on top, as far as the system lets us: a worker of a cluster seldom has all of them.
+    # Shards on top, as far as the system allows: a cluster worker seldom has all of them.
     allowed = raise_open_files(wanted + _FILES_PER_SHARD * settings.crawl.shards)
     if allowed >= wanted:
         return settings

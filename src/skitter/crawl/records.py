@@ -1,4 +1,4 @@
-"""Several shards read as one crawl: every question goes to the shard that owns the host, or to all of them in turn."""
+"""Several shards read as one crawl: a question goes to the shard that owns the host, or to all in turn."""
 
 from collections.abc import AsyncIterator, Sequence
 
@@ -9,7 +9,7 @@ from skitter.reporting.report import added_up, total
 
 
 class ShardedRecords:
-    """`skitter.ports.Records` over the records of all shards, in the order of their numbers."""
+    """`skitter.ports.Records` over all shards, in the order of their numbers."""
 
     def __init__(self, shards: Sequence[Records]) -> None:
         self._shards = shards
@@ -18,7 +18,7 @@ class ShardedRecords:
         return self._shards[urls.shard(urls.registrable_domain(host), len(self._shards))]
 
     async def close(self) -> None:
-        """Let go of every store."""
+        """Close every store."""
         for shard in self._shards:
             await shard.close()
 
@@ -27,7 +27,7 @@ class ShardedRecords:
         return total([await shard.counts() for shard in self._shards])
 
     async def url(self, key: str, host: str) -> UrlRecord | None:
-        """What is known of a URL: by its owner, else by a shard that found it and did not want it."""
+        """The record of a URL: from its owner, else from a shard that found it and refused it."""
         owner = self._owner(host)
         for shard in (owner, *(shard for shard in self._shards if shard is not owner)):
             if (record := await shard.url(key, host)) is not None:
@@ -39,7 +39,7 @@ class ShardedRecords:
         return await self._owner(host).page(key, host)
 
     async def host(self, name: str) -> HostRecord | None:
-        """What is known of a host."""
+        """The record of a host."""
         return await self._owner(name).host(name)
 
     async def robots(self, origin: str) -> RobotsCopy | None:
@@ -47,7 +47,7 @@ class ShardedRecords:
         return await self._owner(urls.host(origin)).robots(origin)
 
     async def twin(self, domain: str, digest: str, simhash: int | None, distance: int) -> Twin | None:
-        """A page of the domain that is the same, or nearly."""
+        """A page of the domain that is the same, or nearly the same."""
         return await self._owner(domain).twin(domain, digest, simhash, distance)
 
     async def twins(self, pages: Sequence[Likeness], distance: int) -> list[Twin | None]:
@@ -55,14 +55,14 @@ class ShardedRecords:
         return [await self.twin(*page, distance) for page in pages]
 
     async def urls(self) -> AsyncIterator[UrlRecord]:
-        """Every URL, shard by shard. One that was not wanted may have been found by several."""
+        """Every URL, shard by shard. A refused one may have been found by several."""
         for number, shard in enumerate(self._shards):
             async for record in shard.urls():
                 if number == 0 or not await self._told_before(record, number):
                     yield record
 
     async def _told_before(self, record: UrlRecord, number: int) -> bool:
-        """Whether its owner, or a shard with a lower number, has it too. Only refused ones lie with others."""
+        """Whether its owner, or a shard with a lower number, has it too. Only refused URLs are in other shards."""
         host = urls.host(record.url)
         owner = self._owner(host)
         if owner is self._shards[number]:

@@ -1,10 +1,10 @@
 """One shard at work: lease, visit, commit; pause, drain, stop.
 
-Three tasks share the shard. The leaser takes out visits as hosts become free and starts a task for each. The committer is
-the only one that writes: it takes what has finished, appends it to the archive, and settles it in one atomic step. The
-caretaker syncs to disk about once a second. In memory a visit is in flight until it is settled, so limits are exact and
-nothing is finished that is not safe. How much may be in flight, and when there is nothing left to do, is decided for all
-shards together (see `local_shards`): a shard that has nothing to do waits for links from the others.
+Three tasks share the shard. The leaser leases visits as hosts become free and starts a task for each. The committer
+is the only one that writes: it appends finished visits to the archive, and settles them in one atomic step. The
+caretaker syncs to disk about once a second. In memory a visit is in flight until it is settled, so limits are exact
+and nothing counts as finished that is not safe. How much may be in flight, and when nothing is left to do, is decided
+for all shards together (see `local_shards`): an idle shard waits for links from the others.
 """
 
 import asyncio
@@ -37,20 +37,22 @@ from skitter.reporting.log import request_of
 from skitter.reporting.waiting import LONG, SHOWN, Pauses, Waiting, asked
 from skitter.visit import Finished, Stations, complete, make
 
-_SHORTEST_NAP = 0.001  # seconds: whatever the frontier says is due, never spin
+_SHORTEST_NAP = 0.001  # seconds: whatever due time the frontier reports, never spin
 
-# Visits that have finished wait a moment for others: a group of 30 costs 7 % less of the processor than three of 10,
-# because each station is passed by more of them in a row. None waits where that would hold something up.
+# Finished visits wait a moment for others: a batch of 30 costs 7 % less CPU than three of 10, because each
+# step handles more of them in a row. No visit waits if that would hold something up.
 _MOMENT = 0.02  # seconds
 _LEASED_TOGETHER = 8  # for the same reason
-_FAILED_KEPT = 100_000  # origins: who has more dead seeds than this waits for them with the usual patience
+_FAILED_KEPT = (
+    100_000  # origins: with more dead seeds than this, the crawl waits for them with the usual patience
+)
 
 
 class ShardGroup(Protocol):
     """The shards that work together, as one of them sees it."""
 
     def room(self, shard: "Shard") -> int:
-        """How many visits a shard may take out now."""
+        """How many visits a shard may lease now."""
         ...
 
     def idle(self) -> None:
@@ -58,7 +60,7 @@ class ShardGroup(Protocol):
         ...
 
     def took(self) -> None:
-        """A shard has taken out what it wanted, and perhaps not all that there was room for."""
+        """A shard has leased what it wanted, maybe not all that there was room for."""
         ...
 
     def committed(self, shard: "Shard") -> None:
@@ -78,41 +80,41 @@ class Shard:
         *,
         batching: Batching | None = None,
     ) -> None:
-        """`batching` is shared by shards that settle together, where a commit is a network round trip."""
+        """`batching` is shared by shards that settle together, if a commit is a network round trip."""
         self.number = number
         self.frontier = at.frontier
         self._at = at
         self._events = events
         self._directory = directory
         self._limits = at.settings.crawl
-        # Where a commit is a round trip the leaser waits for it: it takes out visits as well.
+        # If a commit is a round trip the leaser waits for it: it also leases visits.
         self._alone = batching is None
         self._batching = batching or Batching(_MOMENT, self._limits.commit_visits, can_hurry=True)
         self._leased_together = max(1, min(_LEASED_TOGETHER, self._limits.concurrency // 8))
-        # Visits that are leased and not settled, by the identity of the permission.
+        # Visits leased and not settled, by the identity of the visit.
         self._open: dict[int, Visit] = {}
-        self.in_flight = 0  # how many these are
-        self.under_way = 0  # those whose answer has not come yet: each holds a connection
+        self.in_flight = 0  # their number
+        self.under_way = 0  # those without an answer yet: each holds a connection
         self._finished: deque[Finished] = deque()
-        self._broken_off = False  # a commit is under way, or did not come to its end
+        self._broken_off = False  # a commit is running, or was interrupted
         self._stopping = False
-        self.due: float | None = None  # when the next visit may be taken out, as far as was known last
+        self.due: float | None = None  # when the next visit may be leased, as far as known
         self._next: float | None = None  # the same, if there is room for it
         self._lease_again = asyncio.Event()
         self._commit_now = asyncio.Event()
         self._sync_now = asyncio.Event()
         self._has_caretaker = False
-        self._unsynced: list[asyncio.Future[None]] = []  # those who wait for the next sync
+        self._unsynced: list[asyncio.Future[None]] = []  # waiting for the next sync
         self.counts = Counts()
-        self.failed: dict[str, str] = {}  # origins whose robots.txt could not be had in this run, and why
+        self.failed: dict[str, str] = {}  # origins whose robots.txt could not be fetched in this run, and why
         self._pauses = Pauses(at.settings.politeness.delay)
-        self.taking = 0  # visits that may be in flight in a moment: the frontier was asked for so many
-        self.paused = False  # a slow reader of pages sets this; nothing new is leased meanwhile
+        self.taking = 0  # visits that may soon be in flight: the frontier was asked for this many
+        self.paused = False  # set by a slow reader of pages; nothing new is leased meanwhile
 
     # -- the life of a shard ---------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Take the shard, mend what a crash left behind, and say so."""
+        """Open the shard, repair what a crash left behind, and report it."""
         at, now = self._at, self._at.clock.now()
         opened = await at.frontier.open(now)
         repaired = await self._mend_archive(opened.mark, now)
@@ -131,7 +133,7 @@ class Shard:
         self.counts = await at.frontier.counts()
 
     async def add(self, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]] = ()) -> None:
-        """Take links in, safe from `kill -9`. Seeds among them are measured into the scope."""
+        """Store links, safe from `kill -9`. Seeds among them are measured into the scope."""
         self.take_into_scope([link for link in links if link.seed])
         async with self.new_rules(links):
             await self._at.frontier.add(links, refused, self._at.clock.now())
@@ -140,7 +142,7 @@ class Shard:
 
     @asynccontextmanager
     async def new_rules(self, links: Sequence[Link]) -> AsyncIterator[None]:
-        """While links are taken in that may bring a robots.txt: what was read of it before is forgotten."""
+        """While links are stored that may bring a robots.txt: forget the rules parsed before."""
         origins = {link.origin for link in links if link.purpose is Purpose.ROBOTS}
         for origin in origins:
             await self._at.permissions.forget(origin)
@@ -149,7 +151,7 @@ class Shard:
             await self._at.permissions.forget(origin)
 
     async def synced(self) -> None:
-        """Return when all that was taken in so far would survive a loss of power. Idle shards do not make one wait."""
+        """Return when everything stored so far would survive a power loss. Idle shards do not make one wait."""
         if not self._has_caretaker:
             await self._sync()
             return
@@ -186,15 +188,15 @@ class Shard:
         self._lease_again.set()
 
     async def close(self) -> None:
-        """Give everything back. Visits that are still open are pending for the next run, without a mark against them."""
-        async with AsyncExitStack() as stack:  # each is closed, whatever becomes of the other
+        """Close everything. Visits still open are pending for the next run, and are not suspected."""
+        async with AsyncExitStack() as stack:  # each is closed, whatever happens to the other
             stack.push_async_callback(self._at.frontier.close, self._at.clock.now())
             stack.push_async_callback(self._at.archive.close)
 
     async def _save_before_leaving(self, group: ShardGroup) -> None:
-        """Stopped at once: what has finished is saved, and requests that are broken off are in the log as lost.
+        """Stop at once: finished visits are saved, and cancelled requests are in the log as lost.
 
-        Nothing is saved behind a commit that was broken off: what that has left in the archive would count as settled.
+        Nothing is saved after an interrupted commit: what it left in the archive would count as settled.
         """
         if not self._broken_off:
             await self._commit_what_has_finished(group)
@@ -202,13 +204,13 @@ class Shard:
             self._events.emit(Lost(visit.link.url, visit.link.host, visit.leased_at))
 
     def waiting(self) -> Waiting:
-        """What it waits for at the moment."""
+        """What it is waiting for."""
         now = self._at.clock.now()
         next_in = None if self.due is None else max(0.0, self.due - now)
         return Waiting(asked(islice(self._open.values(), SHOWN), now), self._pauses.current(now), next_in)
 
     async def next_due(self) -> float | None:
-        """When there is something to do that is not done yet; None when nothing waits (in flight aside)."""
+        """When there is work that is not done yet; None if nothing waits (apart from visits in flight)."""
         return await self._at.frontier.next_due(self._at.clock.now())
 
     def statistics(self) -> dict[str, dict[str, float]]:
@@ -235,7 +237,7 @@ class Shard:
             if due is None and not self.in_flight:
                 if self._stopping:
                     return
-                if self._unsynced:  # nobody is kept waiting by a shard that has nothing else to do
+                if self._unsynced:  # a shard with nothing else to do delays nobody
                     self._sync_now.set()
                 group.idle()
             # Without room, time alone changes nothing.
@@ -246,7 +248,7 @@ class Shard:
         return 0 if self._stopping or self.paused else group.room(self)
 
     async def _sleep_until(self, due: float | None) -> None:
-        """Until something was committed, somebody calls, or the time has come."""
+        """Wait until something was committed, `wake` is called, or the time has come."""
         wait = None if due is None else max(due - self._at.clock.now(), _SHORTEST_NAP)
         try:
             async with asyncio.timeout(wait):
@@ -262,14 +264,14 @@ class Shard:
         work_waits = self.due is not None and self.due <= now
         if self._alone and work_waits and self._room(group) >= self._leased_together:
             self._lease_again.set()
-        # Settling sets its host free, which may be what idle connections wait for.
+        # Settling frees its host, which idle connections may be waiting for.
         host_free = finished.settlement.verdict.host_free or now
         self._batching.finished(urgent=not work_waits and host_free < now + _MOMENT)
 
     # -- committing ------------------------------------------------------------------------------------------
 
     def more_comes(self, within: float) -> bool:
-        """Whether more visits may finish soon: they are under way, or their hosts are about to be free."""
+        """Whether more visits may finish soon: they are in flight, or their hosts are about to be free."""
         if len(self._finished) < self.in_flight:
             return True
         return self._next is not None and self._next < self._at.clock.now() + within
@@ -285,7 +287,7 @@ class Shard:
             await self._commit_what_has_finished(group)
 
     async def _commit_what_has_finished(self, group: ShardGroup) -> None:
-        """What finishes meanwhile is a later group's."""
+        """Visits that finish meanwhile belong to a later batch."""
         left = len(self._finished)
         while left:
             size = min(left, self._limits.commit_visits)
@@ -297,7 +299,7 @@ class Shard:
             group.committed(self)
 
     async def _commit(self, group: Sequence[Finished]) -> None:
-        """One atomic step for a group of visits: archive first, then everything else together with its mark."""
+        """One atomic step for a batch of visits: archive first, then everything else together with its mark."""
         at = self._at
         for finished in group:
             if (request := request_of(finished.settlement)) is not None:
@@ -310,7 +312,7 @@ class Shard:
             for settlement, packed in zip(completed, packs, strict=True)
         ]
         for settlement in settlements:
-            if settlement.visit.link.seed:  # only where a seed's redirect leads is a seed, too
+            if settlement.visit.link.seed:  # only the target of a seed's redirect is a seed, too
                 found = settlement.links if settlement.again is None else [settlement.again]
                 self.take_into_scope([link for link in found if link.seed], settlement.visit.link)
         now = at.clock.now()
@@ -325,7 +327,7 @@ class Shard:
                 self._tell(settlement, now)
 
     def take_into_scope(self, links: Sequence[Link], seed: Link | None = None) -> None:
-        """Seeds widen the scope; a seed's redirect takes it along, and says so."""
+        """Seeds widen the scope; so does a seed's redirect, with a message."""
         roots = [link.url for link in links if not self._at.scope.has_root(link.url)]
         if roots:
             self._directory.add_roots(roots)

@@ -1,4 +1,4 @@
-"""The links under way between two workers of a fleet."""
+"""Links in transit between two workers of a fleet."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +7,7 @@ from skitter.fleet.processes import WorkerProcess
 
 
 class Carrier:
-    """Hands links on from worker to worker, and counts what was sent and what was accepted."""
+    """Passes links from worker to worker, and counts what was sent and what was accepted."""
 
     def __init__(self, owners: Mapping[int, WorkerProcess]) -> None:
         self._owners = owners
@@ -15,7 +15,7 @@ class Carrier:
         self.sent = self.accepted = 0
 
     def carry(self, message: Carry) -> None:
-        """Take links to their owner. If it is away, they are sent again when it is back."""
+        """Send links to their owner. If it is away, they are sent again when it is back."""
         key = (message.sender, message.number)
         if key not in self._under_way:
             self._under_way[key] = (message.to, message.size)
@@ -29,7 +29,7 @@ class Carrier:
         self._owners[message.sender].say(message)
 
     def forget(self, shards: Sequence[int]) -> None:
-        """Nothing is under way from these shards or to them any more: their worker is gone."""
+        """Nothing is in transit from or to these shards: their worker is gone."""
         for key, (owner, links) in list(self._under_way.items()):
             if owner in shards or key[0] in shards:
                 del self._under_way[key]

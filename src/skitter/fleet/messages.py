@@ -1,4 +1,4 @@
-"""What a parent and its workers say to each other: tagged structs in MessagePack, each behind its length.
+"""Messages between a parent and its workers: tagged structs in MessagePack, each with its length in front.
 
 Links pass through the parent without being decoded there.
 """
@@ -20,7 +20,7 @@ from skitter.seeds import BadSeed
 
 
 class Start(Struct, frozen=True, tag=True):
-    """The first message. `life` counts the workers that were started, so that no two use the same numbers."""
+    """The first message. `life` counts the workers started so far, so that no two use the same numbers."""
 
     directory: str
     shards: Sequence[int]
@@ -31,7 +31,7 @@ class Start(Struct, frozen=True, tag=True):
 
 
 class Seeds(Struct, frozen=True, tag=True):
-    """Seeds to be judged and brought to their owners."""
+    """Seeds to judge and bring to their owners."""
 
     number: int
     seeds: Sequence[Link]
@@ -43,26 +43,26 @@ class Go(Struct, frozen=True, tag=True):
 
 
 class Ask(Struct, frozen=True, tag=True):
-    """Asks a worker for its Account, and says how many pages it may store in all."""
+    """Asks a worker for its Account, and tells it how many pages it may store in all."""
 
     round: int
     max_pages: int | None = None
 
 
 class Again(Struct, frozen=True, tag=True):
-    """These shards have a new worker: what was sent to the old one and not acknowledged may be lost."""
+    """These shards have a new worker: unacknowledged links sent to the old one may be lost."""
 
     shards: Sequence[int]
 
 
 class Roots(Struct, frozen=True, tag=True):
-    """Roots that another worker has taken into the scope; from a worker, those that it has taken itself."""
+    """Roots that another worker has added to the scope; from a worker, its own."""
 
     roots: Sequence[str]
 
 
 class Halt(Struct, frozen=True, tag=True):
-    """Finish what is in flight, save, and report. `at_once`: break off what is in flight."""
+    """Finish what is in flight, save, and report. `at_once`: cancel what is in flight."""
 
     why: Stop
     at_once: bool = False
@@ -97,18 +97,18 @@ class Account(Struct, frozen=True, tag=True):
     max_pages: int | None  # as many as it may store, or already might
     wants_pages: bool  # it has work that only this limit holds back
     statistics: Statistics
-    waiting: Waiting = Waiting()  # what it waits for at the moment
-    hopeless: bool = False  # nothing waits but hosts that have failed, and none has ever answered
+    waiting: Waiting = Waiting()  # what it is waiting for
+    hopeless: bool = False  # only failed hosts are waiting, and none has ever answered
 
 
 class Heard(Struct, frozen=True, tag=True):
-    """Something happened that the log or the screen should tell."""
+    """An event for the log or the screen."""
 
     event: Opened | Deferred | SetAside | ScopeWidened | Warned | Requested
 
 
 class Ended(Struct, frozen=True, tag=True):
-    """The worker has saved everything and goes."""
+    """The worker has saved everything and exits."""
 
     why: Stop
     counts: Counts
@@ -119,7 +119,7 @@ class Ended(Struct, frozen=True, tag=True):
 
 
 class Broken(Struct, frozen=True, tag=True):
-    """The worker cannot go on, and another one could not either: a full disk, a store of another version."""
+    """The worker cannot go on, and neither could another one: a full disk, a store of another version."""
 
     problem: str
 
@@ -178,13 +178,13 @@ class Line:
         self._writer = writer
 
     def say(self, message: Message) -> None:
-        """Send a message. One to a worker that has died goes nowhere, and that is known soon enough."""
+        """Send a message. One to a dead worker is lost, and its death is soon known."""
         if not self._writer.is_closing():
             body = _encode(message)
             self._writer.write(len(body).to_bytes(_LENGTH, "big") + body)
 
     async def hear(self) -> Message | None:
-        """The next message; None when the other end is gone."""
+        """The next message; None if the other end is gone."""
         try:
             size = int.from_bytes(await self._reader.readexactly(_LENGTH), "big")
             return _decode.decode(await self._reader.readexactly(size))
@@ -192,7 +192,7 @@ class Line:
             return None
 
     async def close(self) -> None:
-        """Say goodbye, after everything that was said."""
+        """Close, after everything that was sent."""
         self._writer.close()
         with suppress(ConnectionError):
             await self._writer.wait_closed()

@@ -1,9 +1,9 @@
-"""The process that a person starts: one crawl to look at, however many workers there are.
+"""The parent process: starts the workers, and presents them as one crawl.
 
-Each worker is a process with a socket. The parent listens to all of them, carries links between them, asks everybody how
-things are several times a second, and decides from the answers (see `crawl.done` and `crawl.limits`). A worker that dies, or does not answer any
-more, is started again: what it was doing is recovered by the store, and a page that kills again and again is set aside
-there. When the parent dies, its workers save what they have and go.
+Each worker is a process with a socket. The parent listens to all of them, passes links between them, asks all of them
+for their state several times a second, and decides from the answers (see `crawl.done` and `crawl.limits`). A worker
+that dies, or no longer answers, is started again: its store recovers what it was doing, and sets aside a page that
+kills again and again. If the parent dies, its workers save what they have and exit.
 """
 
 import asyncio
@@ -48,8 +48,8 @@ from skitter.seeds.intake import Intake
 from skitter.settings import Settings
 
 _ROUND_EVERY = 0.25  # seconds between two questions while there is work
-_SOON = 0.01  # … and when somebody says that there is none
-_DEATHS = 16  # without getting anywhere: then a worker is not started again. A page that kills it is given up sooner
+_SOON = 0.01  # … and when a worker says that there is none
+_DEATHS = 16  # deaths without progress after which a worker is not started again. A page that kills it is given up sooner
 _LONGEST_PAUSE = 5.0  # seconds before a worker is started again
 _STATISTICS_EVERY = 1.0
 
@@ -64,7 +64,8 @@ def assembled(
     command: Sequence[str] = COMMAND,
     tell_requests: bool = False,
 ) -> Iterator["Fleet"]:
-    """Take a crawl directory, new or old, for a fleet of as many workers as the settings say; one per core, if not.
+    """Open a crawl directory, new or old, for a fleet of as many workers as the settings say, by default one per
+    core.
 
     `keep` copies seeds into it.
     """
@@ -116,7 +117,7 @@ class Fleet:
         command: Sequence[str] = COMMAND,
         tell_requests: bool = False,
     ) -> None:
-        """`lock` is the descriptor that holds the directory; workers keep it too."""
+        """`lock` is the descriptor that locks the directory; workers keep it too."""
         self.settings = settings
         self.workers = [
             WorkerProcess(number, range(number, settings.crawl.shards, workers)) for number in range(workers)
@@ -141,7 +142,7 @@ class Fleet:
     # -- from outside ----------------------------------------------------------------------------------------
 
     async def run(self, seeds: Iterable[Link | BadSeed] = ()) -> Report:
-        """Crawl until nothing is left, a limit is reached or `stop` is called. Further seeds are kept in `intake`."""
+        """Crawl until nothing is left, a limit is reached or `stop` is called. More seeds are kept in `intake`."""
         started, began = time.time(), time.monotonic()
         await asyncio.to_thread(self.intake.keep_links, seeds)
         try:
@@ -169,29 +170,29 @@ class Fleet:
         self._halt()
 
     def stop_at_once(self) -> None:
-        """Break off what is in flight. It is safe all the same."""
+        """Cancel what is in flight. No data is lost."""
         self._at_once = True
         self.stop()
 
     @property
     def counts(self) -> Counts:
-        """The crawl in numbers, as the workers last told."""
+        """The counts of the crawl, as last reported by the workers."""
         return total([worker.counts for worker in self.workers])
 
     @property
     def pages_of_this_run(self) -> int:
-        """Pages stored since the workers were first opened, as they last told."""
+        """Pages stored since the workers were first opened, as last reported."""
         return sum(worker.counts.pages - worker.had for worker in self.workers if worker.had is not None)
 
     @property
     def accounts(self) -> list[Account]:
-        """What the workers said last."""
+        """The last answers of the workers."""
         return [worker.account for worker in self.workers if worker.account is not None]
 
     # -- the life of a worker --------------------------------------------------------------------------------
 
     async def _keep_alive(self, worker: WorkerProcess) -> None:
-        """Start a worker, and again whenever it dies, until it has ended as it should."""
+        """Start a worker, and again whenever it dies, until it has ended properly."""
         while worker.ended is None and self._broken is None:
             self._started += 1
             path, shards = str(self._directory.path), list(worker.shards)
@@ -254,7 +255,7 @@ class Fleet:
             case Ended():
                 worker.ended, worker.counts, worker.ready = message, message.counts, False
                 self._rounds.answered()
-                if self._stop is None:  # it met a limit of its own, such as a full disk
+                if self._stop is None:  # it reached a limit of its own, such as a full disk
                     self.stop(message.why)
             case Broken(problem):
                 self._break(problem)
@@ -329,7 +330,7 @@ class Fleet:
     # -- the end ---------------------------------------------------------------------------------------------
 
     def _write_statistics(self) -> None:
-        with suppress(OSError):  # a full disk is no reason to fail for the sake of numbers
+        with suppress(OSError):  # a full disk must not fail the crawl over numbers
             self._directory.write_statistics(added_up([account.statistics for account in self.accounts]))
 
     def _report(self, run: Run) -> Report:

@@ -1,8 +1,8 @@
-"""The processes of a fleet's workers: how they are started, as a copy of their parent or from scratch, and ended.
+"""The processes of a fleet's workers: how they are started, forked or as a new interpreter, and ended.
 
-The first process of every worker is forked. What the parent has loaded by then is loaded in the copy as well, which saves
-a third of a worker's start (0.1 s of CPU). That is safe only while the parent has one thread and no event loop; so one
-that takes the place of a dead worker, hours later, is a new interpreter.
+The first process of every worker is forked. Modules that the parent has loaded by then are loaded in the copy as
+well, which saves a third of a worker's start (0.1 s of CPU). That is safe only while the parent has one thread and no
+event loop; so the replacement of a dead worker, hours later, is a new interpreter.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ from typing import NoReturn, Protocol
 from skitter.fleet.messages import Account, Ended, Line, Message, Start
 from skitter.model import Counts
 
-MODULE = "skitter.compose.fleet_worker"  # by name: wiring is above what it wires
+MODULE = "skitter.compose.fleet_worker"  # by name: wiring is a layer above
 COMMAND = (sys.executable, "-m", MODULE)
 
-# numpy's matrices have a thread per core, which takes 60 ms of CPU to get ready. A worker multiplies none.
+# numpy's linear algebra has a thread per core, which takes 60 ms of CPU to start. A worker does not use it.
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -34,7 +34,7 @@ class Child(Protocol):
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """Its process id."""
         ...
 
     def wait(self) -> int:
@@ -56,17 +56,17 @@ def cores() -> int:
 
 
 def can_fork() -> bool:
-    """Whether a copy of this process would be sound: threads are not copied, but what they hold is.
+    """Whether a fork of this process would be sound: threads are not copied, but the locks they hold are.
 
-    Threads of libraries count too: the pool of a RocksDB that was ever opened here would be missing in the copy, which
-    then waits for it for ever. Where they cannot be counted, nothing is forked.
+    Threads of libraries count too: the pool of a RocksDB that was ever opened here would be missing in the copy,
+    which then waits for it for ever. If they cannot be counted, nothing is forked.
     """
     tasks = Path("/proc/self/task")
     return tasks.is_dir() and len(list(tasks.iterdir())) == 1
 
 
 def forked(line: int, lock: int) -> Child:
-    """A copy of this process that is a worker at the end of `line`, and holds the lock."""
+    """Fork a worker at the end of `line` that holds the lock."""
     pid = os.fork()
     if not pid:
         _become_a_worker(line, lock)
@@ -74,18 +74,18 @@ def forked(line: int, lock: int) -> Child:
 
 
 def executed(command: Sequence[str], line: int, lock: int) -> Child:
-    """A new interpreter that is a worker at the end of `line`, and holds the lock."""
+    """Start a new interpreter as a worker at the end of `line` that holds the lock."""
     return subprocess.Popen(  # noqa: S603  the command is ours
         [*command, str(line)],
         pass_fds=(line, lock),
         stdin=subprocess.DEVNULL,
         env=os.environ | _ONE_THREAD,
-        start_new_session=True,  # Ctrl-C is for the parent to hear
+        start_new_session=True,  # Ctrl-C is for the parent
     )
 
 
 def _become_a_worker(line: int, lock: int) -> NoReturn:
-    """What `executed` does by other means. Whatever happens, this copy must not return into the parent's code."""
+    """The forked counterpart of `executed`. Whatever happens, this copy must not return into the parent's code."""
     try:
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDONLY)
@@ -101,7 +101,7 @@ def _become_a_worker(line: int, lock: int) -> NoReturn:
 
 
 def _close_all_but(*kept: int) -> None:
-    """Files of the parent, and above all its ends of the lines to other workers, which must hear when it dies."""
+    """Close the parent's files, above all its ends of the lines to other workers, which must notice when it dies."""
     low = 3
     for number in (*sorted(kept), os.sysconf("SC_OPEN_MAX")):
         os.closerange(low, number)
@@ -113,7 +113,7 @@ def _close_all_but(*kept: int) -> None:
 
 @dataclass(eq=False)
 class WorkerProcess:
-    """A worker as its parent sees it: one process, or the next one in its place."""
+    """A worker as its parent sees it: one process, or its replacement."""
 
     number: int
     shards: Sequence[int]
@@ -125,7 +125,7 @@ class WorkerProcess:
     counts: Counts = field(default_factory=Counts)
     ended: Ended | None = None
     had: int | None = None  # pages, when it was first opened
-    deaths: int = 0  # in a row, without getting anywhere
+    deaths: int = 0  # in a row, without progress
 
     def fork(self, lock: int) -> None:
         """Start the first process, before there are threads or an event loop. It waits for its orders."""
@@ -135,7 +135,7 @@ class WorkerProcess:
         self.waiting = ours
 
     def dismiss(self) -> None:
-        """There are no orders after all: a forked process ends when nobody is at the other end of its line."""
+        """There are no orders after all: a forked process ends when the other end of its line is closed."""
         if self.waiting is not None and self.process is not None:
             self.waiting.close()
             self.process.wait()
@@ -152,19 +152,19 @@ class WorkerProcess:
         self.line.say(orders)
 
     def say(self, message: Message) -> None:
-        """Tell it something, if it is there to listen."""
+        """Send it a message, if it is there."""
         if self.line is not None and self.ready:
             self.line.say(message)
 
     async def hung_up(self) -> int:
-        """It has closed its end: wait for it to go. Returns its exit code, negative for a signal."""
+        """It has closed its end: wait until it exits. Returns its exit code, negative for a signal."""
         self.ready = False
         if self.line is not None:
             await self.line.close()
         return 0 if self.process is None else await asyncio.to_thread(self.process.wait)
 
     def kill(self) -> None:
-        """End it. That is always safe."""
+        """Kill it. That is always safe."""
         self.ready = False
         if self.process is not None:
             os.kill(self.process.pid, signal.SIGKILL)

@@ -15,7 +15,7 @@ from skitter.settings import CrawlSettings
 
 
 class Rounds:
-    """Asks all workers how things are, and tells each how many pages it may store."""
+    """Asks all workers for their state, and tells each how many pages it may store."""
 
     def __init__(
         self, workers: Sequence[WorkerProcess], carrier: Carrier, limits: CrawlSettings, events: Events
@@ -33,7 +33,7 @@ class Rounds:
         self._answered.set()
 
     async def ask(self, seeding: Seeding) -> Snapshot | None:
-        """One question to everybody. None when a worker is not there to answer; one that does not answer is ended."""
+        """Ask all workers. None if one is not there to answer; one that does not answer is killed."""
         workers = [worker for worker in self._workers if worker.ended is None]
         if not workers or not all(worker.ready for worker in workers):
             return None
@@ -65,7 +65,7 @@ class Rounds:
         return worker.account is not None and worker.account.round == self._number
 
     def _end(self, worker: WorkerProcess) -> None:
-        """It hangs. What it has in hand is blamed for it when its store is opened again."""
+        """It hangs. When its store is opened again, the visit in hand is blamed."""
         patience = self._limits.worker_patience
         self._events.emit(
             Warned(f"worker {worker.number} has not answered for {patience:.0f} s and is ended")
@@ -74,7 +74,7 @@ class Rounds:
 
 
 def _shares(limit: int, workers: Sequence[WorkerProcess]) -> dict[int, Share]:
-    """What each worker has of the page limit. One that has no use for more is asked to give the rest back."""
+    """Each worker's share of the page limit. A worker that needs no more is asked to give the rest back."""
     shares = {}
     for worker in workers:
         if (account := worker.account) is not None:

@@ -1,6 +1,6 @@
-"""Seeds on their way from the crawl directory to the first worker, which judges them and brings each to its owner.
+"""Sends the seeds from the crawl directory to the first worker, which judges them and brings each to its owner.
 
-Several batches are under way at once: a worker that is busy says only about once a second that all is on the disk. The
+Several batches are sent at once: a busy worker confirms only about once a second that everything is on the disk. The
 position in the directory moves in order, with the batches that are stored.
 """
 
@@ -21,7 +21,7 @@ class Seeding:
     """Hands the seeds of a crawl directory to the first worker, batch by batch, until all are stored."""
 
     def __init__(self, intake: Intake, say: Callable[[Seeds], None]) -> None:
-        """`say` tells the first worker, if it is there to listen."""
+        """`say` sends to the first worker, if it is there."""
         self._intake = intake
         self._say = say
         self._under_way: dict[int, tuple[Batch, Seeds]] = {}  # in order
@@ -29,12 +29,13 @@ class Seeding:
         self._free = asyncio.Semaphore(_UNDER_WAY)
         self._number = 0
         self.state = SeedsAre.COMING
-        # Seeds that an earlier run left are offered again, and those that failed get another chance. Nothing is fetched
-        # before the first of them are stored: a page that ends its process would get that chance with every start.
+        # Seeds left by an earlier run are offered again, and failed ones get another chance. Nothing is
+        # fetched before the first of them are stored: a page that kills its process would get that chance
+        # with every start.
         self.held = not intake.is_empty
 
     async def run(self) -> None:
-        """Take in everything that is kept, and what is still being read."""
+        """Send all seeds that are kept, and those still being read."""
         async with aclosing(self._intake.batches()) as batches:
             async for batch in batches:
                 await self._free.acquire()
@@ -51,7 +52,7 @@ class Seeding:
         self.state, self.held = SeedsAre.STORED, False
 
     def seeded(self, number: int) -> bool:
-        """A batch is stored. Says whether fetching may begin that was held back until now."""
+        """A batch is stored. Returns whether fetching, held back until now, may start."""
         if number in self._under_way and number not in self._stored:
             self._stored.add(number)
             self._free.release()
@@ -67,7 +68,7 @@ class Seeding:
         return let_go
 
     def again(self) -> None:
-        """The first worker is a new one: it has not heard of what is under way."""
+        """The first worker was replaced: it does not know the batches that were sent."""
         for number, (_, message) in self._under_way.items():
             if number not in self._stored:
                 self._say(message)

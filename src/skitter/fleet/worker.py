@@ -1,6 +1,7 @@
-"""A worker of a fleet: some shards in a process of their own, and a line to the parent.
+"""A worker of a fleet: some shards in their own process, and a line to the parent.
 
-It does what the parent says and decides nothing about the whole. When the parent is gone it saves what it has and goes.
+It does what the parent says and decides nothing about the whole. If the parent is gone, it saves what it has and
+exits.
 """
 
 import asyncio
@@ -63,7 +64,7 @@ class Worker:
         self._line = line
         self._open_shards = open_shards
         self._start = start
-        self._number = start.life << 32  # of the links it sends; no other life has used these
+        self._number = start.life << 32  # numbers of the links it sends; no other life has used these
         self._unacknowledged: dict[int, tuple[Carry, asyncio.Future[None]]] = {}
         self._receiving: set[asyncio.Task[None]] = set()
 
@@ -133,7 +134,7 @@ class Worker:
         crawling.cancel()  # the parent is gone
 
     def _begin(self, tasks: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
-        """Do something that takes a while and goes on listening."""
+        """Run something that takes a while, and keep listening."""
         task = tasks.create_task(work)
         self._receiving.add(task)
         task.add_done_callback(self._receiving.discard)
@@ -170,7 +171,7 @@ class Worker:
     # -- telling ---------------------------------------------------------------------------------------------
 
     async def _send(self, owner: int, links: Sequence[Link]) -> None:
-        """Bring links to a shard of another worker; returns when they are safe there."""
+        """Send links to a shard of another worker; returns when they are safe there."""
         self._number += 1
         packed = msgspec.Raw(msgspec.msgpack.encode(links))
         carry = Carry(owner, self._start.shards[0], self._number, len(links), packed)
@@ -197,7 +198,7 @@ class Worker:
 
 
 def _share(settings: Settings, workers: int) -> Settings:
-    """A worker's part of what the settings allow in all. Limits of the whole are the parent's business."""
+    """A worker's part of what the settings allow in all. Limits of the whole are up to the parent."""
     return replace(
         settings,
         crawl=replace(

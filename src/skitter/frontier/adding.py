@@ -1,4 +1,4 @@
-"""Links in: each URL once, whoever offers it and however often, and links of other shards on their way to them."""
+"""Adds links: each URL once, however often it is offered; links of other shards are forwarded."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -16,14 +16,14 @@ from skitter.frontier.store import KNOWN, NEW
 from skitter.model import Level, Link, Purpose, Reason
 
 _LEVELS = len(Level)
-# What the settings decide, and not a server: these may be wanted by whoever offers them next.
+# Decided by the settings, not by a server: the next link to the URL may be wanted.
 _BY_SETTINGS = ("scope.", "trap.", "budget.", "filter")
 
 
 def add(
     shard: Shard, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]], now: float
 ) -> list[bytes]:
-    """Accept and refuse links; the ids of all, in order. How many were new shows in the counts."""
+    """Accept and refuse links; returns all ids in order. The counts say how many were new."""
     ids = _offer(shard, links, now)
     return ids + _refuse_all(shard, refused, now) if refused else ids
 
@@ -55,9 +55,9 @@ def _offer(shard: Shard, links: Sequence[Link], now: float) -> list[bytes]:
 
 
 def _accept_found(shard: Shard, id16: bytes, named: Named, link: Link, now: float) -> bool:
-    """`_accept` for what most links are: new, found on a page, and of a host that is known and not set aside.
+    """`_accept` for the most common link: new, found on a page, on a known host that is not set aside.
 
-    It is written out because it is the most frequent step of all; False for any other link.
+    Written out because it is the most frequent step of all. Returns False for any other link.
     """
     host = shard.hosts[link.host]
     if host is None or host.aside is not None or link.hops or link.meta:
@@ -75,7 +75,7 @@ def _accept_found(shard: Shard, id16: bytes, named: Named, link: Link, now: floa
 
 
 def _look_at(shard: Shard, id16: bytes, host: Named, link: Link, now: float, *, is_new: bool) -> None:
-    """A link that is new or was not offered as urgently, or a seed."""
+    """A link that is new, more urgent than before, or a seed."""
     if host.foreign and shard.by_message:
         shard.send(link)
         shard.seen.ended(id16)
@@ -97,12 +97,12 @@ def _look_at(shard: Shard, id16: bytes, host: Named, link: Link, now: float, *, 
 
 
 def names_seed(link: Link) -> bool:
-    """Whether somebody asks for this very URL. Where a seed's redirect leads was named by a server."""
+    """Whether a person asks for this very URL; the target of a seed's redirect was named by a server."""
     return link.seed and not link.hops
 
 
 def _take_back(shard: Shard, seed: Link) -> None:
-    """A host that was set aside for a while is wanted again by name."""
+    """A seed names a host that was set aside for a while: take it back."""
     host = shard.hosts[seed.host]
     if host is not None and is_passing(host.aside):
         take_back(shard, host)
@@ -112,8 +112,8 @@ def _take_back(shard: Shard, seed: Link) -> None:
 def _may_enter(shard: Shard, row: UrlRow, link: Link, named_host: Named, *, named: bool) -> bool:
     """Whether a URL with a row is accepted as if it were new.
 
-    What the settings refused, when it was offered or when its turn came, may be wanted by the next one who offers it; what
-    a visit ended is only for a seed to bring back.
+    A URL that the settings refused, when it was offered or when its turn came, may be accepted from the next link to
+    it. One that ended with a visit comes back only as a seed.
     """
     if row.state not in (REFUSED, FAILED):
         return False
@@ -124,12 +124,12 @@ def _may_enter(shard: Shard, row: UrlRow, link: Link, named_host: Named, *, name
 
 
 def is_by_settings(reason: Reason | None) -> bool:
-    """Whether a URL is refused by the settings, and may be wanted under others."""
+    """Whether the settings refused a URL, so that other settings may accept it."""
     return reason is not None and reason.code.startswith(_BY_SETTINGS)
 
 
 def _accept(shard: Shard, id16: bytes, known: UrlRow | None, link: Link, named: Named, now: float) -> None:
-    """A link that is new, or one that was refused or has failed and may try again."""
+    """Accept a link that is new, or that was refused or failed and may be tried again."""
     shard.counts.seen += 1
     host = shard.host(link.host)
     row = url_row(id16, link, named.domain, now)
@@ -147,14 +147,14 @@ def _accept(shard: Shard, id16: bytes, known: UrlRow | None, link: Link, named: 
 
 
 def keep_refused(shard: Shard, row: UrlRow, reason: Reason) -> None:
-    """Its sequence number stays 0: it was never accepted, and may be by the next one who offers it."""
+    """Its sequence number stays 0: it was never accepted, but the next link to it may be."""
     shard.enter(row, REFUSED, reason)
     shard.keep(row)
     shard.seen.refused(row.id, row.depth)
 
 
 def _forward(shard: Shard, id16: bytes, known: UrlRow | None, link: Link, named: Named, now: float) -> None:
-    """A link of another shard is sent there once. Its owner counts it."""
+    """Forward a link to its shard, once. The owner counts it."""
     if known is not None:
         shard.leave(known)
     shard.keep(UrlRow(id16, link.url, link.key, link.host, named.domain, FOREIGN, first_seen=now))
@@ -163,7 +163,7 @@ def _forward(shard: Shard, id16: bytes, known: UrlRow | None, link: Link, named:
 
 
 def _move_forward(shard: Shard, row: UrlRow, link: Link) -> None:
-    """A link that still waits is wanted more urgently by somebody else. It keeps its age."""
+    """A waiting link was offered again as more urgent. It keeps its age."""
     if row.state != QUEUED or shard.is_out(row):
         if row.state == REFUSED and (not row.seq or is_by_settings(row.reason)):
             shard.seen.refused(row.id, row.depth)
@@ -223,7 +223,7 @@ def _refuse(shard: Shard, id16: bytes, link: Link, reason: Reason, now: float) -
 
 
 def _add_robots(shard: Shard, link: Link, now: float) -> bytes:
-    """A hop of a robots.txt, or a copy of one, that another shard sends."""
+    """A robots.txt hop, or a copy of a robots.txt, sent by another shard."""
     copy = robots_first.carried(link)
     if copy is not None:
         shard.keep_robots(copy)
@@ -233,7 +233,7 @@ def _add_robots(shard: Shard, link: Link, now: float) -> bytes:
 
 
 def queue_hop(shard: Shard, hop: Link, now: float) -> None:
-    """The next hop of a robots.txt waits on its own host, before every page there."""
+    """The next hop of a robots.txt waits on its own host, ahead of every page there."""
     host = shard.host(hop.host)
     if host.aside is not None:
         shard.keep_robots(robots_first.hop_refused(hop.origin, hop.url, host.name, host.aside, now))

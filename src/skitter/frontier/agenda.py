@@ -1,8 +1,8 @@
-"""Which host is next: those that are free by the level and score of their first link, the others by time.
+"""Which host is next: free hosts by the level and score of their first link, the others by time.
 
-Politeness is this data structure. A host stands in one place of it at most, and in none while it has nothing to give, no
-room for another visit, or visits that are taken out already. What is not due stands behind the time it is due and cannot
-be reached.
+Politeness is this data structure. A host is in at most one place of it, and in none while it has nothing waiting, no
+room for another visit, or visits leased ahead. A host that is not due is filed under its due time and cannot be
+reached before.
 """
 
 from skitter import urls
@@ -19,7 +19,7 @@ _LEVELS = len(Level)
 
 
 def drawn(host: HostRow) -> tuple[int, int]:
-    """The queue of the host's next link, and its turn afterwards. A robots.txt, and its hops, come before any page."""
+    """The queue of the host's next link, and its turn afterwards. A robots.txt and its hops come before any page."""
     if host.hops:
         return Level.CRITICAL, host.turn
     critical, high, normal, low, background, *retries = host.levels
@@ -30,28 +30,30 @@ def drawn(host: HostRow) -> tuple[int, int]:
 
 
 def place_of(host: HostRow, now: float) -> bytes:
-    """Where a host with room for a visit belongs; nowhere when it has nothing to give."""
+    """The place of a host with room for a visit; empty if nothing waits there."""
     queue, _ = drawn(host)
     if queue < 0 or host.aside is not None:
         return b""
     ready_at = host.free_at if host.hops or host.held <= host.free_at else host.held
     if ready_at > now:
-        return LATER + time8(ready_at) + number8(urls.fingerprint(host.name, 0))  # two may have the same time
+        return (
+            LATER + time8(ready_at) + number8(urls.fingerprint(host.name, 0))
+        )  # two hosts may have the same time
     head = host.heads[queue]
     if head is None:
         raise AssertionError(f"{host.name} counts links in queue {queue} and has no head there")
     return (
         bytes((queue % _LEVELS,)) + score8(-head[0]) + number8(head[1])
-    )  # no two links have the same number
+    )  # no two links have the same sequence number
 
 
 def is_ready(place: bytes) -> bool:
-    """Whether a host stands among those that are free."""
+    """Whether a place is among the free hosts."""
     return bool(place) and place[0] != LATER[0]
 
 
 class Agenda:
-    """Every host that has something to give, the first ones of each list in memory."""
+    """All hosts with waiting links; the first ones of each list are in memory."""
 
     def __init__(self, size: int, source: Source, touched: dict[str, HostRow]) -> None:
         self._source, self._touched = source, touched
@@ -65,7 +67,7 @@ class Agenda:
         return self._later if place[0] == LATER[0] else self._ready[place[0]]
 
     def move(self, name: str, old: bytes, new: bytes) -> None:
-        """A host stands elsewhere."""
+        """Move a host."""
         if old:
             self._window(old).discard(old)
         if new:
@@ -78,11 +80,11 @@ class Agenda:
         self.fill(ask, self._source.agenda(ask))
 
     def lacking(self) -> list[Span]:
-        """What has to be asked for before the first host of every list is known."""
+        """What to load before the first host of every list is known."""
         return [_ask(window) for window in (*self._ready, self._later) if window.lacks(1)]
 
     def fill(self, ask: Span, found: list[tuple[bytes, str]]) -> None:
-        """The answer to one of these, as of the last write: hosts that were touched since stand where they say."""
+        """Take in an answer, which is as of the last write: hosts changed since then stay where they are."""
         horizon = found[-1][0] if len(found) >= ask.limit else None
         end = ask.before if horizon is None else horizon
         touched = self._touched
@@ -93,7 +95,7 @@ class Agenda:
     # -- who is next -------------------------------------------------------------------------------------------
 
     def next_ready(self) -> tuple[str, int] | None:
-        """The host that is next and the turn after it, by the draw of levels, then by score and age."""
+        """The next host and the turn after it: by the draw of levels, then by score and age."""
         mask = 0
         for level, window in enumerate(self._ready):
             if window.keys or (not window.complete and window.first() is not None):
@@ -105,7 +107,7 @@ class Agenda:
         return window.values[window.keys[0]], turn
 
     def ready(self, count: int) -> list[str]:
-        """Hosts that are soon next, so many of each level, as far as they are in memory."""
+        """The next hosts of each level, at most `count`, as far as they are in memory."""
         return [name for window in self._ready for _, name in window.in_memory(count)]
 
     def later(self, until: float, count: int) -> list[tuple[float, str]]:
@@ -118,7 +120,7 @@ class Agenda:
         return found
 
     def next_later(self) -> tuple[float, str] | None:
-        """The earliest clock, and whose it is."""
+        """The earliest clock, and its host."""
         window = self._later
         if not window.keys and (window.complete or window.first() is None):
             return None

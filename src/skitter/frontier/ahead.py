@@ -1,8 +1,7 @@
-"""Visits taken out ahead: in one write for all hosts that are free soon, handed out from memory when their time has come.
+"""Lease-ahead: one write leases visits of all hosts that are free soon; they are handed out from memory in time.
 
-For stores behind a network: a round trip per visit would be the price of politeness, because hosts become free one by one.
-What is taken out is leased to the engine, so that a crash makes it pending like any other visit; to everybody else it still
-waits.
+For stores behind a network: hosts become free one by one, so politeness would cost a round trip per visit. In the
+store these visits are leased, so a crash makes them pending like any others; the counts still show them as waiting.
 """
 
 from skitter import urls
@@ -18,7 +17,7 @@ from skitter.model import Purpose, Visit
 
 
 def take_ahead(shard: Shard, target: int, now: float) -> None:
-    """Take out visits of hosts that are free, then of those that are free soon, until so many wait to be handed out."""
+    """Lease visits of free hosts, then of hosts that are free soon, until enough are ready to be handed out."""
     _put_back_what_lost_its_rules(shard, now)
     prepare(shard, now)
     while shard.reserve.size < target and not shard.alone:
@@ -40,7 +39,7 @@ def _take_later(shard: Shard, target: int, now: float) -> None:
 
 
 def _is_suspect(shard: Shard, name: str) -> bool:
-    """A host whose next visit may have to be made alone waits until it is free."""
+    """A host whose next visit may have to run alone waits until it is free."""
     if not shard.suspects:
         return False
     host = shard.host(name)
@@ -54,7 +53,7 @@ def _is_suspect(shard: Shard, name: str) -> bool:
 
 
 def _reserve(shard: Shard, name: str, now: float) -> None:
-    """Take out the next visits of a host, several when it is free again at once."""
+    """Lease the next visits of a host: several if it is free again at once."""
     depth = 1
     for number in range(AT_ONCE + shard.per_host):
         if number >= depth:
@@ -69,19 +68,19 @@ def _reserve(shard: Shard, name: str, now: float) -> None:
         except Lacking:
             if not number:
                 raise
-            break  # what has been taken out is enough for now
+            break  # enough is leased for now
     shard.place(shard.host(name), now)
 
 
 def _is_last(shard: Shard, host: HostRow, taken: Lease) -> bool:
-    """Whether nothing of a host may be taken out behind this visit."""
+    """Whether nothing of a host may be leased behind this visit."""
     if taken.visit.link.purpose is Purpose.ROBOTS or taken.visit.alone:
         return True
     return not any(host.levels) or host.hops > 0 or _is_suspect(shard, host.name)
 
 
 def _ready_at(host: HostRow, taken: Lease) -> float:
-    """When a visit may be made, as far as its host's clock says. A robots.txt does not wait for itself."""
+    """When the host clock allows a visit. A robots.txt does not wait for itself."""
     page = taken.visit.link.purpose is Purpose.PAGE
     return max(host.free_at, host.held) if page else host.free_at
 
@@ -93,7 +92,7 @@ def _put_back_what_lost_its_rules(shard: Shard, now: float) -> None:
 
 
 def hand_out_reserved(shard: Shard, limit: int, now: float) -> list[Visit]:
-    """Visits that were taken out before and may be made now. Nothing has to be written for them."""
+    """Visits leased ahead that may start now. Nothing has to be written for them."""
     visits: list[Visit] = []
     if shard.drain and not shard.alone:
         return visits

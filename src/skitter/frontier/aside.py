@@ -1,21 +1,21 @@
-"""Hosts that nothing more is wanted from, and hosts that are wanted again."""
+"""Sets hosts aside, and takes them back."""
 
 from skitter.frontier import counting, robots_first
 from skitter.frontier.rows import HostRow
 from skitter.frontier.shard import Shard
 from skitter.model import Level, Reason
 
-# Why a host may be set aside that is worth another look when somebody names it: what these say of it can change.
+# Reasons that may pass: a seed that names the host takes it back.
 _PASSING = ("robots.unreachable", "retry-after", "crawl-delay")
 
 
 def is_passing(aside: Reason | None) -> bool:
-    """Whether a host is set aside for a reason that a named seed overrules."""
+    """Whether a host was set aside for a reason that a seed overrules."""
     return aside is not None and aside.code.startswith(_PASSING)
 
 
 def set_aside(shard: Shard, name: str, reason: Reason, now: float) -> None:
-    """Nothing more is wanted from a host. What waits there is refused from now on, without being touched."""
+    """Set a host aside. What waits there counts as refused from now on; its rows are not touched."""
     host = shard.host(name)
     if host.aside is not None:
         return
@@ -29,9 +29,9 @@ def set_aside(shard: Shard, name: str, reason: Reason, now: float) -> None:
 
 
 def _answer_hops(shard: Shard, host: HostRow, reason: Reason, now: float) -> None:
-    """Hops of robots.txt files that wait here will not be asked for: their origins are told, and need not wait.
+    """Robots.txt hops waiting here will not be fetched: tell their origins, which need not wait.
 
-    They were queued before every page, so they come first.
+    Hops are queued ahead of every page, so they come first.
     """
     while host.hops:
         window = shard.queue(host, Level.CRITICAL)
@@ -48,7 +48,7 @@ def _answer_hops(shard: Shard, host: HostRow, reason: Reason, now: float) -> Non
 
 
 def take_back(shard: Shard, host: HostRow) -> None:
-    """A host is wanted again, with all that waits there."""
+    """Take a host back, with everything waiting there."""
     parked = shard.parked[host.name]
     counting.count_waiting(shard.counts, host.aside, -host.queued())
     counting.count_waiting(shard.counts, None, host.queued())

@@ -1,4 +1,4 @@
-"""The crawl in numbers: what every change of state, every answer and every page adds to the counts, or takes away."""
+"""The counts of a crawl: what every change of state, every answer and every page adds or subtracts."""
 
 from typing import Protocol, TypeVar
 
@@ -19,7 +19,7 @@ class Tally(Protocol):
 
 
 def count_state(counts: Counts, state: State, reason: Reason | None, by: int) -> None:
-    """A number of URLs enters a state, or leaves it."""
+    """`by` URLs enter a state, or leave it."""
     if state is State.QUEUED:
         counts.queued += by
     elif state is State.CRAWLED:
@@ -32,12 +32,12 @@ def count_state(counts: Counts, state: State, reason: Reason | None, by: int) ->
 
 
 def count_waiting(counts: Counts, aside: Reason | None, by: int) -> None:
-    """A number of URLs waits on a host, or waits no more. On a host that is set aside they count as refused."""
+    """`by` URLs start or stop waiting on a host. On a host that is set aside they count as refused."""
     count_state(counts, State.QUEUED if aside is None else State.REFUSED, aside, by)
 
 
 def count_answer(counts: Counts, host: Tally, settlement: Settlement) -> None:
-    """What a settled visit cost, whatever it gave."""
+    """What a settled visit cost, whatever its result."""
     exchange = settlement.exchange
     if exchange is not None:
         received = len(exchange.head) + len(exchange.body)
@@ -47,8 +47,10 @@ def count_answer(counts: Counts, host: Tally, settlement: Settlement) -> None:
         host.bytes += received
     verdict = settlement.verdict
     failed = verdict.state is State.FAILED or (verdict.state is State.QUEUED and verdict.due is not None)
-    unheard = settlement.robots is not None and settlement.robots.tries > 0  # its robots.txt could not be had
-    if (failed and verdict.attempted) or unheard:  # what was only put off is no error of the host
+    unheard = (
+        settlement.robots is not None and settlement.robots.tries > 0
+    )  # its robots.txt could not be fetched
+    if (failed and verdict.attempted) or unheard:  # a postponed visit is not an error of the host
         host.errors += 1
     if settlement.status and settlement.visit.link.purpose is Purpose.PAGE:
         _bump(counts.statuses, settlement.status, 1)
@@ -56,7 +58,7 @@ def count_answer(counts: Counts, host: Tally, settlement: Settlement) -> None:
 
 
 def count_page(counts: Counts, host: Tally, page: Page, by: int) -> None:
-    """A stored page comes, or goes."""
+    """A stored page is added or removed."""
     if 200 <= page.status < 300:
         host.pages += by
         counts.pages += by
@@ -74,7 +76,7 @@ def _bump(counts: dict[K, int], name: K, by: int) -> None:
 
 
 def copied(counts: Counts) -> Counts:
-    """Counts of the caller's own."""
+    """A copy of the counts for the caller."""
     return replace(
         counts,
         refused=dict(counts.refused),

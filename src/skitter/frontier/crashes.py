@@ -1,9 +1,8 @@
-"""Which visit kills the process? How often it died with one tells, and what follows from that.
+"""Which visit kills the process? Decided from how often it died during each.
 
-A visit that is suspected is made alone, so that the next crash shows whether it was the cause; one that keeps killing is
-given up, with the reason. The visit whose bytes are worked on right now is in hand: its id stands in sixteen bytes of shared
-memory backed by a file. Writing them costs no system call, and the kernel keeps them when the process dies, whatever it died
-of.
+A suspected visit runs alone, so that the next crash shows whether it was the cause; one that keeps killing is given
+up, with the reason. The visit whose bytes are being processed is in hand: its id is in sixteen bytes of shared memory
+backed by a file. Writing them costs no system call, and the kernel keeps them however the process dies.
 """
 
 import mmap
@@ -13,10 +12,10 @@ from msgspec import Struct
 
 from skitter.model import Reason
 
-CRASHES = 3  # a visit found open this often is handed out alone from then on
+CRASHES = 3  # a visit found open this often runs alone from then on
 CRASHES_IN_HAND = 3  # a visit in hand this often is given up
 CRASHES_ALONE = (
-    10  # … and one that was merely alone in flight this often, for it may be somebody outside who kills us
+    10  # … and one that was merely alone in flight this often: something outside may be killing us
 )
 
 
@@ -27,17 +26,17 @@ class Suspicion(Struct, array_like=True, gc=False):
     in_hand: int = 0
 
     def once_more(self, *, in_hand: bool) -> "Suspicion":
-        """After the next death."""
+        """The counts after one more death."""
         return Suspicion(self.crashes + 1, self.in_hand + in_hand)
 
 
 def suspected(crashes: int, in_hand: int) -> bool:
-    """Whether a visit must be made alone, so that the next crash tells whether it was the cause."""
+    """Whether a visit must run alone, so that the next crash shows whether it was the cause."""
     return crashes >= CRASHES or in_hand >= 1
 
 
 def crash_reason(crashes: int, in_hand: int) -> Reason | None:
-    """Why a visit is given up for good; None: it is not."""
+    """Why a visit is given up for good; None if it is not."""
     if in_hand >= CRASHES_IN_HAND:
         return Reason("crash", f"the process died {in_hand} times while it worked on this answer")
     if crashes >= CRASHES + CRASHES_ALONE:
@@ -52,7 +51,7 @@ _EMPTY = bytes(_SIZE)
 
 
 class InHand:
-    """What is in hand. Its file is opened when it is first used: until then it may not have a folder."""
+    """The crash mark. Its file is opened when first used: before that, its folder may not exist."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -62,18 +61,19 @@ class InHand:
     def _bytes(self) -> mmap.mmap:
         if self._opened is None:
             with self._path.open("a+b") as file:
-                # Written, not only made this long: a hole in a file on a full disk would end the process with SIGBUS.
+                # Written, not only extended: a hole in a file on a full disk would end the process with
+                # SIGBUS.
                 file.write(bytes(max(0, _SIZE - file.tell())))
                 file.flush()
                 self._opened = mmap.mmap(file.fileno(), _SIZE)
         return self._opened
 
     def read(self) -> bytes:
-        """The id that stands there; zeros for none."""
+        """The id in the mark; zeros if there is none."""
         return self._bytes[:]
 
     def write(self, id16: bytes | None) -> None:
-        """Take one, or put it down."""
+        """Set the mark, or clear it."""
         self._bytes[:] = _EMPTY if id16 is None else id16
 
     def close(self) -> None:

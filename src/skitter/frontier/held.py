@@ -1,4 +1,4 @@
-"""What the owner of a shard remembers of visits that are out, and of rules."""
+"""What the owner of a shard keeps in memory about visits in flight and robots rules."""
 
 from math import inf
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from skitter.model import RobotsCopy, Visit
 
 
 class Flight(NamedTuple):
-    """What of a host is in flight."""
+    """The visits of a host that are in flight."""
 
     visits: int = 0
     robots: bool = False
@@ -20,7 +20,7 @@ IDLE = Flight()
 
 
 class Rules(NamedTuple):
-    """What a lease has to know of a robots.txt."""
+    """What a lease needs to know about a robots.txt."""
 
     expires: float = 0.0
     tries: int = 0
@@ -28,14 +28,14 @@ class Rules(NamedTuple):
 
 
 def rules_of(copy: RobotsCopy | None) -> Rules:
-    """The part of a copy that is kept in memory."""
+    """The part of a robots.txt copy that is kept in memory."""
     return Rules() if copy is None else Rules(copy.expires, copy.tries, copy.access)
 
 
 class Lease(Struct, gc=False):
-    """A visit that is out, or taken out ahead."""
+    """A visit that is in flight, or leased ahead."""
 
     visit: Visit
-    row: UrlRow | None  # None: a robots.txt, which need not wait in a queue
-    until: float = inf  # its page may be fetched as long as the rules hold
+    row: UrlRow | None  # None: a robots.txt, which was in no queue
+    until: float = inf  # its page may be fetched while these rules are valid
     handed: bool = False

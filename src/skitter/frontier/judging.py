@@ -1,7 +1,7 @@
-"""Settings that have changed: what waits is judged again, and so is what earlier settings refused.
+"""Changed settings: URLs that wait, or that earlier settings refused, are judged again.
 
-What is not wanted any more leaves the queue, with the reason. What was refused by a setting, and is wanted now, waits as if
-it had been wanted from the start. What a server decided (robots.txt, an answer) is not touched.
+A URL that is no longer wanted leaves the queue, with the reason. One that a setting refused and that is wanted now
+waits as if it had been wanted from the start. What a server decided (robots.txt, an answer) stays.
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from skitter.ports import Judge
 
 
 def concerns(row: UrlRow) -> bool:
-    """Whether other settings may change what becomes of a URL."""
-    if row.origin:  # a hop of a robots.txt
+    """Whether other settings may change the fate of a URL."""
+    if row.origin:  # a robots.txt hop
         return False
     return row.state == QUEUED or (row.state == REFUSED and is_by_settings(row.reason))
 
 
 def judge_again(shard: Shard, ids: Sequence[bytes], judge: Judge) -> tuple[int, int]:
-    """Judge some URLs by the settings in force; says how many came back, and how many went."""
+    """Judge some URLs by the current settings; returns how many came back, and how many left."""
     came = went = 0
     for id16 in ids:
         row = shard.row(id16)
@@ -43,7 +43,7 @@ def judge_again(shard: Shard, ids: Sequence[bytes], judge: Judge) -> tuple[int, 
 
 
 def _refuse(shard: Shard, row: UrlRow, reason: Reason) -> None:
-    """A URL leaves its queue, or the list of retries."""
+    """A URL leaves its queue or the retry list."""
     host = shard.host(row.host)
     counting.count_waiting(shard.counts, host.aside, -1)
     if row.due is None:
@@ -58,7 +58,7 @@ def _refuse(shard: Shard, row: UrlRow, reason: Reason) -> None:
 
 
 def _bring_back(shard: Shard, row: UrlRow) -> bool:
-    """A URL waits for a visit, unless its host is set aside; that of another shard is sent there."""
+    """A URL waits for a visit, unless its host is set aside; one of another shard is forwarded."""
     if shard.names.host(row.host).foreign:
         link = link_of(row)
         shard.leave(row)

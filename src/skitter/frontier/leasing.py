@@ -1,7 +1,7 @@
-"""Visits out: which may start now, and when the next one may.
+"""Leases visits: which may start now, and when the next one may.
 
-Every step reads what it needs before it changes anything, so that it can be taken again when something had to be loaded
-first (see `memory`).
+Every step reads what it needs before it changes anything, so that it can be repeated after something had to be loaded
+(see `memory`).
 """
 
 from math import inf
@@ -16,8 +16,8 @@ from skitter.frontier.rows import QUEUED, RECRAWL, RETRY, HostRow, UrlRow
 from skitter.frontier.shard import Shard
 from skitter.model import Link, Purpose, Visit
 
-# Hosts and URLs that become due are moved when visits are leased. After a long stop there may be very many; what is left
-# over is moved with the next lease, and `next_due` says that it is time.
+# Due hosts and URLs are moved when visits are leased. After a long stop there may be very many: the rest is
+# moved with the next lease, and `next_due` says that it is time.
 _MOVED_AT_ONCE = 2_000
 _TRUSTED = Suspicion()
 
@@ -25,7 +25,7 @@ _TRUSTED = Suspicion()
 
 
 def lease(shard: Shard, limit: int, now: float, visits: list[Visit]) -> None:
-    """Take out visits that may be made now, and hand them out. To be written before they are used."""
+    """Lease the visits that may start now, and hand them out. Write before they are used."""
     prepare(shard, now)
     while len(visits) < limit and not shard.alone:
         chosen = chosen_host(shard, now)
@@ -39,7 +39,7 @@ def lease(shard: Shard, limit: int, now: float, visits: list[Visit]) -> None:
 
 
 def prepare(shard: Shard, now: float) -> None:
-    """Everything that is due is in its queue, and every host whose clock has come is ready."""
+    """Queue everything that is due, and make every host ready whose clock has come."""
     _place_moved(shard, now)
     _bring_back(shard, now)
     _free_hosts(shard, now)
@@ -54,7 +54,7 @@ def _place_moved(shard: Shard, now: float) -> None:
 
 
 def _bring_back(shard: Shard, now: float) -> None:
-    """Put retries and recrawls that are due into the queue."""
+    """Queue the retries and recrawls that are due."""
     for window in shard.times.values():
         for _ in range(_MOVED_AT_ONCE):
             if not window.keys and (window.complete or window.first() is None):
@@ -84,7 +84,7 @@ def _due_row(shard: Shard, id16: bytes) -> UrlRow:
 
 
 def _free_hosts(shard: Shard, now: float) -> None:
-    """Hosts whose clock has come are ready."""
+    """Make the hosts ready whose clock has come."""
     for _ in range(_MOVED_AT_ONCE):
         following = shard.agenda.next_later()
         if following is None or following[0] > now:
@@ -93,7 +93,7 @@ def _free_hosts(shard: Shard, now: float) -> None:
 
 
 def chosen_host(shard: Shard, now: float) -> tuple[str, int] | None:
-    """The host that is next, and the turn of the levels after it."""
+    """The next host, and the turn of the levels after it."""
     if shard.drain and not _is_draining(shard):
         shard.drain = ""
     if shard.drain:
@@ -102,13 +102,13 @@ def chosen_host(shard: Shard, now: float) -> tuple[str, int] | None:
 
 
 def _is_draining(shard: Shard) -> bool:
-    """Whether the suspected visit that waits for the others to end still may be next."""
+    """Whether the suspected visit that waits to run alone may still be next."""
     host = shard.hosts[shard.drain]
     return host is not None and is_ready(host.place)
 
 
 def _rested_host(shard: Shard, now: float) -> tuple[str, int] | None:
-    """After a loss of power any host may have been asked a moment before it, without a trace: each waits its delay."""
+    """After a power loss any host may have been visited just before, without a trace: each waits for its delay."""
     for _ in range(_MOVED_AT_ONCE):
         chosen = shard.agenda.next_ready()
         if chosen is None:
@@ -123,15 +123,16 @@ def _rested_host(shard: Shard, now: float) -> tuple[str, int] | None:
 
 
 def take(shard: Shard, name: str, now: float) -> Lease | None:
-    """Take out the next visit of a host: its link by level and score, its robots.txt first, as of when the host is free.
+    """Lease the next visit of a host: its robots.txt first, else its link by level and score, dated when the host
+    is free.
 
-    None when it is suspected of killing the process, and has to wait until nothing else is in flight.
+    None if the visit is suspected of killing the process and must wait until nothing else is in flight.
     """
     host = shard.host(name)
     queue, turn = drawn(host)
     window = shard.queue(host, queue)
     if len(window.keys) < min(2, host.levels[queue]):
-        window.has(min(2, host.levels[queue]))  # the second one is the next head
+        window.has(min(2, host.levels[queue]))  # the second row is the next head
     if not window.keys:
         raise AssertionError(f"queue {queue} of {name} has lost its head")
     spot = window.keys[0]
@@ -163,7 +164,7 @@ def take(shard: Shard, name: str, now: float) -> Lease | None:
 
 
 def _drain(shard: Shard, name: str) -> None:
-    """Nothing more is handed out until a suspect may go alone."""
+    """Hand out nothing more until the suspect may run alone."""
     shard.drain = name
     for host in list(shard.reserve.hosts):
         if host != name:
@@ -176,24 +177,24 @@ def _pages(shard: Shard, host: HostRow) -> int:
 
 
 def hand_out(shard: Shard, taken: Lease, now: float) -> Visit:
-    """Give a visit to its maker."""
+    """Hand out a visit."""
     link = taken.visit.link
     host = shard.host(link.host)
     visit = taken.visit
-    if shard.ahead:  # it was taken out before, and others of its host may have been handed out since
+    if shard.ahead:  # it was leased ahead, and others of its host may have been handed out since
         taken.visit = Visit(link, visit.attempt, now, visit.alone, _pages(shard, host), host.free_at)
     taken.handed = True
     shard.fly(link.host, link.purpose)
-    if shard.per_host > 1:  # the answer is not awaited, so the clock runs from the request
+    if shard.per_host > 1:  # does not wait for the answer, so the clock runs from the request
         host.free_at = max(host.free_at, now + host.delay)
         shard.touched[host.name] = host
     shard.place(host, now)
-    shard.moved.pop(host.name, None)  # it stands where it belongs
+    shard.moved.pop(host.name, None)  # it is in its place already
     return taken.visit
 
 
 def link_of(row: UrlRow) -> Link:
-    """The link that a row stands for."""
+    """The link of a row."""
     return Link(
         url=row.url,
         key=row.key,
@@ -215,7 +216,7 @@ def link_of(row: UrlRow) -> Link:
 
 
 def next_due(shard: Shard, now: float, refill_at: float) -> float | None:
-    """When a lease may give more than now; None when nothing waits but for visits in flight."""
+    """When a lease may return more than now; None if nothing waits except for visits in flight."""
     if shard.alone and shard.leases[shard.alone].handed:
         return None
     if shard.drain and shard.leases and _is_draining(shard):
@@ -232,13 +233,13 @@ def next_due(shard: Shard, now: float, refill_at: float) -> float | None:
         first = _first_wanted(shard, kind)
         if first is not None and (
             kind == RETRY or first <= now
-        ):  # a later recrawl is no work of this crawl yet
+        ):  # a later recrawl is not work of this crawl yet
             times.append(max(first, refill_at))
     return max(now, min(times)) if times else None
 
 
 def _first_wanted(shard: Shard, kind: str) -> float | None:
-    """The earliest time in a list that is not of a host that was set aside meanwhile."""
+    """The earliest time in a list, ignoring hosts that were set aside meanwhile."""
     window = shard.times[kind]
     while window.keys or (not window.complete and window.first() is not None):
         time, id16 = window.keys[0]

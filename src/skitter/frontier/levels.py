@@ -1,8 +1,8 @@
 """Which level is next: levels are drawn by weight, so that none starves.
 
-Hosts, and links inside a host, are drawn with the same function. Inside a host there are twice as many queues as levels:
-one for the links of each level that were not tried yet, and one for those that failed and are to be tried again. A retry
-comes only when nothing untried waits, so a page that hangs never keeps others waiting.
+Hosts, and the links of a host, are drawn with the same function. A host has twice as many queues as levels: for each
+level one for untried links, and one for retries. A retry is drawn only if nothing untried waits, so a page that hangs
+never keeps others waiting.
 """
 
 from collections.abc import Sequence
@@ -26,21 +26,21 @@ def _next(turn: int, mask: int) -> tuple[int, int]:
 
 
 DRAW = tuple(tuple(_next(turn, mask) for turn in range(len(RULER))) for mask in range(1 << len(Level)))
-"""DRAW[mask][turn] is (level drawn, turn afterwards); bit n of the mask says that level n has something to give."""
+"""DRAW[mask][turn] is (level drawn, next turn); bit n of the mask is set if level n has something waiting."""
 
 
 def draw_retry(retries: Sequence[int], turn: int) -> tuple[int, int]:
-    """The queue of retries that is next, and the turn afterwards, where so many wait in each."""
+    """The next retry queue and the next turn, given how many wait in each."""
     mask = sum((count > 0) << level for level, count in enumerate(retries))
     level, turn = DRAW[mask][turn]
     return level + len(LEVELS), turn
 
 
 def retried(queue: int) -> int:
-    """The queue for another try of a link from this one."""
+    """The retry queue for a link from this queue."""
     return queue % len(LEVELS) + len(LEVELS)
 
 
 def better(level: int, score: float, than_level: int, than_score: float) -> bool:
-    """Whether one place in the queue is before another."""
+    """Whether one place in the queue comes before another."""
     return level < than_level or (level == than_level and score > than_score)

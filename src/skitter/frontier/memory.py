@@ -1,9 +1,9 @@
-"""What the owner of a shard has in memory of it, read when it is first needed.
+"""The part of a shard that its owner has in memory, read when first needed.
 
-The owner is exclusive: what it has read stays true until it changes it. Where the store is at hand, a look at a missing
-row reads it. Where the store is behind a network, the same look raises `Lacking`: it says what is missing, `prefetch` asks for
-that and for what else will be needed, and the step is taken again. So the code that decides is the same for both, and must
-read all that a step needs before it changes anything.
+The owner is exclusive: what it has read stays true until it changes it. If the store is at hand, looking up a missing
+row reads it. If the store is behind a network, the same look-up raises `Lacking`, which says what is missing;
+`prefetch` loads that and what else will be needed, and the step is repeated. So the deciding code is the same for
+both, and must read everything a step needs before it changes anything.
 """
 
 from bisect import bisect_left, insort
@@ -47,9 +47,9 @@ class Lacking(Exception):  # noqa: N818  nothing is wrong: it has to be read fir
 
 
 class Through(dict[A, B]):
-    """A dictionary that reads what it does not have. Ask with `[]`; `get` and `in` only look at what was read.
+    """A dictionary that reads missing entries. Use `[]`; `get` and `in` only see what was read.
 
-    What was read first is forgotten first, and only in `trim`: nothing vanishes in a step.
+    Entries are dropped oldest first, and only in `trim`: none vanishes in a step.
     """
 
     def __init__(self, read: Callable[[A], B], capacity: int = 0) -> None:
@@ -62,18 +62,18 @@ class Through(dict[A, B]):
         return value
 
     def trim(self) -> None:
-        """Forget the older half once there is too much. In halves, because the front of a dictionary is slow to eat."""
+        """Drop the older half if there are too many: deleting one by one from the front is slow."""
         if len(self) > self.capacity:
             for key in list(islice(self, len(self) - self.capacity // 2)):
                 del self[key]
 
 
 class Window(Generic[K, V]):
-    """The first keys of an ordered list that a store keeps.
+    """The first keys of an ordered list in a store.
 
-    The store has the whole list; a window has every key of it up to its horizon. A new key before the horizon is put into
-    the window too, one behind it is left to the store. When it runs out it reads on from its horizon, so keys that were
-    deleted long ago, and lie in the store as tombstones, are never walked over twice (1.1 ms after 4,000 of them).
+    The store has the whole list; a window has every key up to its horizon. A new key before the horizon is also put
+    into the window, one behind it is left to the store. An empty window reads on from its horizon, so tombstones of
+    keys deleted long ago are never walked over twice (1.1 ms after 4,000 of them).
     """
 
     __slots__ = ("_read", "complete", "horizon", "keys", "size", "values")
@@ -81,17 +81,17 @@ class Window(Generic[K, V]):
     def __init__(self, start: K, size: int, read: "Callable[[Window[K, V]], None]") -> None:
         self.size = size
         self.horizon: K = start
-        self.complete = False  # the list has no more keys than those in memory
+        self.complete = False  # all keys of the list are in memory
         self.keys: list[K] = []
         self.values: dict[K, V] = {}
         self._read: Callable[[Window[K, V]], None] = read  # fills it, or raises Lacking
 
     def push(self, key: K, value: V) -> None:
-        """A key was put into the list."""
+        """A key was added to the list."""
         keys = self.keys
         if not self.complete and key > self.horizon:
             return
-        if len(keys) >= self.size and key > keys[-1]:  # it has enough: the rest is left to the store
+        if len(keys) >= self.size and key > keys[-1]:  # there are enough: the rest is left to the store
             self.horizon, self.complete = keys[-1], False
             return
         if key not in self.values:
@@ -104,16 +104,16 @@ class Window(Generic[K, V]):
             self.horizon, self.complete = keys[-1], False
 
     def discard(self, key: K) -> None:
-        """A key was taken out of the list."""
+        """A key was removed from the list."""
         if self.values.pop(key, None) is not None:
             del self.keys[bisect_left(self.keys, key)]
 
     def lacks(self, count: int) -> bool:
-        """Whether the store has to be asked before the first so many keys are known."""
+        """Whether the store must be asked before the first `count` keys are known."""
         return not self.complete and len(self.keys) < count
 
     def fill(self, found: Iterable[tuple[K, V]], horizon: K | None) -> None:
-        """These are all keys up to a new horizon; None: all there are."""
+        """Take in all keys up to a new horizon; None: there are no more."""
         for key, value in found:
             if key not in self.values:
                 insort(self.keys, key)
@@ -124,18 +124,18 @@ class Window(Generic[K, V]):
             self.horizon = horizon
 
     def first(self) -> tuple[K, V] | None:
-        """The first key, and what is found there."""
+        """The first key and its value."""
         while not self.keys and not self.complete:
             self._read(self)
         return (self.keys[0], self.values[self.keys[0]]) if self.keys else None
 
     def has(self, count: int) -> None:
-        """Read on until the first so many keys are known, or all there are."""
+        """Read on until the first `count` keys, or all, are known."""
         while not self.complete and len(self.keys) < count:
             self._read(self)
 
     def in_memory(self, count: int) -> list[tuple[K, V]]:
-        """The first keys that were read already."""
+        """The first keys that are in memory."""
         return [(key, self.values[key]) for key in self.keys[:count]]
 
     def __len__(self) -> int:
@@ -143,7 +143,7 @@ class Window(Generic[K, V]):
 
 
 class Far:
-    """`Source` of a store behind a network: nothing is read here, it says what has to be asked for."""
+    """`Source` of a store behind a network: reads nothing, raises what must be loaded."""
 
     def url(self, id16: bytes) -> NoReturn:
         """The row of a URL."""
@@ -162,11 +162,11 @@ class Far:
         raise Lacking(Wanted(pages=[id16]))
 
     def digest(self, key: tuple[str, str]) -> NoReturn:
-        """The page that stands for a digest."""
+        """The page that represents a digest."""
         raise Lacking(Wanted(digests=[key]))
 
     def simhash(self, key: tuple[str, int]) -> NoReturn:
-        """The page that stands for a SimHash."""
+        """The page that represents a SimHash."""
         raise Lacking(Wanted(simhashes=[key]))
 
     def parked(self, host: str) -> NoReturn:
@@ -192,39 +192,41 @@ class Far:
 
 # ------------------------------------------------------------------------------------------------ what is held
 
-_READ_AHEAD = (4, 32)  # rows of a queue: few when many hosts are at work, more when few are
+_READ_AHEAD = (4, 32)  # rows of a queue: few if many hosts are active, more if few are
 When = tuple[float, bytes]  # a time, and the id of the URL that is due then
 
 
 class Memory:
-    """Hosts, rules and the heads of lists, a bounded number of them; and, for one verb, rows of URLs and pages.
+    """Hosts, rules and heads of lists, a bounded number each; for one verb, also rows of URLs and pages.
 
-    Everything is bounded by `frontier.window`, so that a worker with many shards can share it out among them.
+    Everything is bounded by `frontier.window`, so that a worker with many shards can divide it among them.
     """
 
     batch: Batch
 
     def __init__(self, source: Source, window: int, size: int) -> None:
         self.source = source
-        self.ahead = 0.0  # seconds before their time at which visits are taken out
+        self.ahead = 0.0  # how many seconds early visits are leased
         self.capacity, self.window_size = window, size
         self.hosts: Through[str, HostRow | None] = Through(source.host, window)  # None: there is no such host
         self.rules: Through[str, Rules] = Through(lambda origin: rules_of(source.robots(origin)), 2 * window)
         self.queues: Bounded[tuple[str, int], Window[Spot, Waiting]] = Bounded(window)
         self.touched: dict[str, HostRow] = {}  # hosts to be written
-        self.moved: dict[str, HostRow] = {}  # of these, what may have to stand elsewhere in the agenda
+        self.moved: dict[str, HostRow] = {}  # … and those that may have to move in the agenda
         self.times: dict[str, Window[When, str]] = {
             kind: Window((-inf, b""), size, self._read_times) for kind in (RETRY, RECRAWL)
         }
         self.leases: dict[bytes, Lease] = {}
-        # What is held for one verb.
+        # Kept for one verb.
         self.rows: Through[bytes, UrlRow | None] = Through(self._read_row)
         self.stood: dict[bytes, Standing] = {}
         self.pages: Through[bytes, PageRow | None] = Through(source.page)
         self.digests: Through[tuple[str, str], PageRow | None] = Through(source.digest)
         self.simhashes: Through[tuple[str, int], PageRow | None] = Through(source.simhash)
         self.parked: Through[str, list[UrlRow]] = Through(self._read_parked)
-        self.headless: dict[tuple[str, int], HostRow] = {}  # their first link is behind the head they name
+        self.headless: dict[
+            tuple[str, int], HostRow
+        ] = {}  # hosts whose first link is behind the head they name
 
     # -- rows of URLs ------------------------------------------------------------------------------------------
 
@@ -233,7 +235,7 @@ class Memory:
         return row if row is None else self.adopt(row)
 
     def adopt(self, row: UrlRow) -> UrlRow:
-        """A row comes into this verb as the store has it."""
+        """Add a row to this verb, as the store has it."""
         self.rows[row.id] = row
         stood = standing(row)
         if stood is not None:
@@ -241,7 +243,7 @@ class Memory:
         return row
 
     def has_row(self, id16: bytes) -> bool:
-        """Whether `row` has an answer without reading."""
+        """Whether `row` can answer without reading."""
         return id16 in self.rows or id16 in self.leases
 
     def row(self, id16: bytes) -> UrlRow | None:
@@ -250,13 +252,13 @@ class Memory:
         return self.rows[id16] if lease is None else lease.row
 
     def is_out(self, row: UrlRow) -> bool:
-        """Whether a row is out for a visit. It stays in its queue meanwhile."""
+        """Whether a row is in flight. It stays in its queue meanwhile."""
         return row.id in self.leases
 
     # -- queues ------------------------------------------------------------------------------------------------
 
     def queue(self, host: HostRow, queue: int) -> Window[Spot, Waiting]:
-        """The first links of a host's queue, from the head on."""
+        """The first links of a host's queue, starting with the head."""
         key = host.name, queue
         window = self.queues.get(key)
         if window is None:
@@ -269,7 +271,7 @@ class Memory:
         return window
 
     def find_heads(self) -> None:
-        """Give hosts whose first link has moved away the next one. Every verb ends with it."""
+        """Give hosts whose first link has left its successor as head. Ends every verb."""
         for (name, queue), host in list(self.headless.items()):
             first = self.queue(host, queue).first()
             if first is None:
@@ -279,7 +281,7 @@ class Memory:
             self.touched[name] = self.moved[name] = host
 
     def _read_queue(self, name: str, queue: int, window: Window[Spot, Waiting]) -> None:
-        """At hand no more is read than there is: many hosts have one link, and the end of a queue costs as much as a row."""
+        """At hand, only existing rows are read: many hosts have one link, and reading past it costs a row."""
         limit = window.size if self.ahead else min(window.size, max(1, self._length(name, queue)))
         ask = Heads(name, queue, window.horizon, limit)
         rows = self.source.heads(ask)
@@ -296,7 +298,7 @@ class Memory:
         window: Window[Spot, Waiting],
         changed: Sequence[UrlRow],
     ) -> None:
-        """The answer of a store, as of the last write: rows that are out, or were changed since, stand elsewhere."""
+        """Take in an answer, which is as of the last write: rows in flight or changed since belong elsewhere."""
         horizon = rows[-1][0] if len(rows) >= ask.limit else None
         batch, leases = self.batch.urls, self.leases
         found = [(spot, row) for spot, id16, row in rows if id16 not in batch and id16 not in leases]
@@ -308,7 +310,7 @@ class Memory:
         window.fill(found, horizon)
 
     def waiting(self, window: Window[Spot, Waiting], spot: Spot) -> UrlRow:
-        """A row that was read ahead."""
+        """Unpack a row that was read ahead."""
         row = window.values[spot]
         return self.source.unpacked(row) if isinstance(row, bytes) else row
 
@@ -335,5 +337,5 @@ class Memory:
         return self.adopted(self.source.parked(host))
 
     def adopted(self, rows: list[UrlRow]) -> list[UrlRow]:
-        """Rows that were read in a list, each as this verb has it."""
+        """Rows read from a list, each as this verb has it."""
         return [self.row(row.id) or row if self.has_row(row.id) else self.adopt(row) for row in rows]

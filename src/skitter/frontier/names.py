@@ -1,4 +1,4 @@
-"""What names stand for: the id of a link, the domain and the shard of a host."""
+"""From names to what they identify: the id of a link, the domain and the shard of a host."""
 
 from hashlib import blake2b
 from typing import NamedTuple
@@ -10,24 +10,24 @@ from skitter.model import Link, Purpose
 
 
 class Named(NamedTuple):
-    """A host's name, understood."""
+    """A host name with its domain and shard."""
 
     domain: str
-    owner: int  # the shard that it belongs to
-    foreign: bool  # which is another one
-    prefix: bytes  # with which the ids of its URLs begin
+    owner: int  # the shard it belongs to
+    foreign: bool  # that shard is not this one
+    prefix: bytes  # the beginning of the ids of its URLs
 
 
 def hash16(key: bytes) -> bytes:
-    """An id that is the same everywhere. No two keys that anybody can find have the same (BLAKE2b)."""
+    """An id that is the same everywhere. BLAKE2b: nobody can construct two keys with the same id."""
     return blake2b(key, digest_size=16).digest()
 
 
 class Same:
-    """Links that were offered before, as these very values, by identity.
+    """Links offered before, recognised by object identity.
 
-    The memo of judged links hands out one value for every page that repeats an href, so navigation is recognised here at
-    0.1 µs a link. Holding the links keeps their identities from being reused.
+    The memo of judged links returns the same object for every page that repeats an href, so navigation links are
+    recognised here at 0.1 µs each. Holding the links keeps their identities from being reused.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -36,17 +36,17 @@ class Same:
         self.capacity = capacity
 
     def remember(self, link: Link, id16: bytes) -> None:
-        """This value stands for this URL."""
+        """Remember that this object stands for this URL."""
         self.ids[id(link)] = id16
         self._links.append(link)
 
     def forget(self) -> None:
-        """What was true of these links may not be any more."""
+        """Forget links whose state may have changed."""
         self.ids.clear()
         self._links.clear()
 
     def trim(self) -> None:
-        """There are too many. Begin anew: what is still in use is soon back."""
+        """Start over if there are too many: links in use are soon back."""
         self.forget()
 
     def __len__(self) -> int:
@@ -57,18 +57,18 @@ _SAME = 20_000  # links; most are held by the memo of judged links anyway
 
 
 class Names:
-    """Ids and owners, remembered."""
+    """Ids and owners, cached."""
 
     def __init__(self, store: Store, shard: int, shards: int, capacity: int) -> None:
         self._store = store
         self.hash_key = store.hash_key
         self._shard, self._shards = shard, shards
-        self.hosts: Bounded[str, Named] = Bounded(4 * capacity)  # of those that were met lately
-        self.known = Same(_SAME)  # changes nothing when it is offered again
-        self.refused = Same(_SAME)  # … when it is refused again
+        self.hosts: Bounded[str, Named] = Bounded(4 * capacity)  # recently used ones
+        self.known = Same(_SAME)  # changes nothing if offered again
+        self.refused = Same(_SAME)  # … if refused again
 
     def host(self, name: str) -> Named:
-        """The domain of a host, and whose it is."""
+        """The domain and shard of a host."""
         named = self.hosts.get(name)
         if named is None:
             domain = urls.registrable_domain(name)
@@ -78,17 +78,17 @@ class Names:
         return named
 
     def id_of(self, link: Link) -> bytes:
-        """What a link's row, lease and page are known by."""
+        """The id of a link's row, lease and page."""
         key = link.key if link.purpose is Purpose.PAGE else f"robots\0{link.host}\0{link.origin}"
         named = self.hosts.get(link.host) or self.host(link.host)
         return named.prefix + self.hash_key(key.encode("utf-8", "surrogatepass"))
 
     def trim(self) -> None:
-        """Forget what is too much."""
+        """Drop what is too much."""
         for kept in (self.hosts, self.known, self.refused):
             if len(kept) > kept.capacity:
                 kept.trim()
 
     def statistics(self) -> dict[str, float]:
-        """How much is remembered."""
+        """Number of cached entries."""
         return {"entries": len(self.known) + len(self.refused), "capacity": 2 * _SAME}

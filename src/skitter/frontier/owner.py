@@ -1,6 +1,6 @@
-"""The owner of a shard: takes it, works on it (`verbs`), mends it, and gives it back.
+"""The owner of a shard: opens it, works on it (`verbs`), repairs it, and gives it back.
 
-What goes over many rows is done a bounded number of them in one write, and can be broken off and done again.
+Work on many rows is done in writes of bounded size; it can be interrupted and repeated.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ _ROWS_AT_ONCE = 500
 class ShardFrontier(Verbs):
     """`skitter.ports.Frontier` on a store.
 
-    `at_hand`: the side of the store that is on this machine, if it is. `forwarding` carries links to other shards; without it
-    they wait in the store's outbox. `grace`: seconds for which requests of the last owner may still be under way when the
-    shard is opened. `in_hand` is of the machine: a visit that kills the process is found out sooner where it is opened
-    again.
+    `at_hand`: the local side of the store, if it is on this machine. `forwarding` sends links to other shards;
+    without it they wait in the store's outbox. `grace`: seconds for which requests of the last owner may still be in
+    flight when the shard is opened. `in_hand` is the machine's crash mark: reopened on the same machine, a visit that
+    kills the process is found sooner.
     """
 
     # -- the shard's life --------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ class ShardFrontier(Verbs):
         return replace(opened, set_back=written_at - now) if set_back else opened
 
     async def close(self, now: float = 0.0) -> None:
-        """Put open visits back, and let go of the engine."""
+        """Make open visits pending again, and close the store."""
         try:
             if self._shard is not None and not self._broken:
                 async with self._verb() as shard:
@@ -74,10 +74,10 @@ class ShardFrontier(Verbs):
             await self.abandon()
 
     async def abandon(self) -> None:
-        """Let go of the engine as a crash would: open visits stay open."""
+        """Close the store as a crash would: open visits stay open."""
         self._shard = None
         if self._delivery is not None:
-            self._delivery.cancel()  # nobody waits for it any more
+            self._delivery.cancel()  # nobody waits for it
         if self._hand is not None:
             self._hand.close()
             self._hand = None
@@ -91,12 +91,12 @@ class ShardFrontier(Verbs):
     # -- links for other shards --------------------------------------------------------------------------------
 
     async def outbox(self, limit: int, after: int = 0) -> list[tuple[int, Link]]:
-        """The oldest links that wait to be forwarded."""
-        # It is asked for where there is no `forwarding`.
+        """The oldest links waiting to be forwarded."""
+        # Called only without `forwarding`.
         return await cast("Outbox", self._store).outbox(limit, after)
 
     async def forwarded(self, ids: Sequence[int]) -> None:
-        """Forget what its owner has."""
+        """Forget links that their owner has."""
         async with self._verb() as shard:
             known = await self._waiting(set(ids)) if ids else []
             shard.batch.outbox.update(dict.fromkeys(known))
@@ -113,7 +113,7 @@ class ShardFrontier(Verbs):
     # -- once more ---------------------------------------------------------------------------------------------
 
     async def reopen(self, mark: Mark, now: float) -> int:
-        """Pages that the archive has lost are pending again."""
+        """Make pages pending again that the archive has lost."""
         again = await self.fetch_again(lambda page: is_behind(page.archive, mark), now)
         async with self._verb() as shard:
             shard.meta.mark = mark
@@ -121,10 +121,10 @@ class ShardFrontier(Verbs):
         return again
 
     async def reopen_files(self, files: Collection[str], now: float) -> int:
-        """Pages in files of the archive that are lost are pending again; says how many. For an owner that has just opened.
+        """Make pages pending again that were in lost archive files; returns how many. Call right after opening.
 
-        So are pages that repeat a lost one byte for byte: of them the archive has no more than a word that they do. They
-        come first: as long as the lost ones are there, it can be done again, from wherever it was broken off.
+        So are pages that repeat a lost one byte for byte: the archive has only a reference for them. They come first:
+        while the lost pages are still there, an interrupted run can be repeated.
         """
 
         def lost(page: Page) -> bool:
@@ -137,12 +137,12 @@ class ShardFrontier(Verbs):
         again += await self.fetch_again(lost, now)
         async with (
             self._verb()
-        ):  # even of nothing: who is not the owner any more shall not say that it is done
+        ):  # even if nothing was lost: an owner that lost the shard must not report success
             await self._commit(now)
         return again
 
     async def fetch_again(self, lost: Callable[[Page], bool], now: float) -> int:
-        """Pages of which something is lost are pending again; says how many."""
+        """Make pages pending again of which something is lost; returns how many."""
         again = 0
         async for rows in self._in_parts(row async for row in self._store.pages() if lost(row.page)):
             async with self._verb() as shard:
@@ -156,7 +156,7 @@ class ShardFrontier(Verbs):
         return again
 
     async def judge_again(self, judge: Judge, settings: str, now: float) -> Judged:
-        """Judge what waits, and what settings refused, if that was last done by other settings than these."""
+        """Judge waiting and refused URLs again, if they were last judged by other settings."""
         shard = self._open_shard
         if shard.meta.judged_by == settings:
             return Judged()
@@ -171,7 +171,7 @@ class ShardFrontier(Verbs):
                     some = judging.judge_again(shard, ids, judge)
                     await self._commit(now)
                 came, went = came + some[0], went + some[1]
-                await asyncio.sleep(0)  # there may be millions, and others want to work
+                await asyncio.sleep(0)  # there may be millions, and other verbs want their turn
         async with self._verb():
             shard.meta.judged_by = settings
             await self._commit(now)
@@ -189,7 +189,7 @@ class ShardFrontier(Verbs):
             yield some
 
     async def _set_clocks_back(self, by: float, now: float) -> None:
-        """The clock was set back: what was written by the old one would keep hosts waiting for as long."""
+        """The clock was set back: times written by the old one would keep hosts waiting for as long."""
         names = [row.name async for row in self._store.hosts() if max(row.free_at, row.held) > now]
         for at in range(0, len(names), _ROWS_AT_ONCE):
             async with self._verb() as shard:
@@ -209,7 +209,7 @@ class ShardFrontier(Verbs):
     # -- messages from other shards -----------------------------------------------------------------------------
 
     async def take_in(self, links: Sequence[Link], positions: Positions, now: float) -> int:
-        """Accept links that came as messages, and remember how far these are read, in the same write."""
+        """Accept forwarded links, and store the position of their messages in the same write."""
         before = self._open_shard.counts.added
         if len(links) > LINKS_AT_ONCE:
             await self.add(links[:-LINKS_AT_ONCE], (), now)
@@ -218,18 +218,18 @@ class ShardFrontier(Verbs):
         return self._open_shard.counts.added - before
 
     def positions(self) -> Mapping[str, str]:
-        """How far messages are taken in."""
+        """How far forwarded messages are stored."""
         return dict(self._open_shard.meta.positions)
 
     # -- what its owner knows better ---------------------------------------------------------------------------
 
     async def host(self, name: str) -> HostRecord | None:
-        """What is known of a host."""
+        """The record of a host."""
         row = self._open_shard.hosts.get(name)
         return await super().host(name) if row is None else self._host_record(row, self._out(name))
 
     async def robots(self, origin: str) -> RobotsCopy | None:
-        """The copy of an origin's robots.txt. Where it is known that there is none, nobody is asked."""
+        """The copy of an origin's robots.txt. If it is known that there is none, the store is not asked."""
         known = self._open_shard.rules.get(origin)
         if known is not None and not known.access:
             return None

@@ -1,6 +1,6 @@
-"""Pages in their places, and which stored page a new one repeats: by digest, and by SimHash.
+"""Stores pages, and finds the stored page that a new one repeats: by digest and by SimHash.
 
-The SimHashes of the domains that are crawled now are in memory, and all of a domain's are compared with one in a few
+The SimHashes of the domains being crawled are in memory. Comparing one with all of its domain takes a few
 microseconds: 4 µs for 3,000 of them.
 """
 
@@ -22,7 +22,7 @@ _SERIAL = re.compile(r"(\d+)(?:\.warc\.gz)?\Z")
 
 
 def keep_page(shard: "Shard", id16: bytes, page: Page, links: bytes, *, replaces: bool) -> None:
-    """Store a page, in the place of an earlier one if there may be one."""
+    """Store a page. `replaces`: there may be an earlier one."""
     if replaces:
         drop_page(shard, id16)
     host = shard.host(page.host)
@@ -33,7 +33,8 @@ def keep_page(shard: "Shard", id16: bytes, page: Page, links: bytes, *, replaces
     if by_digest:
         key = page.domain, page.digest
         if key in shard.compared and key not in shard.digests:
-            # Its twins were asked for a moment ago, and pages are only settled here: what that told is still true.
+            # Its twins were looked up a moment ago, and pages are only settled here, so that answer is still
+            # true.
             shard.digests[key] = shard.compared[key]
         if shard.digests[key] is None:
             row.by_digest = True
@@ -85,10 +86,10 @@ def _serial(file: str) -> tuple[int, str]:
 
 # ------------------------------------------------------------------------------------------------ twins
 
-# SimHashes that are held for one domain. A store at hand has an index that is quicker for larger ones. Behind a network a
-# page of a larger domain is compared with as many of its pages, not with all, and a near-duplicate may go unnoticed.
+# SimHashes kept per domain. For larger domains, a store at hand has a faster index; behind a network, a page
+# is compared with this many pages of its domain, and a near-duplicate may go unnoticed.
 AT_HAND, FAR = 16_384, 262_144
-_IN_ALL = 1_000_000  # … for all together: 8 MB. Then everything is forgotten and read again as it is needed
+_IN_ALL = 1_000_000  # … and in total: 8 MB. Beyond that, everything is dropped and read again when needed
 
 
 class Nearby:
@@ -104,12 +105,12 @@ class Nearby:
         return self._domains.get(domain)
 
     def lacks(self, domain: str, simhash: int) -> bool:
-        """Whether it is certain that no page of the domain stands for a SimHash."""
+        """Whether it is certain that no page of the domain represents a SimHash."""
         held = self._domains.get(domain)
         return held is not None and held.size < self.per_domain and not held.nearest(simhash, 0)
 
     def hold(self, domain: str, found: list[int]) -> None:
-        """They were read."""
+        """Take in the SimHashes of a domain."""
         from skitter.dedup.simhash import SimhashSet  # noqa: PLC0415  numpy, which not every crawl needs
 
         self._total += len(found) + 8
@@ -119,14 +120,14 @@ class Nearby:
         self._domains[domain] = SimhashSet(found)
 
     def add(self, domain: str, simhash: int) -> None:
-        """A page stands for a SimHash from now on."""
+        """A page represents a SimHash from now on."""
         held = self._domains.get(domain)
         if held is not None and held.size < self.per_domain:
             held.add(simhash)
             self._total += 1
 
     def forget(self, domain: str) -> None:
-        """A page stands for its SimHash no more."""
+        """A page no longer represents its SimHash."""
         self._domains.pop(domain, None)
 
     def statistics(self) -> dict[str, float]:
@@ -142,7 +143,7 @@ async def pages_alike(
     compared: Compared,
     at_hand: "AtHand | None" = None,
 ) -> list[Twin | None]:
-    """The stored pages that these repeat. `compared` gets what was found out about digests."""
+    """The stored pages that these repeat. `compared` receives what was learnt about digests."""
     same = list(dict.fromkeys((page.domain, page.digest) for page in pages if page.digest))
     domains = {page.domain for page in pages if page.simhash is not None}
     unread = [(domain, nearby.per_domain) for domain in domains if nearby.of(domain) is None]
@@ -163,7 +164,7 @@ async def pages_alike(
 
 
 def _near(page: Likeness, distance: int, nearby: Nearby, at_hand: "AtHand | None") -> list[tuple[str, int]]:
-    """By domain and SimHash, what is nearest to a page."""
+    """The nearest SimHash to each page, by domain and SimHash."""
     held = nearby.of(page.domain)
     if page.simhash is None or held is None:
         return []

@@ -1,8 +1,8 @@
-"""For stores behind a network: what a verb will need, asked for in one round trip.
+"""For stores behind a network: loads what a verb will need in one round trip.
 
-A verb that adds or settles says beforehand what it will look at (`need_…`). One that leases goes as far as memory does, says
-what it lacks, and is given that together with what the next hosts will need (`look_ahead`). A store at hand needs none of
-this.
+Verbs that add or settle say in advance what they will read (`need_…`). Leasing goes as far as memory allows, says
+what is missing, and gets that together with what the next hosts will need (`look_ahead`). A store at hand needs none
+of this.
 """
 
 from collections import defaultdict
@@ -23,8 +23,8 @@ from skitter.frontier.shard import Shard
 from skitter.frontier.store import KNOWN
 from skitter.model import Level, Link, Page, Purpose, Reason, Settlement, Visit
 
-AT_ONCE = 64  # visits of one host that are taken out together, at most
-_LOOK_AHEAD = 256  # hosts of each level whose links are asked for together
+AT_ONCE = 64  # visits of one host that are leased together, at most
+_LOOK_AHEAD = 256  # hosts of each level whose links are loaded together
 _DUE_AT_ONCE = 1_000  # URLs that are due
 
 # ------------------------------------------------------------------------------------------------ adding
@@ -33,7 +33,7 @@ _DUE_AT_ONCE = 1_000  # URLs that are due
 def need_links(
     shard: Shard, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]], wanted: Wanted
 ) -> list[Link]:
-    """Ask for what adding these links takes; says which of them have to be looked at."""
+    """Request what adding these links needs; returns those that must be looked up."""
     looked, known, told = [], shard.names.known.ids, shard.names.refused.ids
     for link in links:
         if id(link) in known:
@@ -66,13 +66,13 @@ def _need_link(shard: Shard, link: Link, wanted: Wanted) -> bool:
 
 
 def need_host(shard: Shard, name: str, wanted: Wanted) -> None:
-    """Ask for a host that is not in memory."""
+    """Request a host that is not in memory."""
     if name not in shard.hosts:
         wanted.hosts.append(name)
 
 
 def _need_robots(shard: Shard, link: Link, wanted: Wanted) -> None:
-    """Ask for what a robots.txt on its way takes: a copy its host, a hop also the host that it leads to."""
+    """Request what a forwarded robots.txt needs: its host for a copy, also the next hop's host for a hop."""
     need_host(shard, urls.host(link.origin), wanted)
     need_host(shard, link.host, wanted)
     id16 = shard.names.id_of(link)
@@ -81,7 +81,7 @@ def _need_robots(shard: Shard, link: Link, wanted: Wanted) -> None:
 
 
 def need_more(shard: Shard, looked: Sequence[Link]) -> None:
-    """What the rows have shown to be needed besides: hosts of links that wait, and what waits on hosts taken back."""
+    """Request what the loaded rows refer to: hosts of waiting links, and URLs parked on hosts that are taken back."""
     wanted = Wanted()
     for link in looked:
         host = shard.hosts.get(link.host)
@@ -103,7 +103,7 @@ def _raise_if(wanted: Wanted) -> None:
 
 
 def need_settlements(shard: Shard, settlements: Sequence[Settlement], wanted: Wanted) -> list[Link]:
-    """Ask for what settling takes; says which links have to be looked at."""
+    """Request what settling needs; returns the links that must be looked up."""
     looked = []
     for settlement in settlements:
         link = settlement.visit.link
@@ -137,7 +137,7 @@ def _need_page(shard: Shard, page: Page, id16: bytes, wanted: Wanted) -> None:
 
 
 def need_hosts_of_pages(shard: Shard) -> None:
-    """Ask for the hosts of pages that were loaded to be replaced: they may be others than those of the new ones."""
+    """Request the hosts of pages to be replaced: they may differ from those of the new ones."""
     wanted = Wanted()
     for row in shard.pages.values():
         if row is not None:
@@ -146,7 +146,7 @@ def need_hosts_of_pages(shard: Shard) -> None:
 
 
 def need_hops(shard: Shard, settlements: Sequence[Settlement]) -> None:
-    """Ask for hops of robots.txt files that wait on hosts which are about to be set aside, and for their origins' hosts."""
+    """Request robots.txt hops waiting on hosts that are about to be set aside, and their origins' hosts."""
     for settlement in settlements:
         link = settlement.visit.link
         if settlement.verdict.host_aside is None or shard.names.id_of(link) not in shard.leases:
@@ -167,7 +167,7 @@ def need_hops(shard: Shard, settlements: Sequence[Settlement]) -> None:
 
 
 def need_leases(shard: Shard, leases: dict[bytes, Visit]) -> Wanted:
-    """Ask for what recovering these takes."""
+    """Request what recovering these visits needs."""
     wanted = Wanted(urls=list(leases))
     for visit in leases.values():
         need_host(shard, visit.link.host, wanted)
@@ -177,7 +177,7 @@ def need_leases(shard: Shard, leases: dict[bytes, Visit]) -> Wanted:
 
 
 def need_pages(shard: Shard, pages: Sequence[PageRow]) -> Wanted:
-    """Ask for what reopening these takes, apart from the hosts of their URLs, which the rows name."""
+    """Request what reopening these needs, except the hosts of their URLs, which the rows name."""
     wanted = Wanted(urls=[row.id for row in pages], pages=[row.id for row in pages])
     for row in pages:
         need_host(shard, row.page.host, wanted)
@@ -185,7 +185,7 @@ def need_pages(shard: Shard, pages: Sequence[PageRow]) -> Wanted:
 
 
 def need_hosts_of_rows(shard: Shard, ids: Sequence[bytes]) -> None:
-    """Ask for the hosts that loaded rows name."""
+    """Request the hosts that loaded rows name."""
     wanted = Wanted()
     for id16 in ids:
         row = shard.row(id16)
@@ -198,7 +198,7 @@ def need_hosts_of_rows(shard: Shard, ids: Sequence[bytes]) -> None:
 
 
 def look_ahead(shard: Shard, count: int, wanted: Wanted, now: float) -> Wanted:
-    """What the hosts that are soon next will need, asked for together with what is lacking."""
+    """Add what the next hosts will need to what is missing."""
     lists = [
         Times(kind, window.horizon, window.size) for kind, window in shard.times.items() if window.lacks(1)
     ]
@@ -244,7 +244,7 @@ def _look_at_host(shard: Shard, name: str, each: int, wanted: Wanted) -> None:
 
 
 def depth_of(shard: Shard, delay: float) -> int:
-    """How many visits of a host fit into the time that is looked ahead."""
+    """How many visits of a host fit into the lease-ahead time."""
     if delay >= shard.ahead:
         return shard.per_host
     return shard.per_host - 1 + min(AT_ONCE, ceil(shard.ahead / max(delay, shard.ahead / AT_ONCE)))
@@ -254,8 +254,10 @@ def depth_of(shard: Shard, delay: float) -> int:
 
 
 def take_in(shard: Shard, wanted: Wanted, found: Found) -> None:
-    """Put an answer where the steps of the shard look for it. The store tells what was written; what a verb has changed
-    since is newer, so rows and hosts that it has are not replaced."""
+    """Put an answer into memory.
+
+    It is as of the last write: rows and hosts that this verb has changed since are newer, and are not replaced.
+    """
     for id16 in wanted.urls:
         if not shard.has_row(id16):
             row = found.urls.get(id16)
@@ -304,7 +306,7 @@ def _fill_windows(shard: Shard, wanted: Wanted, found: Found) -> None:
 
 
 def _queued_now(shard: Shard) -> defaultdict[tuple[str, int], list[UrlRow]]:
-    """Rows that this verb has put into queues, by host and queue."""
+    """Rows that this verb has queued, by host and queue."""
     changed: defaultdict[tuple[str, int], list[UrlRow]] = defaultdict(list)
     for row in shard.batch.urls.values():
         if row is not None and row.state == QUEUED and row.due is None:
@@ -313,4 +315,4 @@ def _queued_now(shard: Shard) -> defaultdict[tuple[str, int], list[UrlRow]]:
 
 
 Need = Callable[[], None]
-"""Looks at what is in memory, and raises `Lacking` for what else has to be."""
+"""Read from memory only; raise `Lacking` for anything else."""

@@ -1,4 +1,4 @@
-"""The read side of a shard, for its owner and for everybody else."""
+"""The read side of a shard, for its owner and for any other reader."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
@@ -19,9 +19,9 @@ from skitter.frontier.store import Store
 from skitter.model import Counts, HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
 from skitter.ports import Likeness, Twin
 
-_AT_ONCE = 500  # rows whose hosts or links are asked for together
+_AT_ONCE = 500  # rows whose hosts or links are loaded together
 _ID = 16
-_ReadsOut = Callable[[str], tuple[int, int]]  # visits of a host that are out, and links taken out ahead
+_ReadsOut = Callable[[str], tuple[int, int]]  # visits of a host in flight, and links leased ahead
 
 
 class ShardReader:
@@ -34,7 +34,7 @@ class ShardReader:
         return await patiently(lambda: self._store.load(wanted))
 
     async def close(self, now: float = 0.0) -> None:  # noqa: ARG002  an owner needs it
-        """Let go of the engine."""
+        """Close the store."""
         await self._store.close()
 
     async def counts(self) -> Counts:
@@ -46,7 +46,7 @@ class ShardReader:
         return prefix + self._store.hash_key(key.encode("utf-8", "surrogatepass"))
 
     async def url(self, key: str, host: str) -> UrlRecord | None:
-        """What is known of a URL."""
+        """The record of a URL."""
         id16 = self._id(key, host)
         found = await self._load(Wanted(urls=[id16], hosts=[host]))
         row = found.urls.get(id16)
@@ -62,7 +62,7 @@ class ShardReader:
         return None if row is None else row.page
 
     async def host(self, name: str) -> HostRecord | None:
-        """What is known of a host."""
+        """The record of a host."""
         row = (await self._load(Wanted(hosts=[name]))).hosts.get(name)
         return None if row is None else self._host_record(row, (await self._all_out())(name))
 
@@ -73,11 +73,11 @@ class ShardReader:
     # -- twins -------------------------------------------------------------------------------------------------
 
     async def twin(self, domain: str, digest: str, simhash: int | None, distance: int) -> Twin | None:
-        """The page with the same digest, else the nearest."""
+        """The page with the same digest, else the nearest one."""
         return (await self.twins([Likeness(domain, digest, simhash)], distance))[0]
 
     async def twins(self, pages: Sequence[Likeness], distance: int) -> list[Twin | None]:
-        """The same for many pages: a round trip for the digests, and one more where something is near."""
+        """Twins of many pages: one round trip for the digests, and one more if something is near."""
         return await pages_alike(self._load, pages, distance, Nearby(), {})
 
     # -- everything --------------------------------------------------------------------------------------------
@@ -128,11 +128,11 @@ class ShardReader:
     # -- visits that are out -----------------------------------------------------------------------------------
 
     async def _leased(self) -> Collection[bytes]:
-        """URLs that are out for a visit."""
+        """URLs in flight."""
         return (await patiently(self._store.open)).leases
 
     async def _all_out(self) -> _ReadsOut:
-        """Tells of a host how many visits are out, and how many links are taken out ahead."""
+        """Counts for each host the visits in flight, and the links leased ahead."""
         leases = (await patiently(self._store.open)).leases
         out = Counter(visit.link.host for visit in leases.values())
         return lambda name: (out[name], 0)
@@ -155,7 +155,7 @@ class ShardReader:
 
 
 def _url_record(row: UrlRow, host: HostRow | None, *, leased: bool) -> UrlRecord:
-    """What is told of a URL. What waits on a host that was set aside is refused, for the same reason."""
+    """The record of a URL. One that waits on a host set aside is reported as refused, for the same reason."""
     state, reason = STATES[row.state], row.reason
     aside: Reason | None = None if host is None else host.aside
     if leased:

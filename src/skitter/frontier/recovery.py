@@ -1,5 +1,4 @@
-"""Taking a shard over, and giving it back: what the last owner left open, what the archive has lost, and times that are
-wrong because the clock was set back."""
+"""Opening and closing a shard: visits left open, pages lost from the archive, and times after the clock was set back."""
 
 from collections.abc import Mapping, Sequence
 from math import inf
@@ -13,15 +12,13 @@ from skitter.frontier.shard import Shard
 from skitter.model import Purpose, Visit
 from skitter.ports import Opened
 
-SET_BACK = (
-    2.0  # seconds that a clock may go back without anybody caring: those of a cluster differ by that much
-)
+SET_BACK = 2.0  # seconds that a clock may go back unnoticed: clocks in a cluster differ by that much
 
 
 def recover(shard: Shard, leases: dict[bytes, Visit], hand: bytes, free_after: float, now: float) -> Opened:
-    """Make the visits pending that were open when the last owner died. `hand` names the one that was worked on.
+    """Make visits pending that were open when the last owner died. `hand` is the one in hand.
 
-    Requests of the last owner may be under way until `free_after`, and count.
+    Requests of the last owner may be in flight until `free_after`, and count.
     """
     lost: list[Visit] = []
     aside: list[Visit] = []
@@ -59,12 +56,12 @@ def _recover(
 
 
 def resume(shard: Shard, leases: dict[bytes, Visit], out: Mapping[bytes, Lease]) -> None:
-    """Go on after memory was read again: visits that are `out` stay so, what was taken out ahead waits again."""
-    # Those that are out come last: `end` looks at the flights of the host.
+    """Continue after memory was reloaded: visits that are `out` stay in flight, those leased ahead wait again."""
+    # Visits in flight come last: `end` looks at the host's flights.
     for id16 in sorted(leases, key=out.__contains__):
         row = shard.rows[id16]
         held = out.get(id16)
-        visit = leases[id16] if held is None else held.visit  # it was dated again when it was handed out
+        visit = leases[id16] if held is None else held.visit  # it got a new time when it was handed out
         shard.host(visit.link.host)
         shard.leases[id16] = Lease(visit, row, inf if held is None else held.until, handed=True)
         if held is None:
@@ -77,7 +74,7 @@ def resume(shard: Shard, leases: dict[bytes, Visit], out: Mapping[bytes, Lease])
 
 
 def give_back(shard: Shard, now: float) -> None:
-    """Open visits are pending again, without a mark against them. What was handed out may have been requested."""
+    """Make open visits pending again, without suspecting them. Those handed out may have been requested."""
     for id16, lease in list(shard.leases.items()):
         host = shard.host(lease.visit.link.host)
         if lease.handed:
@@ -103,9 +100,9 @@ def reopen(shard: Shard, pages: Sequence[PageRow]) -> None:
 
 
 def move_clocks(shard: Shard, names: Sequence[str], by: float) -> None:
-    """Clocks of hosts that were written before the clock was set back are moved by as much.
+    """After the clock was set back, move host clocks by as much.
 
-    What a host is owed is counted from the last thing that was written before: it is never cut short.
+    The remaining delay of a host is counted from the last write before; it is never cut short.
     """
     for name in names:
         host = shard.host(name)
@@ -114,7 +111,7 @@ def move_clocks(shard: Shard, names: Sequence[str], by: float) -> None:
 
 
 def move_retries(shard: Shard, ids: Sequence[bytes], by: float) -> None:
-    """The same for URLs that wait for another try."""
+    """The same for URLs waiting for a retry."""
     for id16 in ids:
         row = shard.row(id16)
         if row is not None and row.state == QUEUED and row.due is not None and not row.parked:

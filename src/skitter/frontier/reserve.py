@@ -1,7 +1,7 @@
-"""Visits that were taken out ahead: leased to the engine, and not handed out yet.
+"""Visits leased ahead: leased in the store, and not handed out yet.
 
-They wait in memory for their host to be free and to have room. A host with visits here stands in no agenda. Each host that
-might be served stands in a heap by a time that is never later than the true one; whoever looks corrects it.
+They wait in memory until their host is free and has room. A host with visits here is not in the agenda. Each host
+that may be served is in a heap under a time that is never later than the true one; readers correct it.
 """
 
 from collections import deque
@@ -9,16 +9,16 @@ from heapq import heappop, heappush
 
 
 class Reserve:
-    """Ids of visits by host, in the order in which they are to be made."""
+    """Visit ids by host, in the order in which they are to run."""
 
     def __init__(self) -> None:
         self.hosts: dict[str, deque[bytes]] = {}
         self.size = 0
         self._times: list[tuple[float, int, str]] = []
-        self._number = 0  # of equals the one that came first comes first
+        self._number = 0  # among equals, first come, first served
 
     def put(self, name: str, id16: bytes, ready_at: float) -> None:
-        """One more visit for a host."""
+        """Add a visit for a host."""
         waiting = self.hosts.get(name)
         if waiting is None:
             waiting = self.hosts[name] = deque()
@@ -27,7 +27,7 @@ class Reserve:
         self.size += 1
 
     def look_at(self, name: str, ready_at: float) -> None:
-        """A host may be served from then on."""
+        """A host may be served from this time on."""
         if name in self.hosts:
             self._push(ready_at, name)
 
@@ -36,7 +36,7 @@ class Reserve:
         heappush(self._times, (ready_at, self._number, name))
 
     def next(self, now: float) -> str | None:
-        """A host whose time has come, out of the heap until somebody puts it back with `look_at`."""
+        """Take a host whose time has come out of the heap; put it back with `look_at`."""
         while self._times and self._times[0][0] <= now:
             _, _, name = heappop(self._times)
             if name in self.hosts:
@@ -44,13 +44,13 @@ class Reserve:
         return None
 
     def next_time(self) -> float | None:
-        """When a host may be served, at the earliest."""
+        """When the first host may be served, at the earliest."""
         while self._times and self._times[0][2] not in self.hosts:
             heappop(self._times)
         return self._times[0][0] if self._times else None
 
     def remove(self, name: str, id16: bytes) -> None:
-        """A visit is handed out, or put back."""
+        """Remove a visit that is handed out, or put back."""
         waiting = self.hosts[name]
         waiting.remove(id16)
         self.size -= 1

@@ -1,7 +1,7 @@
-"""The rows of one shard as any store keeps them, and what a store is asked and told.
+"""The rows of one shard, the same for every store, and the questions and writes of the store port.
 
-A row is a value: what a store returns belongs to the caller, who changes it and writes it back whole. Every index that a
-store keeps is a function of its rows (see `standing`), so a row alone says where it is found.
+A row is a value: it belongs to the caller, who changes it and writes it back whole. Every index of a store is a
+function of its rows (see `standing`), so a row alone says where it is found.
 """
 
 from typing import Any, NamedTuple
@@ -14,17 +14,18 @@ from skitter.model import Counts, Level, Link, Page, Purpose, Reason, RobotsCopy
 from skitter.ports import Mark
 
 Spot = tuple[float, int]
-"""Where a link stands in its host's level: (-score, sequence number). The smaller comes first; no two are equal."""
+"""A link's place in a queue of its host: (-score, sequence number). Smaller comes first; no two are equal."""
 
-# A row's state as a number. FOREIGN was sent to the shard that owns it, and shall not be sent again. A row that is out for
-# a visit stays as it is, in its queue: that it is out, its lease says. So a lease does not rewrite the row.
+# A row's state as a number. FOREIGN was sent to the shard that owns it, and is not sent again. A row in
+# flight stays in its queue unchanged: only its lease says that it is in flight. So a lease does not rewrite
+# the row.
 QUEUED, CRAWLED, FAILED, REFUSED, FOREIGN = range(5)
 STATES = (State.QUEUED, State.CRAWLED, State.FAILED, State.REFUSED)
 CODES = {state: code for code, state in enumerate(STATES)}
 
 
 class UrlRow(Struct, array_like=True, gc=False):
-    """A URL, or a hop of a robots.txt, and what became of it."""
+    """A URL, or a robots.txt hop, and its state."""
 
     id: bytes  # 16 bytes, a hash of the key
     url: str
@@ -32,45 +33,45 @@ class UrlRow(Struct, array_like=True, gc=False):
     host: str
     domain: str
     state: int = QUEUED
-    level: int = Level.NORMAL  # the queue it waits in: its level, or that of a retry (see `levels`)
+    level: int = Level.NORMAL  # the queue it waits in: its level's, or the retry queue (see `levels`)
     score: float = 0.0
-    seq: int = 0  # its age; 0: never accepted
+    seq: int = 0  # its age; 0 if never accepted
     depth: int = 0
     parent: str = ""
     first_seen: float = 0.0
     last_crawl: float | None = None
-    due: float | None = None  # when it comes back to the queue; it is not in the queue before
+    due: float | None = None  # when it returns to the queue; until then it is not in it
     crawl_count: int = 0
     attempts: int = 0
     crashes: int = 0
     status: int = 0
     reason: Reason | None = None
-    parked: bool = False  # it was due while its host was set aside: nobody waits for its time any more
+    parked: bool = False  # it came due while its host was set aside: its time no longer counts
     requested: str = ""
     hops: int = 0
     seed: bool = False
     meta: dict[str, Any] | None = None
-    origin: str = ""  # of a hop of a robots.txt; empty for a page
+    origin: str = ""  # of a robots.txt hop; empty for a page
 
     def spot(self) -> Spot:
-        """Where it stands in its host's level."""
+        """Its place in its queue."""
         return -self.score, self.seq
 
 
 class HostRow(Struct, array_like=True, gc=False):
-    """A host: its clock, the heads of its queues, and its tallies."""
+    """A host: its clock, the heads of its queues, and its counts."""
 
     name: str
     domain: str
     levels: list[int]  # links in each of its queues
     heads: list[Spot | None]  # the first of them
     free_at: float = 0.0
-    held: float = 0.0  # its pages wait until then for a robots.txt that is being fetched elsewhere
+    held: float = 0.0  # until then, its pages wait for a robots.txt that is fetched elsewhere
     delay: float = 0.0
     turn: int = 0
-    hops: int = 0  # hops of redirected robots.txt files that are queued here
+    hops: int = 0  # robots.txt hops queued here
     waiting: int = 0  # retries that are not due yet
-    place: bytes = b""  # where it stands in the agenda; empty while it has nothing to give
+    place: bytes = b""  # its place in the agenda; empty if nothing waits
     pages: int = 0
     requests: int = 0
     errors: int = 0
@@ -78,40 +79,40 @@ class HostRow(Struct, array_like=True, gc=False):
     aside: Reason | None = None
 
     def queued(self) -> int:
-        """Links that wait for a visit, due or not."""
+        """Links waiting for a visit, due or not."""
         return sum(self.levels) + self.waiting
 
     def ready_at(self) -> float:
-        """When it may be touched, as far as its clock says."""
+        """When its clock allows the next visit."""
         return self.free_at if self.hops else max(self.free_at, self.held)
 
 
 class PageRow(Struct, array_like=True, gc=False):
     """A stored page without its text, the ids of its links, and whether later pages are compared with it.
 
-    At most one page of a domain stands for a digest, and at most one for a SimHash.
+    At most one page of a domain represents a digest, and at most one a SimHash.
     """
 
     id: bytes
     page: Page
-    links: bytes = b""  # ids in a row, 16 bytes each
+    links: bytes = b""  # concatenated ids, 16 bytes each
     by_digest: bool = False
     by_simhash: bool = False
 
 
 Compared = dict[tuple[str, str], PageRow | None]
-"""By domain and digest, the page that stands for it; None for none."""
+"""By domain and digest, the page that represents it, or None."""
 
 
 class Meta(Struct, array_like=True):
-    """What is replaced with every write."""
+    """Replaced with every write."""
 
     seq: int = 0
     mark: Mark = field(default_factory=Mark)
     counts: Counts = field(default_factory=Counts)
-    positions: dict[str, str] = field(default_factory=dict)  # how far messages are taken in, by source
+    positions: dict[str, str] = field(default_factory=dict)  # how far messages are stored, by source
     clock: float = 0.0  # when this was written, by the owner's clock
-    judged_by: str = ""  # a digest of the settings by which waiting and refused URLs were judged last
+    judged_by: str = ""  # a digest of the settings that last judged waiting and refused URLs
 
 
 # ------------------------------------------------------------------------------------------------ where a URL stands
@@ -120,7 +121,7 @@ QUEUE, RETRY, RECRAWL, PARKED = "queue", "retry", "recrawl", "parked"
 
 
 class Standing(NamedTuple):
-    """The one index in which a row is found besides its id: its host's queue, or one of the lists of times."""
+    """The one index that has a row besides its id: its host's queue, or one of the lists of times."""
 
     kind: str  # QUEUE, RETRY, RECRAWL or PARKED
     host: str  # of QUEUE and PARKED
@@ -130,7 +131,7 @@ class Standing(NamedTuple):
 
 
 def standing(row: UrlRow) -> Standing | None:
-    """Where a row is found; None: by its id alone."""
+    """The index entry of a row; None if it is found only by its id."""
     if row.state == QUEUED and row.due is None:
         return Standing(QUEUE, row.host, row.level, -row.score, row.seq)
     if row.due is None or row.state not in (QUEUED, CRAWLED):
@@ -144,7 +145,7 @@ def standing(row: UrlRow) -> Standing | None:
 
 
 class Heads(NamedTuple):
-    """The first links of a host's level, behind a spot."""
+    """The first links of a host's queue, after a spot."""
 
     host: str
     level: int
@@ -153,7 +154,7 @@ class Heads(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The first hosts of the agenda whose place is between two others."""
+    """The first hosts of the agenda between two places."""
 
     after: bytes
     before: bytes
@@ -161,7 +162,7 @@ class Span(NamedTuple):
 
 
 class Times(NamedTuple):
-    """The first URLs of a list of times (RETRY or RECRAWL), by (due, id), behind a pair of these."""
+    """The first URLs of a list of times (RETRY or RECRAWL), ordered by (due, id), after such a pair."""
 
     kind: str
     after: tuple[float, bytes] | None
@@ -169,7 +170,7 @@ class Times(NamedTuple):
 
 
 class Wanted(Struct, gc=False):
-    """What is not in memory and needed, all of it asked for at once."""
+    """Everything needed that is not in memory, requested at once."""
 
     urls: list[bytes] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
@@ -181,14 +182,14 @@ class Wanted(Struct, gc=False):
     parked: list[str] = field(default_factory=list)  # hosts
     digests: list[tuple[str, str]] = field(default_factory=list)  # (domain, digest)
     simhashes: list[tuple[str, int]] = field(default_factory=list)  # (domain, SimHash)
-    domains: list[tuple[str, int]] = field(default_factory=list)  # (domain, at most so many)
+    domains: list[tuple[str, int]] = field(default_factory=list)  # (domain, at most this many)
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__struct_fields__)
 
 
 class Found(Struct, gc=False):
-    """The answer, by key; what does not exist is not in it. Where lists were asked for, one each in the same order."""
+    """The answer, by key; missing keys do not exist. For lists, one answer each, in the same order."""
 
     urls: dict[bytes, UrlRow] = field(default_factory=dict)
     hosts: dict[str, HostRow] = field(default_factory=dict)
@@ -198,17 +199,17 @@ class Found(Struct, gc=False):
     agenda: list[list[HostRow]] = field(default_factory=list)
     times: list[list[UrlRow]] = field(default_factory=list)
     parked: dict[str, list[UrlRow]] = field(default_factory=dict)
-    digests: dict[tuple[str, str], PageRow] = field(default_factory=dict)  # that stands for a digest
-    simhashes: dict[tuple[str, int], PageRow] = field(default_factory=dict)  # that stands for a SimHash
-    domains: dict[str, list[int]] = field(default_factory=dict)  # SimHashes that a page stands for
+    digests: dict[tuple[str, str], PageRow] = field(default_factory=dict)  # represents a digest
+    simhashes: dict[tuple[str, int], PageRow] = field(default_factory=dict)  # represents a SimHash
+    domains: dict[str, list[int]] = field(default_factory=dict)  # SimHashes that a page represents
 
 
 class Batch(Struct, gc=False):
-    """One atomic step: rows put, or deleted where the value is None.
+    """One atomic write: rows to put, or to delete if the value is None.
 
-    A store that keeps its indexes by hand finds in `stood`, `placed` and `replaced` where the rows stood before.
-    `outbox` is only filled where the store keeps links for other shards (see `store.Outbox`).
-    `number` grows from one batch of an owner to the next; 0 for one that needs none.
+    A store that maintains its own indexes finds in `stood`, `placed` and `replaced` where the rows were before.
+    `outbox` is only used if the store keeps links for other shards (see `store.Outbox`). `number` grows from one
+    batch of an owner to the next; 0 if a batch needs none.
     """
 
     meta: Meta
@@ -220,16 +221,16 @@ class Batch(Struct, gc=False):
     leases: dict[bytes, Visit | None] = field(default_factory=dict)
     suspects: dict[bytes, Suspicion | None] = field(default_factory=dict)
     outbox: dict[int, Link | None] = field(default_factory=dict)
-    stood: dict[bytes, Standing] = field(default_factory=dict)  # of URLs that stood somewhere
+    stood: dict[bytes, Standing] = field(default_factory=dict)  # of URLs that were in an index
     placed: dict[str, bytes] = field(
         default_factory=dict
-    )  # of hosts that moved in the agenda; empty: new there
+    )  # of hosts that moved in the agenda; empty if new there
     replaced: dict[bytes, PageRow] = field(default_factory=dict)
-    last: bool = False  # the owner gives the shard back with this one
+    last: bool = False  # the owner gives the shard back with this batch
 
 
 class Opening(Struct, gc=False):
-    """All that a new owner must know before anything else."""
+    """What a new owner must know first."""
 
     meta: Meta
     leases: dict[bytes, Visit]
@@ -243,12 +244,12 @@ class Opening(Struct, gc=False):
 
 
 def new_host(name: str, domain: str) -> HostRow:
-    """The row of a host that is met for the first time."""
+    """The row of a new host."""
     return HostRow(name, domain, [0] * QUEUES, [None] * QUEUES)
 
 
 def url_row(id16: bytes, link: Link, domain: str, now: float) -> UrlRow:
-    """The row of a link that is new."""
+    """The row of a new link."""
     return UrlRow(
         id=id16,
         url=link.url,

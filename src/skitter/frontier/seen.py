@@ -1,37 +1,37 @@
-"""URLs that were offered lately, for a store that cannot tell without a round trip.
+"""URLs offered recently, for a store that would need a round trip to tell.
 
-A store at hand may have a set of its own that knows every URL (see `store.Seen`).
+A store at hand may have its own set of every URL (see `store.Seen`).
 """
 
 from skitter.frontier.bounded import Bounded
 from skitter.frontier.store import KNOWN, LOOK
 from skitter.model import Level
 
-_Rank = tuple[int, float]  # level and -score, the smaller is sooner
-_ENDED: _Rank = (-1, 0.0)  # sooner than everything: nothing would move it forward
+_Rank = tuple[int, float]  # level and -score; smaller is sooner
+_ENDED: _Rank = (-1, 0.0)  # sooner than everything: cannot become more urgent
 _REFUSED = len(Level)  # later than every level; the second number is the depth at which it was refused
 
 
 class LatelySeen:
-    """`store.Seen` of a bounded number of URLs: of any other, the row has to be looked at."""
+    """`store.Seen` for a bounded number of URLs; for any other, the row must be looked up."""
 
     def __init__(self, capacity: int) -> None:
         self._ranks: Bounded[bytes, _Rank] = Bounded(capacity)
 
     def offer(self, id16: bytes, level: int, score: float) -> int:
-        """KNOWN when it waits at least as urgently, or is over; it is never NEW for certain."""
+        """KNOWN if it waits at least as urgently, or is done. Never NEW: this set cannot be certain."""
         rank = self._ranks.get(id16)
         return KNOWN if rank is not None and (level, -score) >= rank else LOOK
 
     def refuse(self, id16: bytes, depth: int) -> int:
-        """KNOWN when it is wanted, over, or refused at no greater depth."""
+        """KNOWN if it is wanted, done, or refused at no greater depth."""
         rank = self._ranks.get(id16)
         if rank is None or (rank[0] == _REFUSED and depth < rank[1]):
             return LOOK
         return KNOWN
 
     def waits(self, id16: bytes, level: int, score: float) -> bool:
-        """It waits. If it waited at a sooner rank, or was over, links that were no better may be better now."""
+        """It waits. If it waited at a sooner rank, or was done, links that changed nothing before may now."""
         old, new = self._ranks.get(id16), (level, -score)
         self._ranks[id16] = new
         return old is None or old < new
@@ -41,18 +41,18 @@ class LatelySeen:
         self._ranks[id16] = _REFUSED, float(depth)
 
     def ended(self, id16: bytes) -> None:
-        """It is over."""
+        """It is done."""
         self._ranks[id16] = _ENDED
 
     def trim(self) -> None:
-        """Forget those that were met first."""
+        """Drop the oldest entries."""
         self._ranks.trim()
 
     def statistics(self) -> dict[str, float]:
-        """How much is remembered."""
+        """Number of entries."""
         return {"items": len(self._ranks), "capacity": self._ranks.capacity}
 
     @property
     def is_full(self) -> bool:
-        """Whether some are to be forgotten."""
+        """Whether there are too many entries."""
         return len(self._ranks) > self._ranks.capacity

@@ -1,4 +1,4 @@
-"""Visits back: whatever a visit gave, in the one batch that closes it."""
+"""Settles visits: the result of each, in the one batch that closes it."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,8 @@ from skitter.frontier.rows import CODES, CRAWLED, REFUSED, UrlRow
 from skitter.frontier.shard import Shard
 from skitter.model import Link, Purpose, Reason, Settlement, State, Visit
 
-# A host that was told to wait for longer than this many times the lead, or seconds, has its visits put back meanwhile.
+# If a host asks for a pause longer than this many times the lead, or seconds, its visits leased ahead are put
+# back.
 _FAR = 10
 _FAR_AT_LEAST = 30.0
 
@@ -40,7 +41,7 @@ def _settle(shard: Shard, settlement: Settlement, now: float) -> bool:
     if verdict.host_delay is not None:
         host.delay = verdict.host_delay
     if visit.link.purpose is Purpose.ROBOTS:
-        if lease.row is not None:  # it was a hop, which had to wait in a queue
+        if lease.row is not None:  # it was a hop, which was in a queue
             shard.drop(id16)
         _settle_robots(shard, settlement, now)
     else:
@@ -55,8 +56,10 @@ def _settle(shard: Shard, settlement: Settlement, now: float) -> bool:
 
 
 def _is_same(held: Visit, visit: Visit) -> bool:
-    """Whether a visit is settled under the lease that is open. A redirect to the same key may be leased in the same
-    instant and as the same attempt, but in another form."""
+    """Whether a visit is settled under the open lease.
+
+    A redirect to the same key may be leased at the same instant and as the same attempt, but in another form.
+    """
     if held is visit:
         return True
     if held.leased_at != visit.leased_at or held.attempt != visit.attempt:
@@ -68,7 +71,7 @@ def _settle_page(shard: Shard, row: UrlRow, settlement: Settlement, targets: lis
     verdict, page, again = settlement.verdict, settlement.page, settlement.again
     if page is not None:
         links = b"".join(dict.fromkeys(targets))
-        before = bool(row.attempts or row.crawl_count or row.status)  # there may be an earlier one
+        before = bool(row.attempts or row.crawl_count or row.status)  # there may be an earlier page
         keep_page(shard, row.id, replace(page, text="") if page.text else page, links, replaces=before)
     row.status = settlement.status or (page.status if page else row.status)
     row.attempts = settlement.visit.attempt - (not verdict.attempted)
@@ -97,7 +100,7 @@ def _settle_page(shard: Shard, row: UrlRow, settlement: Settlement, targets: lis
 
 
 def _settle_robots(shard: Shard, settlement: Settlement, now: float) -> None:
-    """The rules came, or another hop, or nothing. What is said of the host is said of the origin's, not of the hop's."""
+    """The rules arrived, or another hop, or nothing. The verdict is about the origin's host, not the hop's."""
     link, verdict = settlement.visit.link, settlement.verdict
     home = urls.host(link.origin)
     foreign = shard.names.host(home).foreign
@@ -121,12 +124,12 @@ def _settle_robots(shard: Shard, settlement: Settlement, now: float) -> None:
 
 
 def hop_of(link: Link, again: Link) -> Link:
-    """The next request for a robots.txt that has moved."""
+    """The next request for a redirected robots.txt."""
     return replace(again, purpose=Purpose.ROBOTS, origin=link.origin)
 
 
 def unstorable(settlement: Settlement, why: str, now: float) -> Settlement:
-    """What is left of a visit when an engine refuses to store what came of it: that it was made, and the reason."""
+    """What remains of a visit whose result an engine refuses to store: that it was made, and the reason."""
     reason = Reason("unstorable", why)
     link = settlement.visit.link
     robots = robots_first.unreachable(link.origin, why, now) if link.purpose is Purpose.ROBOTS else None

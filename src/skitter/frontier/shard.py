@@ -1,8 +1,8 @@
-"""One open shard: what its owner has in memory, and the small steps that keep rows, hosts, queues and counts in agreement.
+"""One open shard: its state in memory, and the small steps that keep rows, hosts, queues and counts consistent.
 
-The owner is exclusive, so what it has read stays true until it changes it. A verb reads what it needs (`memory`), decides
-in memory, and hands over all that has changed as one batch (`seal`). Rows of URLs and pages are held for one verb only; hosts,
-rules and the heads of lists stay, a bounded number of them.
+The owner is exclusive, so what it has read stays true until it changes it. A verb reads what it needs (`memory`),
+decides in memory, and returns all changes as one batch (`seal`). Rows of URLs and pages are kept for one verb only;
+hosts, rules and heads of lists stay, a bounded number of them.
 """
 
 from itertools import islice
@@ -42,7 +42,7 @@ _NOW_AND_THEN = 16  # writes
 
 
 class Shard(Memory):
-    """Everything that its owner has open."""
+    """Everything that the owner of a shard has in memory."""
 
     def __init__(
         self,
@@ -61,17 +61,17 @@ class Shard(Memory):
         self.names, self.seen, self.nearby = names, seen, nearby
         self.per_host = settings.politeness.per_host
         self.delay = float(settings.politeness.delay)
-        self.by_message = by_message  # links of other shards leave no record here
+        self.by_message = by_message  # links of other shards have no record here
         self.meta: Meta = opening.meta
         self.counts = self.meta.counts
         self.suspects = opening.suspects
-        self.unsure_since: float | None = None  # opened then, after a loss of power; see `leasing`
+        self.unsure_since: float | None = None  # set if opened after a power loss; see `leasing`
         self.agenda = Agenda(size, source, self.touched)
-        self.compared: Compared = {}  # digests that were last asked for, and who stands for them
+        self.compared: Compared = {}  # the digests looked up last, and the pages that represent them
         self.flights: dict[str, Flight] = {}
         self.reserve = Reserve()
-        self.alone = b""  # the visit that must be the only one in flight
-        self.drain = ""  # the host whose suspected visit waits until nothing is in flight
+        self.alone = b""  # the visit that must run alone
+        self.drain = ""  # the host whose suspected visit waits to run alone
         self.batches = 0  # written so far
         self._begin_unit()
 
@@ -85,19 +85,19 @@ class Shard(Memory):
 
     @property
     def has_changes(self) -> bool:
-        """Whether a write would write more than the counts."""
+        """Whether a write would change more than the counts."""
         batch = self.batch
         changes = (batch.urls, batch.leases, batch.pages, batch.robots, batch.suspects, batch.outbox)
         return bool(self.touched) or any(changes)
 
     def follow(self, other: "Shard") -> None:
-        """Take the place of another under the same epoch: the engine takes batches in the order of their numbers."""
+        """Replace another instance under the same epoch: the engine takes batches in the order of their numbers."""
         self.batches = other.batches
         self.names.known.forget()
         self.names.refused.forget()
 
     def seal(self, now: float) -> tuple[Batch, list[Link]]:
-        """Everything that this verb has changed, and the messages that must be safe before it is written."""
+        """All changes of this verb, and the messages that must be safe before they are written."""
         for host in self.moved.values():
             self.place(host, now)
         self.moved.clear()
@@ -108,7 +108,7 @@ class Shard(Memory):
         stood = self.stood
         batch.stood = {id16: stood[id16] for id16 in stood if id16 in batch.urls}
         self.meta.clock = max(self.meta.clock, now)
-        if len(self.hosts) > self.capacity // 2:  # what was changed lately is forgotten last
+        if len(self.hosts) > self.capacity // 2:  # recently changed rows are dropped last
             for name, host in self.touched.items():
                 self.hosts.pop(name, None)
                 self.hosts[name] = host
@@ -126,7 +126,7 @@ class Shard(Memory):
             self.rules.trim()
         if len(self.queues) > self.queues.capacity:
             self.queues.trim()
-        if self.seen.is_full:  # a link that is known is not looked up: its rank must be remembered
+        if self.seen.is_full:  # a known link is not looked up: its rank must be remembered
             self.names.known.forget()
             self.seen.trim()
         if not self.batches % _NOW_AND_THEN:
@@ -144,23 +144,23 @@ class Shard(Memory):
         self.rows[id16] = self.batch.urls[id16] = None
 
     def next_seq(self) -> int:
-        """A number larger than all before it."""
+        """The next sequence number."""
         self.meta.seq += 1
         return self.meta.seq
 
     def enter(self, row: UrlRow, code: int, reason: Reason | None) -> None:
-        """A URL comes into a state."""
+        """A URL enters a state."""
         row.state, row.reason = code, reason
         counting.count_state(self.counts, STATES[code], reason, 1)
 
     def leave(self, row: UrlRow) -> None:
-        """A URL goes out of its state."""
+        """A URL leaves its state."""
         counting.count_state(self.counts, STATES[row.state], row.reason, -1)
 
     # -- waiting -----------------------------------------------------------------------------------------------
 
     def enqueue(self, row: UrlRow) -> None:
-        """A URL waits for its visit; a hop of a robots.txt does not wait on a host that is set aside."""
+        """A URL waits for its visit, except a robots.txt hop on a host that is set aside."""
         host = self.host(row.host)
         if row.origin and host.aside is not None:
             self.drop(row.id)
@@ -189,7 +189,7 @@ class Shard(Memory):
         self.touched[host.name] = host
 
     def rank(self, row: UrlRow) -> None:
-        """A URL waits at its rank. Links that changed nothing when it was sooner, or over, may change something now."""
+        """A URL waits at its rank. If it was sooner before, or done, links that changed nothing may now."""
         was_there = self.rows.get(row.id) is not None
         if self.seen.waits(row.id, row.level % _LEVELS, row.score) and was_there:
             self.names.known.forget()
@@ -222,7 +222,7 @@ class Shard(Memory):
         self.rank(row)
 
     def set_due(self, row: UrlRow, due: float | None) -> None:
-        """Say when a URL that is not in the queue comes back, or that it does not wait any more."""
+        """Set when a URL that is not in the queue comes back, or that it no longer waits."""
         window = self.times[RETRY if row.state == QUEUED else RECRAWL]
         if row.due is not None and not row.parked:
             window.discard((row.due, row.id))
@@ -232,7 +232,7 @@ class Shard(Memory):
         self.keep(row)
 
     def park(self, row: UrlRow) -> None:
-        """Nobody waits for this time any more, unless its host is taken back."""
+        """Its time no longer counts, unless its host is taken back."""
         due = row.due
         self.set_due(row, None)
         row.due, row.parked = due, True
@@ -240,7 +240,7 @@ class Shard(Memory):
     # -- hosts -------------------------------------------------------------------------------------------------
 
     def host(self, name: str) -> HostRow:
-        """The row of a host, new if need be."""
+        """The row of a host, created if it is new."""
         host = self.hosts[name]
         if host is None:
             host = self.hosts[name] = new_host(name, self.names.host(name).domain)
@@ -253,7 +253,7 @@ class Shard(Memory):
         self.touched[host.name] = self.moved[host.name] = host
 
     def place(self, host: HostRow, now: float) -> None:
-        """Put a host where it belongs in the agenda."""
+        """Put a host into its place in the agenda."""
         name = host.name
         room = self.has_room(name) and name not in self.reserve.hosts
         where = place_of(host, now) if room else b""
@@ -266,14 +266,14 @@ class Shard(Memory):
         self.touched[name] = host
 
     def has_room(self, name: str) -> bool:
-        """Whether one more visit of a host may be in flight."""
+        """Whether a host has room for one more visit."""
         flight = self.flights.get(name)
         return flight is None or (flight.visits < self.per_host and not flight.robots)
 
     # -- leases ------------------------------------------------------------------------------------------------
 
     def begin(self, id16: bytes, lease: Lease) -> None:
-        """A visit is taken out."""
+        """A visit is leased."""
         self.leases[id16] = lease
         self.batch.leases[id16] = lease.visit
         self.counts.leased += 1
@@ -286,7 +286,7 @@ class Shard(Memory):
         self.flights[name] = Flight(flight.visits + 1, flight.robots or purpose is Purpose.ROBOTS)
 
     def end(self, id16: bytes) -> Lease:
-        """A visit is no longer out. Its row, which was not written meanwhile, is where the store has it."""
+        """A visit is no longer in flight. Its row was not written meanwhile, so it is where the store has it."""
         lease = self.leases.pop(id16)
         link = lease.visit.link
         host = self.host(link.host)
@@ -302,7 +302,7 @@ class Shard(Memory):
         row = lease.row
         if row is None:
             self.rows[id16] = None
-        elif id16 not in self.batch.urls:  # else this verb has written it, and knows where it stood
+        elif id16 not in self.batch.urls:  # else this verb has written it, and knows where it was
             self.rows[id16] = row
             self.stood[id16] = Standing(QUEUE, row.host, row.level, -row.score, row.seq)
         self.touch(host)
@@ -313,14 +313,14 @@ class Shard(Memory):
         return lease
 
     def put_back(self, name: str) -> None:
-        """What was taken out ahead of a host, and not handed out, waits in the queue again."""
+        """Visits of a host that were leased ahead and not handed out wait in the queue again."""
         for id16 in list(self.reserve.hosts.get(name, ())):
             lease = self.end(id16)
             if lease.row is not None:
                 self.enqueue(lease.row)
 
     def waiting_ahead(self, name: str | None = None) -> int:
-        """Links of a host, or of all, that are taken out ahead: to everybody else they wait."""
+        """Links of a host, or of all, that are leased ahead: others see them as waiting."""
         reserved = self.reserve.hosts
         hosts = reserved.values() if name is None else [reserved.get(name, ())]
         return sum(self.leases[id16].row is not None for ids in hosts for id16 in ids)
@@ -335,8 +335,11 @@ class Shard(Memory):
     # -- robots.txt and other shards ---------------------------------------------------------------------------
 
     def keep_robots(self, copy: RobotsCopy) -> None:
-        """The rules of an origin are here: its host need not wait for them any more. Those of another shard's are sent
-        there, and kept: whoever asks for them here again must know how often it has."""
+        """The rules of an origin have arrived: its host no longer waits for them.
+
+        Those of another shard's origin are sent there, and also kept: the next request for them here must know how
+        many were made before.
+        """
         home = urls.host(copy.origin)
         self.batch.robots[copy.origin] = copy
         self.rules[copy.origin] = rules_of(copy)
@@ -349,14 +352,14 @@ class Shard(Memory):
             self.touch(host)
 
     def forget_ban(self, origin: str) -> None:
-        """Where everything was disallowed for want of a robots.txt, it is asked for again."""
+        """If everything was disallowed for lack of a robots.txt, request it again."""
         if self.rules[origin].access == "none":
             self.put_back(urls.host(origin))
             self.batch.robots[origin] = None
             self.rules[origin] = Rules()
 
     def send(self, link: Link) -> None:
-        """A link is for another shard: a message is safe before this verb is written, or it waits in the outbox."""
+        """A link for another shard: a message is safe before this verb is written, or it waits in the outbox."""
         if self.by_message:
             self.messages.append(link)
             return

@@ -1,8 +1,8 @@
 """The ports below the frontier: a store keeps rows and their order, and decides nothing.
 
-`Store` is what every store has. One that is in this process, or on this machine's disk, also is `AtHand`: rows are read from
-it one by one, when they are needed. What is behind a network is asked for many rows in one round trip (see `prefetch`).
-`Seen` says which URLs were offered before.
+Every store implements `Store`. One in this process or on this machine's disk also implements `AtHand`: rows are read
+from it one by one, when needed. A store behind a network is asked for many rows in one round trip (see `prefetch`).
+`Seen` knows which URLs were offered before.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -46,11 +46,11 @@ class Store(Protocol):
 
     @property
     def hash_key(self) -> Callable[[bytes], bytes]:
-        """Makes of a key what its URL is known by: with the prefix of its domain 16 bytes that no two keys share."""
+        """The function from a URL's key to its hash: with the prefix of its domain, 16 bytes that no two keys share."""
         ...
 
     def domain_prefix(self, domain: str) -> bytes:
-        """The beginning of the ids of a domain's URLs; may be empty."""
+        """The common prefix of the ids of a domain's URLs; may be empty."""
         ...
 
     async def open(self) -> Opening:
@@ -62,7 +62,7 @@ class Store(Protocol):
         ...
 
     async def write(self, batch: Batch) -> None:
-        """Make a batch durable, in one step."""
+        """Make a batch durable, atomically."""
         ...
 
     async def sync(self) -> None:
@@ -74,7 +74,7 @@ class Store(Protocol):
         ...
 
     def urls(self) -> AsyncIterator[UrlRow]:
-        """Every URL, hops of robots.txt files and links of other shards among them."""
+        """Every URL, including robots.txt hops and links of other shards."""
         ...
 
     def pages(self) -> AsyncIterator[PageRow]:
@@ -90,42 +90,42 @@ class Store(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of the engine."""
+        """Close the connection or directory."""
         ...
 
 
 class Outbox(Protocol):
-    """Links for other shards, kept with the shard that found them until their owners have them."""
+    """Links for other shards, stored by the shard that found them until their owners have them."""
 
     async def outbox(self, limit: int, after: int) -> list[tuple[int, Link]]:
-        """The oldest of them behind a number."""
+        """The oldest links after a number."""
         ...
 
 
 class Forwarding(Protocol):
-    """Links on their way to other shards, by an engine that carries messages.
+    """Sends links to other shards, through an engine that transports messages.
 
     1. What `send` has acknowledged survives a crash of the sender and of the engine, until its receiver has trimmed it.
     2. It may arrive twice and in any order; adding a link is idempotent.
     """
 
     async def send(self, links: Mapping[int, Sequence[Link]]) -> None:
-        """Bring links to their shards, by number. Returns when they are safe."""
+        """Send links to their shards, by number. Returns when they are safe."""
         ...
 
 
 Positions = Mapping[str, str]
-"""How far the messages to a shard are taken in, by source. Only the engine knows what the words mean."""
+"""How far the messages to a shard are stored, by source. Only the engine knows the format."""
 
 
 Waiting = UrlRow | bytes
-"""A row that waits. Many are read ahead: packed they take a quarter of the memory."""
+"""A waiting row. Many are read ahead: packed, they take a quarter of the memory."""
 
 
 class Source(Protocol):
-    """Rows, read when they are needed: from a store at hand, or by raising `memory.Lacking`.
+    """Rows, read when needed: from a store at hand, or by raising `memory.Lacking`.
 
-    What it returns belongs to the caller. It tells what is written; what the caller has changed since is newer.
+    What it returns belongs to the caller. It shows what is written; the caller's own changes since are newer.
     """
 
     def url(self, id16: bytes) -> UrlRow | None:
@@ -145,23 +145,23 @@ class Source(Protocol):
         ...
 
     def digest(self, key: tuple[str, str]) -> PageRow | None:
-        """The page that stands for a digest, by (domain, digest)."""
+        """The page that represents a digest, by (domain, digest)."""
         ...
 
     def simhash(self, key: tuple[str, int]) -> PageRow | None:
-        """The page that stands for a SimHash, by (domain, SimHash)."""
+        """The page that represents a SimHash, by (domain, SimHash)."""
         ...
 
     def parked(self, host: str) -> list[UrlRow]:
-        """URLs that were due while their host was set aside."""
+        """URLs that came due while their host was set aside."""
         ...
 
     def heads(self, ask: Heads) -> list[tuple[Spot, bytes, Waiting]]:
-        """The first links of a host's queue: spot, id, and the row, perhaps packed."""
+        """The first links of a host's queue: spot, id, and the row, maybe packed."""
         ...
 
     def unpacked(self, packed: bytes) -> UrlRow:
-        """A row that `heads` gave packed."""
+        """Unpack a row from `heads`."""
         ...
 
     def agenda(self, ask: Span) -> list[tuple[bytes, str]]:
@@ -177,19 +177,19 @@ class Seen(Protocol):
     """Which URLs were offered before, and whether offering one again would change anything."""
 
     def offer(self, id16: bytes, level: int, score: float) -> int:
-        """NEW, KNOWN or LOOK. A URL that is NEW waits at this level and score from now on, as far as this set knows."""
+        """NEW, KNOWN or LOOK. A NEW URL is recorded as waiting at this level and score."""
         ...
 
     def refuse(self, id16: bytes, depth: int) -> int:
-        """NEW, KNOWN or LOOK, for a link that is not wanted. One that is NEW is refused at this depth from now on."""
+        """NEW, KNOWN or LOOK, for an unwanted link. A NEW URL is recorded as refused at this depth."""
         ...
 
     def waits(self, id16: bytes, level: int, score: float) -> bool:
-        """A URL waits at this level and score. True when a link that changed nothing before may change something now."""
+        """A URL waits at this level and score. True if a link that changed nothing before may change something now."""
         ...
 
     def refused(self, id16: bytes, depth: int) -> None:
-        """A URL is refused: whoever wants it changes something, and so does who refuses it at a lesser depth."""
+        """A URL is refused. A link that wants it changes something, and so does a refusal at a lesser depth."""
         ...
 
     def ended(self, id16: bytes) -> None:
@@ -198,24 +198,24 @@ class Seen(Protocol):
 
     @property
     def is_full(self) -> bool:
-        """Whether some are to be forgotten."""
+        """Whether there are too many entries."""
         ...
 
     def trim(self) -> None:
-        """Forget some. Called between two verbs."""
+        """Drop some entries. Called between two verbs."""
         ...
 
     def statistics(self) -> dict[str, float]:
-        """How much is known."""
+        """Number of entries."""
         ...
 
 
 NEW, KNOWN, LOOK = range(3)
-"""What `Seen` says of a link: nobody offered its URL before; it changes nothing; the row must be looked at."""
+"""What `Seen` says about a link: its URL is new; it changes nothing; the row must be looked up."""
 
 
 class AtHand(Source, Protocol):
-    """The side of a store that is on this machine: a row costs microseconds, so it is read when it is needed."""
+    """The local side of a store: a row costs microseconds, so it is read when needed."""
 
     @property
     def seen(self) -> Seen:
@@ -223,5 +223,5 @@ class AtHand(Source, Protocol):
         ...
 
     def nearest(self, domain: str, simhash: int, distance: int) -> list[int]:
-        """SimHashes of a domain's pages that are nearest to this one, all equally far, within the distance."""
+        """The SimHashes of a domain's pages nearest to this one, all at the same distance, within the limit."""
         ...

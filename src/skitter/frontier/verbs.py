@@ -1,10 +1,10 @@
-"""The verbs of the frontier that a crawl is made of: links in, visits out, visits back.
+"""The main verbs of the frontier: add links, lease visits, settle them.
 
-Each verb reads what it needs, decides, and ends with one write. A store at hand is read while a verb decides and written to at
-once, so a verb runs to its end without giving way to others. Behind a network verbs take turns: what a verb needs is loaded
-first, and its write is finished also when it is cancelled, before the next verb begins. While the engine is away they
-wait; when somebody else has taken the shard they raise `Fenced`, and change nothing. What the engine refuses to store was
-decided in memory all the same, so memory is then read again.
+Each verb reads what it needs, decides, and ends with one write. A store at hand is read while a verb decides and
+written to at once, so a verb runs to its end without yielding. Behind a network, verbs take turns: a verb first loads
+what it needs, and its write is finished, even if the verb is cancelled, before the next one starts. While the engine
+is away they wait; if another worker has taken the shard they raise `Fenced` and change nothing. If the engine refuses
+to store something, memory is ahead of it, so it is loaded again.
 """
 
 import asyncio
@@ -33,32 +33,32 @@ from skitter.settings import Settings
 
 T = TypeVar("T")
 _LEAST_WINDOW = 500  # hosts of a shard, however many shards there are
-_SEEN = 7  # URLs that are remembered, for each host in the window
-LINKS_AT_ONCE = 2_000  # links that are added in one write
-_LEAST_AHEAD, _MOST_AHEAD = 64, 4_096  # visits that are taken out ahead
-_FEW = 8  # hosts with visits in flight, or free hosts that nothing was taken out of yet
-_SHOWN = 200  # characters of a URL that is complained of
-_SEVERAL = 4  # visits that were handed out since some were taken out
+_SEEN = 7  # URLs remembered per host in the window
+LINKS_AT_ONCE = 2_000  # links added in one write
+_LEAST_AHEAD, _MOST_AHEAD = 64, 4_096  # visits leased ahead
+_FEW = 8  # hosts with visits in flight, or free hosts with nothing leased yet
+_SHOWN = 200  # characters of a URL shown in a warning
+_SEVERAL = 4  # visits handed out since some were leased ahead
 
 
 class HandMark(Protocol):
-    """Where the visit is noted whose bytes are worked on, readable after the process has died."""
+    """Records which visit is in hand, readable after the process has died."""
 
     def read(self) -> bytes:
-        """The id that stands there; zeros for none."""
+        """The id in the mark; zeros if there is none."""
         ...
 
     def write(self, id16: bytes | None) -> None:
-        """Take one, or put it down."""
+        """Set the mark, or clear it."""
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         ...
 
 
 class Verbs(ShardReader):
-    """What is in memory of a shard, how it comes there and into the store, and the verbs that work on it."""
+    """The state of a shard in memory, how it is loaded and written, and the verbs that work on it."""
 
     def __init__(
         self,
@@ -84,9 +84,9 @@ class Verbs(ShardReader):
         self._delivery: asyncio.Future[None] | None = None
         self._broken = False  # a write has failed: memory is ahead of the store
         self._clock = 0.0
-        self._refill_at = 0.0  # when visits are taken out ahead again
-        self._handed = 0  # visits handed out since they were
-        self.complain: Callable[[str], None] = lambda _text: None  # of links that the engine refuses
+        self._refill_at = 0.0  # when to lease ahead again
+        self._handed = 0  # visits handed out since then
+        self.complain: Callable[[str], None] = lambda _text: None  # warns of links that the engine refuses
 
     # -- turns and round trips ---------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class Verbs(ShardReader):
         return self._shard
 
     def _begin(self) -> Shard:
-        """A verb on a store at hand. What it decides is in memory before it is written, so a verb that fails is the last."""
+        """A verb on a store at hand. It decides in memory before it writes, so a verb that fails is the last."""
         if self._broken:
             raise StateError("a write has failed; open the crawl again, what was settled is safe")
         shard = self._shard
@@ -122,7 +122,7 @@ class Verbs(ShardReader):
 
     @asynccontextmanager
     async def _verb(self) -> AsyncIterator[Shard]:
-        """One verb at a time, and none before what was decided earlier is written."""
+        """One verb at a time, and none before earlier decisions are written."""
         if self._at_hand is not None:
             yield self._begin()
             self._broken = False
@@ -135,11 +135,11 @@ class Verbs(ShardReader):
         delivery = self._delivery
         if delivery is not None:
             await asyncio.shield(delivery)
-            if self._delivery is delivery:  # else the next one is under way
+            if self._delivery is delivery:  # else the next one is running
                 self._delivery = None
 
     async def _fetch(self, wanted: Wanted) -> None:
-        """Load what is missing, if anything is. A store at hand is read when it is needed."""
+        """Load what is missing, if anything. A store at hand is read when needed."""
         if self._at_hand is None and wanted:
             wanted.urls = list(dict.fromkeys(wanted.urls))
             wanted.hosts = list(dict.fromkeys(wanted.hosts))
@@ -149,7 +149,7 @@ class Verbs(ShardReader):
     async def _until_known(
         self, step: Callable[[], T], more: Callable[[Wanted], Wanted] = lambda wanted: wanted
     ) -> T:
-        """Take a step that may have to be given something first; `more` adds what it will need besides."""
+        """Run a step, loading what it lacks; `more` adds what it will need besides."""
         while True:
             try:
                 return step()
@@ -158,7 +158,7 @@ class Verbs(ShardReader):
             await self._fetch(wanted)
 
     async def _commit(self, now: float, *, last: bool = False) -> None:
-        """All that was decided becomes durable together. Links for other shards are safe before."""
+        """Make all decisions durable together. Links for other shards are safe first."""
         shard = self._open_shard
         if shard.headless:
             await self._until_known(shard.find_heads)
@@ -171,7 +171,7 @@ class Verbs(ShardReader):
             await self._delivered()
 
     async def _end(self, shard: Shard, now: float, *, counts_matter: bool = True) -> None:
-        """A verb on a store at hand has decided."""
+        """Write what a verb on a store at hand has decided."""
         if counts_matter or shard.has_changes:
             if shard.headless:
                 shard.find_heads()
@@ -183,9 +183,9 @@ class Verbs(ShardReader):
             await self._commit(now)
 
     async def _read_again(self, now: float, closed: Mapping[bytes, Lease] | None = None) -> None:
-        """Memory as the engine has it, after it has refused what was decided.
+        """Load memory from the engine again, after it refused a write.
 
-        Visits that are out stay out, and those that were `closed` by what it refused are out again.
+        Visits in flight stay so; those `closed` by the refused write are in flight again.
         """
         old, self._delivery = self._open_shard, None
         opening = await patiently(self._store.open)
@@ -228,7 +228,9 @@ class Verbs(ShardReader):
         positions: Positions,
         now: float,
     ) -> None:
-        """Add links in one write, with how far messages are read then. One that the engine refuses is left out, and told."""
+        """Add links in one write, with their messages' positions. One that the engine refuses is left out, with a
+        warning.
+        """
 
         async def step(some: Sequence[Link]) -> list[None]:
             try:
@@ -263,7 +265,7 @@ class Verbs(ShardReader):
     # -- visits out --------------------------------------------------------------------------------------------
 
     async def lease(self, limit: int, now: float) -> list[Visit]:
-        """Hand out what may be visited now."""
+        """Hand out the visits that may start now."""
         visits: list[Visit] = []
         if self._at_hand is not None:
             shard = self._begin()
@@ -298,7 +300,7 @@ class Verbs(ShardReader):
         self._refill_at, self._handed = now + shard.ahead / 2, 0
 
     def _worth_a_trip(self, shard: Shard, limit: int, now: float) -> bool:
-        """Whether visits are taken out ahead now: it is time, or little is in flight, or there is much to be taken."""
+        """Whether to lease ahead now: it is time, little is in flight, or there is much to lease."""
         if now >= self._refill_at or len(shard.flights) < _FEW:
             return True
         return shard.agenda.ready_count >= max(_FEW, limit // 4)
@@ -322,7 +324,7 @@ class Verbs(ShardReader):
     # -- visits back -------------------------------------------------------------------------------------------
 
     async def settle(self, settlements: Sequence[Settlement], mark: Mark, now: float) -> list[bool]:
-        """Close visits with all that came of them. Of one that an engine refuses, no more is kept than that, and why."""
+        """Close visits with their results. If an engine refuses one, only that fact and the reason are kept."""
         if self._at_hand is not None:
             shard = self._begin()
             self._pass_time(shard, mark, now)
@@ -364,23 +366,23 @@ class Verbs(ShardReader):
         told = settling.settle(shard, settlements, now)
         if (
             shard.ahead and self._handed >= _SEVERAL
-        ):  # more will be wanted at once, and this write is made anyway
+        ):  # more will be needed at once, and this write happens anyway
             await self._take_ahead(shard, 0, now)
         await self._commit(now)
         return told
 
     async def announce(self, settlements: Sequence[Settlement]) -> None:
-        """Tell others what is about to be settled. Here there are none."""
+        """Announce what is about to be settled. Here, to nobody."""
 
     def in_hand(self, visit: Visit | None) -> None:
-        """Note what is worked on."""
+        """Set the crash mark."""
         if self._hand is not None:
             self._hand.write(None if visit is None else self._names.id_of(visit.link))
 
     # -- what its owner knows better ---------------------------------------------------------------------------
 
     async def counts(self) -> Counts:
-        """The crawl in numbers. What is taken out ahead still waits, as far as anybody else is concerned."""
+        """The counts of the crawl. Visits leased ahead still count as waiting."""
         shard = self._open_shard
         counts = copied(shard.counts)
         if shard.reserve.size:
@@ -398,7 +400,7 @@ class Verbs(ShardReader):
 
 
 def _shared_out(settings: Settings, shards: int) -> Settings:
-    """What is held in memory is bounded by the window, and a worker may have every shard: each has its part of it."""
+    """Memory is bounded by the window, and a worker may have every shard: each gets its part of it."""
     whole = settings.frontier.window
     part = max(whole // shards, min(whole, _LEAST_WINDOW))
     return replace(settings, frontier=replace(settings.frontier, window=part))

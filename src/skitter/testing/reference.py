@@ -1,8 +1,8 @@
-"""A store without a disk: the reference for the others, and what small tests run on.
+"""A store in memory: the reference for the others, and the store of small tests.
 
-`MemoryRows` is what survives, `MemoryStore` is one owner's hold on it. Rows are kept packed, so that nobody can change one in
-place, and every list is sorted when it is asked for. `MemoryStore` is read in round trips, as if it were behind a network;
-`MemoryAtHand` row by row, as if it were a disk. `memory_frontier` makes a frontier on either.
+`MemoryRows` is the data that survives, `MemoryStore` is one owner's access to it. Rows are kept packed, so that
+nobody can change one in place, and every list is sorted when it is read. `MemoryStore` is read in round trips, as if
+behind a network; `MemoryAtHand` row by row, as if on a disk. `memory_frontier` makes a frontier on either.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -57,7 +57,7 @@ class MemoryRows:
     """The rows of one shard, and its epoch."""
 
     epoch: int = 1
-    written: tuple[int, int] = (0, 0)  # the last batch: its epoch and number
+    written: tuple[int, int] = (0, 0)  # epoch and number of the last batch
     meta: bytes = field(default_factory=lambda: _encode(Meta()))
     urls: dict[bytes, bytes] = field(default_factory=dict)
     hosts: dict[str, bytes] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class MemoryStore:
         return found
 
     def _standing(self) -> dict[tuple[str, str, int], list[tuple[float, int, bytes, UrlRow]]]:
-        """Every list, in order, by what tells it apart."""
+        """Every list, in order, by its identifying values."""
         lists: dict[tuple[str, str, int], list[tuple[float, int, bytes, UrlRow]]] = {}
         for row in map(_url, self.rows.urls.values()):
             spot = standing(row)
@@ -152,7 +152,7 @@ class MemoryStore:
             found.domains[domain] = [simhash for name, simhash in near if name == domain][:limit]
 
     async def write(self, batch: Batch) -> None:
-        """All at once, unless somebody else owns the shard."""
+        """Write everything at once, unless another worker owns the shard."""
         if self.rows.epoch != self._epoch:
             raise Fenced(f"epoch {self._epoch} is over, now is {self.rows.epoch}")
         if batch.number:
@@ -168,7 +168,7 @@ class MemoryStore:
         self._counts["rows_written"] += sum(len(getattr(batch, name)) for name in tables)
 
     def _check_former_places(self, batch: Batch) -> None:
-        """A store that keeps its lists itself takes rows out where it is told that they stood: that must be the truth."""
+        """A store that maintains its lists removes rows from where it is told they were: that must be true."""
         for id16, row in batch.urls.items():
             before = self.rows.urls.get(id16)
             stood = None if before is None else standing(_url(before))
@@ -234,7 +234,7 @@ class MemoryAtHand(MemoryStore):
         self.seen = EverySeen()
 
     async def open(self) -> Opening:
-        """Make the set of URLs anew, too."""
+        """Also rebuild the set of URLs."""
         self.seen = EverySeen()
         for row in map(_url, self.rows.urls.values()):
             if row.state == QUEUED:
@@ -266,12 +266,12 @@ class MemoryAtHand(MemoryStore):
         return None if packed is None else _page(packed)
 
     def digest(self, key: tuple[str, str]) -> PageRow | None:
-        """The page that stands for a digest."""
+        """The page that represents a digest."""
         self._find_twins(Wanted(digests=[key]), found := Found())
         return found.digests.get(key)
 
     def simhash(self, key: tuple[str, int]) -> PageRow | None:
-        """The page that stands for a SimHash."""
+        """The page that represents a SimHash."""
         self._find_twins(Wanted(simhashes=[key]), found := Found())
         return found.simhashes.get(key)
 
@@ -283,7 +283,7 @@ class MemoryAtHand(MemoryStore):
         return [other for other, bits in apart.items() if bits == least <= distance]
 
     def parked(self, host: str) -> list[UrlRow]:
-        """URLs that were due while their host was set aside."""
+        """URLs that came due while their host was set aside."""
         self._find_lists(Wanted(parked=[host]), found := Found())
         return found.parked[host]
 
@@ -293,7 +293,7 @@ class MemoryAtHand(MemoryStore):
         return [(row.spot(), row.id, self.rows.urls[row.id]) for row in found.heads[0]]
 
     def unpacked(self, packed: bytes) -> UrlRow:
-        """A row that was read ahead."""
+        """Unpack a row that was read ahead."""
         return _url(packed)
 
     def agenda(self, ask: Span) -> list[tuple[bytes, str]]:
@@ -307,7 +307,7 @@ class MemoryAtHand(MemoryStore):
 
 
 class EverySeen(LatelySeen):
-    """`skitter.frontier.store.Seen` that forgets nothing, so that it can say for certain what is new."""
+    """`skitter.frontier.store.Seen` that drops nothing, so it knows for certain what is new."""
 
     def __init__(self) -> None:
         super().__init__(capacity=1 << 60)
@@ -336,7 +336,7 @@ def memory_frontier(
     in_hand: HandMark | None = None,
     epoch: int = 1,
 ) -> ShardFrontier:
-    """A frontier that keeps all it knows in memory."""
+    """A frontier with all its data in memory."""
     store = MemoryAtHand(rows, epoch)
     return ShardFrontier(store, settings, shard=shard, shards=shards, at_hand=store, in_hand=in_hand)
 

@@ -3,7 +3,7 @@
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from skitter.backends.kafka.client import moving
-from skitter.backends.kafka.letters import Found, found
+from skitter.backends.kafka.messages import Found, found
 
 # Errors that librdkafka reports to a consumer and handles itself.
 _PASSING = {

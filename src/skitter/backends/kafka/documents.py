@@ -19,7 +19,7 @@ from xxhash import xxh3_128_digest
 
 from skitter.backends.kafka.client import away, connection, explained
 from skitter.backends.kafka.consuming import messages_of
-from skitter.backends.kafka.letters import Found, Unreadable, bury, label, read
+from skitter.backends.kafka.messages import Found, Unreadable, bury, label, read
 from skitter.backends.kafka.sending import Outgoing, Sender
 from skitter.backends.kafka.topics import message_limit
 from skitter.model import Page, Reason, Settlement, State

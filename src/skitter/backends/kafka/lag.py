@@ -136,7 +136,7 @@ def _left(end: int, start: int, stored: str | None) -> int:
     return end - (position if position <= end else start)
 
 
-def hot(mail: Sequence[Waiting]) -> list[int]:
+def hot(shards: Sequence[Waiting]) -> list[int]:
     """The shards with far more waiting messages than the others."""
-    total, others = sum(each.messages for each in mail), max(len(mail) - 1, 1)
-    return [each.shard for each in mail if each.messages > max(HOT * (total - each.messages) / others, FEW)]
+    total, others = sum(each.messages for each in shards), max(len(shards) - 1, 1)
+    return [each.shard for each in shards if each.messages > max(HOT * (total - each.messages) / others, FEW)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from skitter import urls
-from skitter.backends.kafka.letters import label
+from skitter.backends.kafka.messages import label
 from skitter.backends.kafka.sending import Outgoing
 from skitter.backends.kafka.topics import link_topics
 from skitter.model import Level, Link
@@ -34,7 +34,7 @@ def owner(link: Link, shards: int) -> int:
     return urls.shard(urls.registrable_domain(link.host), shards) if shards > 1 else 0
 
 
-def letters(
+def link_messages(
     settings: KafkaSettings, crawl: str, by_shard: Mapping[int, Sequence[Link]]
 ) -> Iterator[Outgoing]:
     """The messages that forward links to their shards. Within a shard and an urgency, order is kept."""

@@ -152,7 +152,7 @@ class Sender:
             fatal = any(failure.error.fatal() for failure in failed)
             # Fatal: the brokers have forgotten the producer's sequence (they lost data, or it was away for
             # days), and it will never send again. A producer that waited in vain may have stalled (see
-            # `mail`). A new one may repeat what the old one sent, which receivers tolerate.
+            # `forwarding`). A new one may repeat what the old one sent, which receivers tolerate.
             if (fatal or KafkaError._MSG_TIMED_OUT in codes) and self._producer is producer:  # noqa: SLF001
                 self._retired.append(producer)
                 self._producer = self._new_producer()

@@ -1,7 +1,7 @@
 """The topics of a cluster, and how they must be configured.
 
 A shard is a partition: the three link topics have one partition per shard, and the producer names it. Waiting
-links are never deleted by time or size; they are deleted below the offset that is stored with them (`mail`).
+links are never deleted by time or size; they are deleted below the offset that is stored with them (`forwarding`).
 A topic that would lose links, or has another number of partitions, is refused before any crawling.
 
 Documents, errors and dead letters have their own numbers of partitions and retention. An existing topic with

@@ -1,1 +1,1 @@
-"""PostgreSQL: the truth of a cluster. Shards and their owners, every URL, page and host, in one schema per crawl."""
+"""PostgreSQL: the truth of a full cluster. Shards and owners, every URL, page and host, in one schema per crawl."""

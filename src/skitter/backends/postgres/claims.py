@@ -1,7 +1,7 @@
-"""Who owns which shard, by leases in the database and by its clock.
+"""Who owns which shard: leases in the database, by its clock.
 
-A lease is short and renewed often. Taking a shard raises its epoch, after which nothing that the last owner writes has any
-effect; so a worker that was frozen learns of its loss from its next write, or its next renewal, whichever comes first.
+A lease is short and renewed often. Taking a shard raises its epoch; from then on, writes of the last owner have no
+effect. So a worker that was frozen learns of its loss from its next write or its next renewal, whichever comes first.
 """
 
 import json
@@ -14,15 +14,16 @@ from skitter.backends.postgres.statements import Texts
 from skitter.cluster.ports import Claim, Colleague, End, Renewal, Standing
 from skitter.ports import Mark
 
-# Of a lease, for one answer. The time of other statements (`postgres.timeout`) is longer than a lease; a sign of life that
-# waits so long on a connection that leads nowhere would cost shards that another connection could keep. Begun a fifth of a
-# lease after the last one, two tries are over before that is relied upon no more (see `cluster.tenure`).
+# The part of a lease to wait for one answer. Other statements may take longer than a lease
+# (`postgres.timeout`); a heartbeat that waits so long on a dead connection would lose shards that another
+# connection could keep. Started a fifth of a lease after the last one, two tries end before the lease is no
+# longer trusted (see `cluster.lease`).
 _PATIENCE = 0.25
-_LEAST = 1.0  # seconds: there may be a connection to make first
+_LEAST = 1.0  # seconds: a connection may have to be made first
 
 
 class Claims:
-    """The leases of one worker. Its name must be nobody else's, and no former one's."""
+    """The leases of one worker. Its name must be unique, also among former workers."""
 
     def __init__(self, pool: Pool, worker: str) -> None:
         self._pool = pool
@@ -32,7 +33,7 @@ class Claims:
         self._texts = Texts(pool.schema)
 
     async def renew(self, epochs: Mapping[int, int], about: Mapping[str, Any]) -> Renewal:
-        """Extend the leases of shards, held under these epochs. `about` is for whoever asks how the cluster does."""
+        """Extend the leases of shards, held under these epochs. `about` is shown by `cluster status`."""
         values = {**self._who(epochs), "lease": self._lease, "about": json.dumps(about)}
         row = await self._pool.row(self._texts.one("claims", "renew"), values, self._patience)
         return Renewal(
@@ -40,7 +41,7 @@ class Claims:
         )
 
     async def take(self, shards: Sequence[int], most: int, settings: int | None = None) -> list[Claim]:
-        """Take at most so many of these shards, those that nobody owns now."""
+        """Take at most `most` of these shards, if nobody owns them now."""
         values: dict[str, Any] = {"shards": list(shards), "most": most, "settings": settings}
         values |= {"worker": self._worker, "lease": self._lease}
         rows = await self._pool.rows(self._texts.one("claims", "take"), values, self._patience)
@@ -52,42 +53,42 @@ class Claims:
         ]
 
     async def release(self, epochs: Mapping[int, int]) -> None:
-        """Give shards back: somebody else may take them at once."""
+        """Give shards back: others may take them at once."""
         values = self._who(epochs)
         await self._pool.rows(self._texts.one("claims", "release"), values)
 
     async def leave(self) -> None:
-        """Be a worker no more."""
+        """Stop being a worker."""
         await self._pool.rows(self._texts.one("claims", "leave"), {"worker": self._worker})
 
     async def add_roots(self, roots: Sequence[str]) -> None:
-        """Widen the scope of everybody, with their next sign of life."""
+        """Widen the scope of all workers, with their next heartbeat."""
         values = {"roots": list(roots), "lock": f"skitter {self._pool.schema} roots"}
         await self._pool.rows(self._texts.one("claims", "add_roots"), values)
 
     async def roots(self, after: int, limit: int) -> tuple[list[str], int]:
-        """Roots behind a position, and the position of the last of them."""
+        """Roots after a position, and the position of the last one."""
         rows = await self._pool.rows(self._texts.one("claims", "roots"), {"after": after, "limit": limit})
         return [row["url"] for row in rows], rows[-1]["number"] if rows else after
 
     async def intake(self, digest: str) -> int:
-        """Up to which line a file of seeds is in."""
+        """The line up to which a file of seeds is stored."""
         row = await self._pool.row(self._texts.one("claims", "intake"), {"digest": digest})
         return int(row["line"])
 
     async def took_in(self, digest: str, line: int | None) -> None:
-        """A file of seeds is in up to this line; None: all of it."""
+        """A file of seeds is stored up to this line; None: all of it."""
         name = "took_all" if line is None else "took_in"
         await self._pool.rows(self._texts.one("claims", name), {"digest": digest, "line": line})
 
     async def add_end(self, end: End) -> None:
-        """Write down the mark that a new owner found."""
+        """Record the mark that a new owner found."""
         mark = {"file": end.mark.file, "size": end.mark.end}
         values = {"shard": end.shard, "epoch": end.epoch, **mark, "directory": end.directory}
         await self._pool.rows(self._texts.one("claims", "add_end"), values)
 
     async def ends(self) -> list[End]:
-        """Every mark that a new owner found."""
+        """All marks that new owners found."""
         rows = await self._pool.rows(self._texts.one("claims", "ends"), {})
         return [
             End(row["shard"], row["epoch"], Mark(row["file"], row["size"]), row["directory"]) for row in rows
@@ -99,19 +100,21 @@ class Claims:
         return row["version"], row["words"]
 
     async def settle_on(self, seen: int, words: str) -> bool:
-        """Replace the settings, if their version is still the one that was seen."""
+        """Replace the settings, if their version is still the one seen."""
         values = {"seen": seen, "words": words}
         return await self._pool.row(self._texts.one("claims", "settle_on"), values) is not None
 
     async def swap(self, seen: str, new: str) -> str:
-        """Replace the ledger if it is still the one that was seen; says which one is there afterwards."""
+        """Replace the quota if it is still the one seen; returns the one that is stored afterwards."""
         row = await self._pool.row(self._texts.one("claims", "swap"), {"seen": seen, "new": new})
         return str(row["words"])
 
     async def begin_again(self, topics: Sequence[str]) -> list[int]:
-        """Mail from these topics is read from its beginning. Says for which shards not, because somebody owns them."""
+        """Read these topics from the beginning. Returns the shards for which that failed because a worker owns them."""
         await self._pool.rows(self._texts.one("claims", "begin_again"), {"topics": list(topics)})
-        return [each.shard for each in await self.standing() if any(topic in each.mail for topic in topics)]
+        return [
+            each.shard for each in await self.standing() if any(topic in each.positions for topic in topics)
+        ]
 
     async def standing(self) -> list[Standing]:
         """Every shard."""
@@ -130,7 +133,7 @@ class Claims:
         ]
 
     async def workers(self) -> list[Colleague]:
-        """Every worker that has joined."""
+        """Every worker that has joined and not left."""
         rows = await self._pool.rows(self._texts.one("claims", "workers"), {})
         return [
             Colleague(row["worker"], row["started_at"], row["seen_at"], json.loads(row["about"]), row["now"])
@@ -138,6 +141,6 @@ class Claims:
         ]
 
     def _who(self, epochs: Mapping[int, int]) -> dict[str, Any]:
-        # In the order in which a write locks them: else each might wait for the other.
+        # In the order in which a write locks them: no deadlock.
         shards = sorted(epochs)
         return {"worker": self._worker, "shards": shards, "epochs": [epochs[shard] for shard in shards]}

@@ -1,8 +1,8 @@
 """Rows of a shard as columns, and back.
 
-What people ask for is in columns; what only the owner of a shard needs is packed beside them, once: nothing stands in two
-places. PostgreSQL's text cannot hold the character NUL, which a server may put into a title: there it is replaced, and
-where the exact value matters it stays in the packed part.
+Values that people query are in columns; what only the owner of a shard needs is packed beside them. Nothing is stored
+twice. PostgreSQL's text cannot hold the character NUL, which a server may put into a title: it is replaced there, and
+kept in the packed part if the exact value matters.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ _CODES = {name: code for code, name in enumerate(STATES)}
 
 Arguments = dict[str, Any]
 Record = Sequence[Any]
-"""A row as it comes back: its columns in the order of its table."""
+"""A row as the database returns it: its columns in the order of its table."""
 
 _encode = Encoder().encode
 _more = Decoder(tuple[str, int, bool, dict[str, Any] | None, str]).decode
@@ -30,14 +30,14 @@ _queues = Decoder(tuple[list[int], list[Spot | None], int, int, int]).decode
 _page = Decoder(Page).decode
 _visit = Decoder(Visit).decode
 _counts = json.Decoder(Counts).decode
-_mail = json.Decoder(dict[str, str]).decode
+_positions = json.Decoder(dict[str, str]).decode
 
 _SIGN = 1 << 63
 _WHOLE = 1 << 64
 
 
 def signed(number: int | None) -> int | None:
-    """64 bits as PostgreSQL's bigint reads them."""
+    """64 bits as a PostgreSQL bigint."""
     return number if number is None or number < _SIGN else number - _WHOLE
 
 
@@ -47,7 +47,7 @@ def unsigned(number: int | None) -> int | None:
 
 
 def plain(text: str) -> str:
-    """Text that PostgreSQL takes."""
+    """Text that PostgreSQL accepts."""
     return text.replace("\x00", "\ufffd") if "\x00" in text else text
 
 
@@ -175,7 +175,8 @@ _PAGE_COLUMNS = (
     "title", "digest", "simhash", "duplicate_of", "archive_file", "archive_offset", "archive_length", "links", "by_digest",
     "by_simhash", "page_more",
 )  # fmt: skip
-# In columns of their own and not packed. The last three may hold anything: they are packed where a column cannot hold them.
+# In their own columns and not packed. The last three may hold anything: they are packed if a column cannot
+# hold them.
 _IN_COLUMNS = (
     "url",
     "host",
@@ -318,19 +319,19 @@ def meta_arguments(metas: Sequence[Meta]) -> Arguments:
     }
 
 
-def meta_of(seq: int, file: str, end: int, counts: str, mail: str, clock: float, judged_by: str) -> Meta:
+def meta_of(seq: int, file: str, end: int, counts: str, positions: str, clock: float, judged_by: str) -> Meta:
     """The owner's row."""
-    return Meta(seq, Mark(file, end), counts_of(counts), positions_of(mail), clock, judged_by)
+    return Meta(seq, Mark(file, end), counts_of(counts), positions_of(positions), clock, judged_by)
 
 
 def counts_of(text: str) -> Counts:
-    """Counts as they are kept."""
+    """Decode counts."""
     return _counts(text)
 
 
 def positions_of(text: str) -> dict[str, str]:
-    """How far messages are taken in."""
-    return _mail(text)
+    """Decode positions."""
+    return _positions(text)
 
 
 def _columns(names: Sequence[str], rows: Sequence[Record]) -> Arguments:

@@ -1,7 +1,7 @@
-"""Questions of several shards as one statement, and every asker's own answer out of it.
+"""Questions of several shards in one statement, and the answer to each.
 
-A shard has one row in the answer, whoever asks for it: rows by key, found by whoever wants that key, and lists by the number of
-the question. Each asker has rows of its own, decoded for it alone.
+Each shard has one row in the result, however many callers ask: rows by key, shared by all who want that key, and
+lists by the number of the question. Each caller gets its own decoded rows.
 """
 
 import math
@@ -14,18 +14,18 @@ from skitter.frontier.rows import RECRAWL, RETRY, Found, Times, Wanted
 
 
 class Question(NamedTuple):
-    """What somebody wants to know of a shard."""
+    """A question about a shard."""
 
     shard: int
     wanted: Wanted
 
     def rows(self) -> int:
-        """How much it asks for."""
+        """The number of rows requested."""
         return sum(len(getattr(self.wanted, name)) for name in self.wanted.__struct_fields__)
 
 
 def questions(asked: Sequence[Question], shards: Collection[int]) -> tuple[list[str], dict[str, Any]]:
-    """The pieces that are needed, and their values for each of these shards, of which some may have no question."""
+    """The pieces needed, and their values for each of these shards, some of which may have no question."""
     by_shard = {shard: together([ask.wanted for ask in asked if ask.shard == shard]) for shard in shards}
     names = [name for name, is_asked in _PIECES.items() if any(map(is_asked, by_shard.values()))]
     values = {
@@ -37,13 +37,13 @@ def questions(asked: Sequence[Question], shards: Collection[int]) -> tuple[list[
 
 
 def answers(asked: Sequence[Question], rows: Iterable[Mapping[str, Any]]) -> list[Found]:
-    """What each asker finds, in their order."""
+    """The answers, in the order of the questions."""
     by_shard = {row["shard"]: _Answer(row) for row in rows}
     return [by_shard[shard].found(wanted) for shard, wanted in asked]
 
 
 def together(wanted: Sequence[Wanted]) -> Wanted:
-    """All of these, one after the other."""
+    """All of these, concatenated."""
     if len(wanted) == 1:
         return wanted[0]
     every = Wanted()
@@ -95,7 +95,7 @@ def _behind(number: int, ask: Times) -> tuple[int, float, bytes, int]:
 
 
 def _arrays(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
-    """One array per column, empty ones where there is no row."""
+    """One array per column, empty if there is no row."""
     arrays = map(list, zip(*rows, strict=True)) if rows else ([] for _ in names)
     return dict(zip(names, arrays, strict=True))
 
@@ -113,7 +113,7 @@ class _Answer:
         self._passed: defaultdict[str, int] = defaultdict(int)
 
     def found(self, wanted: Wanted) -> Found:
-        """The answer to whoever asked next."""
+        """The answer to the next question."""
         found = Found()
         found.urls = self._keyed("urls", wanted.urls, columns.url_row, _second)
         found.hosts = self._keyed("hosts", wanted.hosts, columns.host_row, _second)

@@ -1,7 +1,7 @@
-"""The schema of a crawl: made and brought up to date by `cluster init`, looked at by everybody else.
+"""The schema of a crawl: created and updated by `cluster init`, checked by everybody else.
 
-Migrations are `.sql` files with a number, applied in order and written down in the schema itself. All of it is one
-transaction under a lock: two that begin at once do it once, and one that breaks off has done nothing.
+Migrations are numbered `.sql` files, applied in order and recorded in the schema itself. All of it is one transaction
+under a lock: of two that start at once, one does the work, and an interrupted one has done nothing.
 """
 
 from collections.abc import AsyncIterator
@@ -19,8 +19,9 @@ from skitter.cluster.ports import NoCrawl
 from skitter.settings import Settings
 
 _PARTITIONED = ("urls", "pages", "hosts", "robots")
-# A partition per shard up to here; then several shards share one. Each is some twenty relations: all are locked by the
-# transaction that makes them (6,400 locks by default), and a session remembers those that it has seen.
+# One partition per shard up to here; beyond that, shards share partitions. Each is some twenty relations: the
+# transaction that creates them locks all of them (6,400 locks by default), and a session caches those it has
+# seen.
 _PARTITIONS = 256
 _DROPPING = 3600.0  # seconds: large tables are many files
 _OCCUPIED = """
@@ -41,7 +42,7 @@ def migrations() -> dict[int, tuple[str, str]]:
 
 
 async def migrate(settings: Settings, shards: int) -> list[int]:
-    """Make the schema of a crawl with so many shards, or bring it up to date; the migrations applied. Safe to repeat."""
+    """Create or update the schema of a crawl with this many shards; returns the migrations applied. Safe to repeat."""
     async with connected(settings) as connection, connection.transaction():
         return await _apply(connection, settings.cluster.name, shards)
 
@@ -61,7 +62,7 @@ async def look(settings: Settings) -> bool:
 
 
 async def _check_free(connection: Any, schema: str) -> bool:  # noqa: ANN401
-    """Whether the schema is a crawl's; EngineError if there is something else in it."""
+    """Whether the schema is a crawl's; EngineError if it holds something else."""
     if await _is_crawl(connection, schema):
         return True
     if await connection.fetchval(_OCCUPIED, schema):
@@ -72,7 +73,7 @@ async def _check_free(connection: Any, schema: str) -> bool:  # noqa: ANN401
 
 @asynccontextmanager
 async def connected(settings: Settings) -> AsyncIterator[Any]:
-    """One connection, to change what there is."""
+    """One connection for changing the schema."""
     chosen = options(settings.postgres)
     try:
         connection = await asyncpg.connect(**chosen)
@@ -111,7 +112,7 @@ async def _apply(connection: Any, schema: str, shards: int) -> list[int]:  # noq
 
 
 async def _make_shards(connection: Any, schema: str, shards: int) -> None:  # noqa: ANN401
-    """A row for each shard, and the partitions of the large tables. Their number is for ever: hosts hash to it."""
+    """A row for each shard, and the partitions of the large tables. Their number never changes: hosts hash to it."""
     there = await connection.fetchval("SELECT count(*) FROM shards")
     if there:
         _check_shards(there, shards, schema)
@@ -126,7 +127,7 @@ async def _make_shards(connection: Any, schema: str, shards: int) -> None:  # no
             await connection.execute(
                 f"CREATE TABLE {table}_{first:04} PARTITION OF {table} FOR VALUES IN ({held})"
             )
-    # Epochs begin at the time: who still works on an earlier crawl of this name, which was removed, has a lower one.
+    # Epochs start at the current time: workers of an earlier, removed crawl of this name have lower ones.
     await connection.execute(
         "INSERT INTO shards (shard, epoch) SELECT generate_series(0, $1 - 1), extract(epoch FROM now())::bigint",
         shards,
@@ -151,7 +152,7 @@ def _check_shards(there: int, shards: int, schema: str) -> None:
 
 
 async def open_pool(settings: Settings, shards: int | None = None, worker: str = "") -> Pool:
-    """Connections to a schema that is there and up to date; EngineError else."""
+    """Connections to an up-to-date schema; EngineError if there is none."""
     pool = await connect(settings, name=worker)
     try:
         await _check(pool, shards)
@@ -183,7 +184,7 @@ async def _check(pool: Pool, shards: int | None) -> None:
 
 
 async def drop(settings: Settings) -> bool:
-    """Remove a crawl from the database, whole; says whether it was there. A schema that is no crawl's stays."""
+    """Remove a crawl from the database; returns whether it existed. A schema that is not a crawl's stays."""
     schema, patience = settings.cluster.name, settings.postgres.timeout
     async with connected(settings) as connection:
         if not await _is_crawl(connection, schema):

@@ -1,6 +1,6 @@
-"""Which topics a crawl uses, written down where the other crawls of the same database can read it.
+"""Which topics a crawl uses, recorded where the other crawls of the same database can read it.
 
-It is a comment on the crawl's table of shards: everybody may read it, also who has no rights in that schema, and one
+It is a comment on the crawl's table of shards: anybody may read it, even without rights in that schema, and one
 statement finds those of all crawls.
 """
 
@@ -21,14 +21,14 @@ _NOTES = """
 
 
 class Topics(Struct, frozen=True):
-    """The topics of a crawl, and the Kafka cluster that has them."""
+    """The topics of a crawl, and their Kafka cluster."""
 
     kafka: str
     names: frozenset[str]
 
 
 async def noted(settings: Settings) -> dict[str, Topics]:
-    """The topics of every crawl in this database that has written them down, by the crawl's name."""
+    """The recorded topics of every crawl in this database, by the crawl's name."""
     async with connected(settings) as connection:
         rows = await connection.fetch(_NOTES)
     found = {}
@@ -39,7 +39,7 @@ async def noted(settings: Settings) -> dict[str, Topics]:
 
 
 async def note(settings: Settings, kafka: str, names: Sequence[str]) -> None:
-    """Write down the topics of this crawl."""
+    """Record the topics of this crawl."""
     said = json.dumps({"skitter_topics": [kafka, *sorted(names)]})
     async with connected(settings) as connection:
         table = f"{quoted(settings.cluster.name)}.shards"

@@ -1,8 +1,8 @@
-"""Connections to PostgreSQL: to whichever of its addresses takes writes, a few per worker.
+"""Connections to PostgreSQL: to whichever address accepts writes, a few per worker.
 
-The first contact is made with care for the operator: what is wrong is said in one line with its setting. Afterwards a server
-that is away is `EngineAway`, and whoever asked may ask again: statements are single and repeatable. All of them begin at
-`Pool.rows`, behind one breaker.
+If the first contact fails, the operator gets one line with the setting to fix. Afterwards a server that is away is
+`EngineAway`, and the caller may try again: statements are single and repeatable. All of them start at `Pool.rows`,
+behind one breaker.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from skitter.settings.engines import PostgresSettings
 from skitter.settings.secrets import secret
 
 OLDEST = 13
-# It tells with a traceback, again and again, what whoever asks hears as EngineAway.
+# It logs a traceback, again and again, for what callers get as EngineAway.
 logging.getLogger("asyncpg").setLevel(logging.CRITICAL)
 
 _CONNECT = 10.0  # seconds for a new connection
-_STATEMENTS = 500  # prepared statements that a connection remembers: a handful per shard and shape of a batch
+_STATEMENTS = 500  # prepared statements cached per connection: a handful per shard and shape of a batch
 
-# What passes: the connection broke, the server stops, starts, is full or no longer the one that takes writes.
+# Temporary: the connection broke, or the server stops, starts, is full or no longer accepts writes.
 _PASSING = (
     OSError,
     TimeoutError,
@@ -40,21 +40,21 @@ _PASSING = (
     asyncpg.TransactionRollbackError,
     asyncpg.ReadOnlySQLTransactionError,
     asyncpg.PostgresIOError,
-    # What asyncpg says when the server's farewell arrives just as a statement leaves.
+    # What asyncpg raises if the server's last message arrives just as a statement is sent.
     asyncpg.InternalClientError,
 )
 
 
-# What does not pass: a value that the server, or asyncpg on its behalf, will never take.
+# Permanent: a value that the server, or asyncpg on its behalf, never accepts.
 _REFUSED = (ValueError, asyncpg.DataError, asyncpg.ProgramLimitExceededError)
 
 
-# asyncpg's pool tells of every attempt to come back with a traceback; we tell it in a line, once.
+# asyncpg's pool logs a traceback for every attempt to reconnect; we log one line, once.
 logging.getLogger("asyncpg.pool").setLevel(logging.CRITICAL)
 
 
 class Pool:
-    """Connections, and statements run on them one at a time, by leave of a breaker."""
+    """Connections, and statements run on them one at a time, behind a breaker."""
 
     def __init__(self, pool: Any, settings: Settings) -> None:  # noqa: ANN401  asyncpg has no types
         self._pool = pool
@@ -64,16 +64,16 @@ class Pool:
         self.trips = 0
 
     async def row(self, statement: Statement, values: Mapping[str, Any], within: float | None = None) -> Any:  # noqa: ANN401
-        """The one row that a statement gives, or None."""
+        """The one row that a statement returns, or None."""
         rows = await self.rows(statement, values, within)
         return rows[0] if rows else None
 
     async def rows(
         self, statement: Statement, values: Mapping[str, Any], within: float | None = None
     ) -> list[Any]:
-        """Run a statement that may be run again: one round trip, or EngineAway.
+        """Run a statement that may be repeated: one round trip, or EngineAway.
 
-        It fails after `within` seconds, connecting included, if that is sooner than any statement does
+        It fails after `within` seconds, connecting included, if that is sooner than the limit for any statement
         (`postgres.timeout`).
         """
         arguments = statement.arguments(values)
@@ -88,7 +88,7 @@ class Pool:
         """EngineAway unless the server answers."""
         try:
             await self._fetched("SELECT 1", ())
-        except asyncpg.PostgresError as problem:  # it answers, and lets nobody in
+        except asyncpg.PostgresError as problem:  # it answers, but rejects us
             raise away(problem) from None
 
     async def _fetched(self, text: str, arguments: Sequence[Any]) -> list[Any]:
@@ -103,13 +103,13 @@ class Pool:
             await self._pool.release(connection)
             raise Unstorable(" ".join(f"PostgreSQL: {problem}".split())) from problem
         except _PASSING as problem:
-            # Whatever it was, this connection is not worth keeping: a demoted server would go on refusing writes.
+            # Whatever it was, drop this connection: a demoted server would go on refusing writes.
             _drop(connection)
             raise away(problem) from None
         except asyncio.CancelledError:
-            _drop(connection)  # it would wait for the server's word
+            _drop(connection)  # it would wait for the server's answer
             raise
-        except asyncpg.PostgresError:  # a bug of ours, or a schema that is not there
+        except asyncpg.PostgresError:  # a bug of ours, or the schema is missing
             await self._pool.release(connection)
             raise
         with suppress(*_PASSING):  # we have our answer
@@ -117,7 +117,7 @@ class Pool:
         return rows
 
     async def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         try:
             await asyncio.wait_for(self._pool.close(), _CONNECT)
         except TimeoutError:
@@ -131,7 +131,7 @@ def _drop(connection: Any) -> None:  # noqa: ANN401
 
 
 async def _nothing(_: Any) -> None:  # noqa: ANN401
-    """Our statements leave nothing behind in a session, and asking to forget nothing would be another round trip."""
+    """Our statements leave nothing behind in a session, and resetting it would be another round trip."""
 
 
 def unfit(setting: str, fix: str) -> EngineError:
@@ -140,15 +140,15 @@ def unfit(setting: str, fix: str) -> EngineError:
 
 
 def away(problem: BaseException) -> EngineAway:
-    """The server does not do what it was asked now."""
+    """The server cannot do what it was asked right now."""
     return EngineAway(" ".join(f"PostgreSQL: {problem or type(problem).__name__}".split()))
 
 
 async def connect(settings: Settings, size: int | None = None, name: str = "") -> Pool:
-    """Connections to the server that takes writes; EngineError when there is none to be had. `name` is whose they are."""
+    """Connections to the server that accepts writes; EngineError if there is none. `name` identifies them."""
     postgres = settings.postgres
-    # While the server is away the pool tries to keep its least connection, and logs a traceback each time that fails. Whoever
-    # asks for something then is told, and says so once.
+    # While the server is away the pool tries to keep its minimum of one connection, and logs a traceback for
+    # each failure. Callers get the error, and log it once.
     logging.getLogger("asyncpg.pool").setLevel(logging.CRITICAL)
     chosen = options(postgres, name)
     try:
@@ -181,7 +181,7 @@ async def connect(settings: Settings, size: int | None = None, name: str = "") -
 
 
 def options(settings: PostgresSettings, name: str = "") -> dict[str, Any]:
-    """How to reach the server, in asyncpg's words."""
+    """How to reach the server, in asyncpg's terms."""
     places = [_place(address) for address in settings.addresses]
     return {
         "host": [host for host, _ in places],
@@ -194,15 +194,15 @@ def options(settings: PostgresSettings, name: str = "") -> dict[str, Any]:
         "command_timeout": settings.timeout,
         "target_session_attrs": "read-write",
         "server_settings": {
-            "application_name": name or "skitter",  # by it the others see that a worker is connected
+            "application_name": name or "skitter",  # shows other workers that this one is connected
             "statement_timeout": str(int(settings.timeout * 1000)),
             "jit": "off",  # statements are short and many
-            # A crawl outgrows the planner's statistics within minutes: what was best for an empty table, to read all of it,
-            # is ruin for a full one. Every statement of ours has its index.
+            # A crawl outgrows the planner's statistics within minutes: the best plan for an empty table, to
+            # read all of it, is ruinous for a full one. Every statement of ours has its index.
             "enable_seqscan": "off",
             "enable_hashjoin": "off",
             "enable_mergejoin": "off",
-            # Then there is one plan, and no need to find it anew for every thousand keys.
+            # So there is one plan, and no planning again for every thousand keys.
             "plan_cache_mode": "force_generic_plan",
         },
     }
@@ -241,13 +241,13 @@ def explained(problem: BaseException, settings: PostgresSettings) -> EngineError
     said = str(problem)
     if "unsupported startup parameter" in said:
         return unusable(options(settings), f"takes no settings of a session ({said})")
-    if "no encryption" in said or "SSL off" in said:  # of whoever comes without TLS
+    if "no encryption" in said or "SSL off" in said:  # of a connection without TLS
         return unfit("postgres.tls", f"{said}; set postgres.tls, or let this host in without (pg_hba.conf)")
     for kinds, setting, fix in _CAUSES:
         if isinstance(problem, kinds):
             return unfit(setting, fix.format(said=problem))
     where = ", ".join(settings.addresses)
-    if "SSL" in str(problem):  # asyncpg's own words when the server does not speak it
+    if "SSL" in str(problem):  # asyncpg's message if the server does not speak TLS
         return unfit(
             "postgres.tls", f"{problem}; correct postgres.tls, or let the server at {where} speak it"
         )

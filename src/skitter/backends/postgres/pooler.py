@@ -1,9 +1,9 @@
-"""A pooler between us and PostgreSQL, refused where it would break what we rely on.
+"""Detects a pooler between us and PostgreSQL, and refuses one that would break our statements.
 
-Our statements are prepared once in a session, and planned by settings of that session (`pool.options`). A pooler in session
-mode that passes these settings on is as good as the server. One in transaction mode (PgBouncer's usual one) gives every
-transaction to whichever session is free: a statement that was prepared in another is not there, now and then, under load.
-So that is looked at when a worker comes, and not left to be found out.
+Our statements are prepared once per session, and planned by that session's settings (`pool.options`). A pooler in
+session mode that passes these settings on is as good as the server. One in transaction mode (PgBouncer's usual one)
+gives every transaction to any free session: a statement prepared in another one is missing, now and then, under load.
+So this is checked when a worker starts.
 """
 
 from collections.abc import Mapping
@@ -24,27 +24,27 @@ _INSTEAD = (
 
 
 async def refuse_pooler(connection: Any, options: Mapping[str, Any]) -> None:  # noqa: ANN401  asyncpg has no types
-    """EngineError if this session is not as it was asked for, or not ours alone. `options` made the connection."""
+    """EngineError if this session is shared, or lacks the settings in `options`, which made the connection."""
     row = await connection.fetchrow(_LOOK)
     wanted = options["server_settings"]
     for name in ("plan_cache_mode", "enable_seqscan"):
         if row[name] != wanted[name]:
             raise unusable(options, f"does not keep the settings of a session ({name} is {row[name]})")
-    if row["port"] not in options["port"]:  # a pooler's own port is another, and so is one that is mapped
+    if row["port"] not in options["port"]:  # a pooler has another port, and so does a mapped server
         await _refuse_shared_sessions(options)
 
 
 async def _refuse_shared_sessions(options: Mapping[str, Any]) -> None:
-    """Prepare a statement, let another connection take the session if that is possible, and look for the statement."""
+    """Prepare a statement, let another connection take the session if possible, and look for the statement."""
     first = await asyncpg.connect(**options, statement_cache_size=0)
     try:
         second = await asyncpg.connect(**options, statement_cache_size=0)
         try:
             await first.execute("PREPARE skitter_look AS SELECT 1")
-            await second.execute("BEGIN; SELECT 1")  # it has a session of its own from here on
+            await second.execute("BEGIN; SELECT 1")  # from here on it has its own session
             await first.execute("EXECUTE skitter_look; DEALLOCATE skitter_look")
         except (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError):
-            with suppress(asyncpg.PostgresError):  # whoever gets that session next should not find it
+            with suppress(asyncpg.PostgresError):  # the next user of that session should not find it
                 await second.execute("DEALLOCATE skitter_look")
             why = "gives every transaction another session, where our prepared statements are not (transaction mode)"
             raise unusable(options, why) from None

@@ -1,8 +1,8 @@
-"""The register of segments beside the pages that name them (`skitter.backends.s3.Segments`), for every worker of a crawl.
+"""The register of segments in PostgreSQL (`skitter.backends.s3.Segments`), beside the pages that refer to them.
 
-Each verb is one statement, and so one round trip and one transaction. A server that is away is `EngineAway`, and the verb
-may be repeated. Besides what the port asks for, an operator finds here which disks have segments that no bucket has, and
-gives one up that is lost (`give_up`).
+Each verb is one statement, so one round trip and one transaction. A server that is away is `EngineAway`, and the verb
+may be repeated. In addition to the port, operators can list the disks with segments that no bucket has, and give up a
+lost one (`give_up`).
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -15,7 +15,7 @@ from skitter.backends.s3.segments import Segment, Stage
 from skitter.cluster.ports import Disk
 from skitter.ports import Mark
 
-_AT_ONCE = 1000  # names that an iterator holds
+_AT_ONCE = 1000  # names an iterator holds
 
 
 class PostgresSegments:
@@ -29,7 +29,7 @@ class PostgresSegments:
     # -- the port ----------------------------------------------------------------------------------------------
 
     async def begun(self, name: str, shard: int, worker: str) -> None:
-        """A worker writes a new segment."""
+        """A worker starts a new segment."""
         values = {"name": name, "number": naming.number(name), "shard": shard, "disk": worker}
         if not await self._rows("begun", values):
             raise ValueError(f"the segment {name} was begun before")
@@ -43,7 +43,7 @@ class PostgresSegments:
         await self._rows("sealed", {**values, "shard": shard, "below": below})
 
     async def finished(self, name: str, size: int, digest: str) -> bool:
-        """A segment will not change any more. False: it was abandoned."""
+        """A segment is complete. False: it was abandoned."""
         return await self._counts("finished", {"name": name, "size": size, "digest": digest})
 
     async def uploaded(self, name: str) -> bool:
@@ -51,19 +51,19 @@ class PostgresSegments:
         return await self._counts("uploaded", {"name": name})
 
     async def abandoned(self, names: Sequence[str]) -> list[str]:
-        """The only copies are lost. Says which were not in the bucket."""
+        """The only copies are lost. Returns those that were not in the bucket."""
         return [row["name"] for row in await self._rows("abandoned", {"names": list(names)})]
 
     async def look_up(self, names: Sequence[str]) -> list[Segment]:
-        """Those of them that are known."""
+        """The known ones among these."""
         return _segments(await self._rows("look_up", {"names": list(names)}))
 
     async def pending(self, worker: str) -> list[Segment]:
-        """Those that only this worker has: neither uploaded nor abandoned."""
+        """Segments that only this worker has: neither uploaded nor abandoned."""
         return _segments(await self._rows("pending", {"disk": worker}))
 
     async def lost(self) -> list[Segment]:
-        """Abandoned, and their pages are not pending again yet."""
+        """Abandoned segments whose pages are not pending again yet."""
         return _segments(await self._rows("lost", {}))
 
     async def reopened(self, names: Sequence[str]) -> None:
@@ -83,7 +83,7 @@ class PostgresSegments:
             after = found[-1]
 
     async def disks(self) -> list[Disk]:
-        """Every disk with segments that are only there."""
+        """Every disk with segments that exist only there."""
         rows = await self._rows("disks", {})
         return [
             Disk(row["disk"], row["worker"], row["segments"], max(0.0, row["now"] - row["oldest"]))
@@ -91,7 +91,7 @@ class PostgresSegments:
         ]
 
     async def give_up(self, disk: str) -> list[str] | None:
-        """A disk is lost with all that was only there. None: a worker with it gives signs of life, and nothing changed."""
+        """A disk is lost with everything only it had. None: its worker still sends heartbeats, and nothing changed."""
         (row,) = await self._rows("give_up", {"disk": disk, "lease": self._lease})
         return None if row["alive"] else row["lost"]
 

@@ -1,8 +1,9 @@
 """SQL from files, by name, with named parameters.
 
-A file holds pieces that begin with `-- name: …`. A statement is composed from pieces for one schema. Where a piece reads
-a table with partitions, its shard is written into the text, too, so that the planner sees one partition and not all of them. What
-varies is a parameter `:name`, numbered as PostgreSQL wants it; of a piece that is there once for each shard, `:name_7`.
+A file holds pieces that begin with `-- name: …`. A statement is composed from pieces for one schema. If a piece reads
+a partitioned table, its shard is written into the text, so that the planner sees one partition, not all of them.
+Variable values are parameters `:name`, numbered as PostgreSQL wants them; in a piece repeated for each shard,
+`:name_7`.
 """
 
 import re
@@ -13,9 +14,7 @@ from typing import Any, NamedTuple
 
 from skitter.frontier.bounded import Bounded
 
-_KNOWN = (
-    1000  # statements that are remembered; which shards they name changes with the workers that come and go
-)
+_KNOWN = 1000  # cached statements; which shards they name changes as workers come and go
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<!:):([a-z_0-9]+)\b")
 
@@ -29,23 +28,23 @@ class Statement:
         def number(match: re.Match[str]) -> str:
             return f"${names.setdefault(match[1], len(names) + 1)}"
 
-        numbered = _PARAMETER.sub(number, text)  # first: a schema may be called anything
+        numbered = _PARAMETER.sub(number, text)  # first: a schema may have any name
         self.text = numbered.replace("{shard}", str(shard)).replace("{schema}", schema)
         self._names = list(names)
 
     def arguments(self, values: Mapping[str, Any]) -> list[Any]:
-        """The values in the order of the text."""
+        """The values, in the order of the text."""
         return [values[name] for name in self._names]
 
 
 class Piece(NamedTuple):
-    """A part of a statement; with a shard, of those that are there once for each."""
+    """A part of a statement; with a shard if it is repeated for each."""
 
     name: str
     shard: int | None = None
 
     def text(self, file: str) -> str:
-        """As it stands in the statement."""
+        """The piece as SQL."""
         text = pieces(file)[self.name]
         if self.shard is None:
             return text
@@ -61,17 +60,17 @@ def pieces(file: str) -> Mapping[str, str]:
 
 
 def _bare(text: str) -> str:
-    """Without comments, which may have colons in them."""
+    """Without comments, which may contain colons."""
     return "\n".join(line for line in text.splitlines() if not line.startswith("--")).strip()
 
 
 def quoted(name: str) -> str:
-    """An identifier, whatever is in it."""
+    """A quoted identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 class Texts:
-    """The statements of one schema, and of one shard where they speak of one; composed once."""
+    """The statements of one schema, and of one shard if they name one; composed once."""
 
     def __init__(self, schema: str, shard: int = 0) -> None:
         self._schema = quoted(schema)
@@ -83,7 +82,7 @@ class Texts:
         return self._composed((file, name), lambda: pieces(file)[name])
 
     def write(self, parts: Sequence[Piece]) -> Statement:
-        """One step for some shards: the owners' rows and what else is to be changed; says whose it was to do."""
+        """One write for some shards: the owners' rows and all other changes; returns the shards that were written."""
 
         def text() -> str:
             steps = ",\n".join(part.text("write") for part in parts)
@@ -92,7 +91,7 @@ class Texts:
         return self._composed(("write", *parts), text)
 
     def load(self, shards: Sequence[int], names: Sequence[str]) -> Statement:
-        """One row for each shard, with an answer to each question."""
+        """One row for each shard, with the answers to its questions."""
 
         def text() -> str:
             return "\nUNION ALL\n".join(_answer(shard, names) for shard in shards)

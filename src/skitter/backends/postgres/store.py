@@ -1,32 +1,32 @@
 """One shard in PostgreSQL, held under one epoch: the `Store` port.
 
-Every verb is one statement, and so one round trip and one transaction, which it shares with the same verb of other shards of
-its worker (`journeys`). A write changes the owner's row where the epoch is still ours, and everything else only where
-that happened (`sql/write.sql`). A load is one row for each shard, with arrays of whole rows.
+Every verb is one statement, so one round trip and one transaction, shared with the same verb of the worker's other
+shards (`round_trips`). A write changes the owner's row if the epoch is still ours, and everything else only if that
+happened (`sql/write.sql`). A load returns one row for each shard, with arrays of whole rows.
 """
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from skitter.backends.postgres import columns
-from skitter.backends.postgres.journeys import Journeys
 from skitter.backends.postgres.pool import Pool
+from skitter.backends.postgres.round_trips import RoundTrips
 from skitter.backends.postgres.statements import Texts
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.names import hash16
 from skitter.frontier.rows import Batch, Found, HostRow, Meta, Opening, PageRow, UrlRow, Wanted
 from skitter.ports import EngineError, Fenced
 
-_AT_ONCE = 1000  # rows that an iterator holds
+_AT_ONCE = 1000  # rows an iterator holds
 _IDS_AT_ONCE = 5000
 
 
 class PostgresStore:
-    """`skitter.frontier.store.Store` on PostgreSQL. Reading alone needs no epoch, and no company on its journeys."""
+    """`skitter.frontier.store.Store` on PostgreSQL. Reading alone needs no epoch, and no shared round trips."""
 
-    def __init__(self, pool: Pool, shard: int, epoch: int = 0, journeys: Journeys | None = None) -> None:
+    def __init__(self, pool: Pool, shard: int, epoch: int = 0, round_trips: RoundTrips | None = None) -> None:
         self._pool = pool
-        self._journeys = journeys or Journeys(pool)
+        self._round_trips = round_trips or RoundTrips(pool)
         self._shard = shard
         self._epoch = epoch
         self._texts = Texts(pool.schema, shard)
@@ -42,7 +42,7 @@ class PostgresStore:
 
     async def open(self) -> Opening:
         """Counts and positions, open leases, suspects."""
-        self._journeys.join(self._shard)
+        self._round_trips.join(self._shard)
         row = await self._read_one("opening")
         suspicions = zip(row["crashes"], row["in_hand"], strict=True)
         return Opening(
@@ -52,9 +52,9 @@ class PostgresStore:
         )
 
     async def write(self, batch: Batch) -> None:
-        """All of it, or nothing; Fenced when the shard is somebody else's."""
+        """Write all of it, or nothing; Fenced if another worker owns the shard."""
         self._counts["writes"] += 1
-        if not await self._journeys.write(self._shard, self._epoch, batch):
+        if not await self._round_trips.write(self._shard, self._epoch, batch):
             raise Fenced(f"shard {self._shard}: epoch {self._epoch} is over")
         self._counts["rows_written"] += sum(
             len(part) for part in (batch.urls, batch.hosts, batch.pages, batch.robots, batch.leases)
@@ -65,12 +65,12 @@ class PostgresStore:
         if not wanted:
             return Found()
         self._counts["reads"] += 1
-        found = await self._journeys.load(self._shard, wanted)
+        found = await self._round_trips.load(self._shard, wanted)
         self._counts["rows_read"] += len(found.urls) + len(found.hosts) + sum(map(len, found.heads))
         return found
 
     async def sync(self) -> None:
-        """What is acknowledged is as safe as it ever will be."""
+        """Acknowledged writes are already as safe as they can be."""
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -133,4 +133,4 @@ class PostgresStore:
 
     async def close(self) -> None:
         """The pool belongs to the worker; nothing is held here."""
-        self._journeys.leave(self._shard)
+        self._round_trips.leave(self._shard)

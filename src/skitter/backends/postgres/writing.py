@@ -1,7 +1,7 @@
-"""Batches of several shards as one statement: which pieces it is made of, and its values, one array per column.
+"""Batches of several shards in one statement: its pieces, and its values, one array per column.
 
-Every row says which shard it is of, and what an owner may not change any more is left out by the database
-(`sql/write.sql`). So what one shard is told never depends on who travels with it.
+Every row names its shard, and the database skips rows whose writer no longer owns the shard (`sql/write.sql`). So the
+answer to one shard never depends on the others in the statement.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,12 +20,12 @@ class Entry(NamedTuple):
     batch: Batch
 
     def rows(self) -> int:
-        """How much it is."""
+        """The number of rows."""
         return sum(len(getattr(self.batch, name)) for name in _TABLES)
 
 
 def describe(entries: Sequence[Entry]) -> tuple[list[Piece], dict[str, Any]]:
-    """The pieces of the statement, and its values. At most one entry of each shard."""
+    """The pieces of the statement, and its values. At most one entry per shard."""
     values: dict[str, Any] = columns.meta_arguments([entry.batch.meta for entry in entries])
     values |= {
         "shard": [entry.shard for entry in entries],
@@ -63,7 +63,7 @@ def _gone(name: str, gone: Sequence[tuple[int, Any]], values: dict[str, Any]) ->
 
 _PARTITIONED = ("urls", "pages", "robots")
 _Arguments = Callable[[list[Any], list[Any]], dict[str, Any]]
-_TABLES: dict[str, _Arguments] = {  # by the field of a batch, which is called like its table
+_TABLES: dict[str, _Arguments] = {  # by the field of a batch, which has the name of its table
     "urls": lambda _, rows: columns.url_arguments(rows),
     "hosts": lambda _, rows: columns.host_arguments(rows),
     "pages": lambda _, rows: columns.page_arguments(rows),

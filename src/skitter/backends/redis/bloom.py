@@ -1,12 +1,13 @@
 """A Bloom filter per shard, in front of a store that is slower than memory to say that it does not know a URL.
 
-Most links of a crawl that are not remembered are new, and the database would be asked for each of them in vain. The owner of
-a shard is the only one who adds URLs, so it has the bits in memory: asking costs no round trip. When it gives the shard back
-it leaves them in Redis, in parts of at most 128 KiB, under the number of its last write, which stands in the store too. Whoever opens
-the shard next looks there. Where it finds nothing (a crash, a Redis that was away or has lost its data) every URL is looked
-up, as if there were no filter, until it is made again from the store in the background. So is one that has become too small.
+Most links that are not in memory are new, and the database would be asked for each of them in vain. Only the owner of
+a shard adds URLs, so it keeps the bits in memory: a look-up costs no round trip. When it gives the shard back it
+leaves them in Redis, in parts of at most 128 KiB, under the number of its last write, which is also in the store. The
+next owner looks there. If it finds nothing (a crash, or a Redis that was away or lost its data), every URL is looked
+up in the store until the filter is rebuilt from it in the background. So is a filter that has become too small.
 
-A filter may have bits too many, which costs a look-up. It must never have too few, so only one that is whole is trusted.
+A filter may have too many bits set, which costs a look-up. It must never have too few, so only a complete one is
+used.
 """
 
 import asyncio
@@ -27,14 +28,15 @@ from skitter.frontier.store import Store
 from skitter.ports import EngineAway
 
 _PART = 128 * 2**10  # bytes
-# URLs that there is room for, at least; else for twice those that are known. 32 KiB: a cluster may have thousands of shards.
+# room for at least this many URLs, else for twice the known ones. 32 KiB: a cluster may have thousands of
+# shards.
 _LEAST = 26_214
-_GRAIN = 4096  # bytes; a filter is a whole number of them
-_TOGETHER = 8  # parts asked for in one round trip
-_KEPT = 7 * 86_400  # seconds: who comes later makes it again
-_NUMBER = "bloom"  # where the number of a write stands, among the positions in the store
+_GRAIN = 4096  # bytes; a filter is a multiple of them
+_TOGETHER = 8  # parts read in one round trip
+_KEPT = 7 * 86_400  # seconds: a later owner rebuilds it
+_NUMBER = "bloom"  # key of the write's number, among the positions in the store
 HASHES = 7
-BITS_EACH = 10  # bits per URL: with seven hashes 0.8 % of the new URLs are looked up in vain (Bloom 1970)
+BITS_EACH = 10  # bits per URL: with seven hashes, 0.8 % of the new URLs are looked up in vain (Bloom 1970)
 
 
 class Bits:
@@ -52,15 +54,17 @@ class Bits:
 
     @classmethod
     def of(cls, octets: bytes) -> "Bits":
-        """A filter that was left behind."""
+        """A filter left by another owner."""
         bits = cls(0)
         bits.octets = np.frombuffer(octets, np.uint8).copy()
         bits._size = np.uint64(8 * len(octets))
         return bits
 
     def places(self, ids: Sequence[bytes]) -> NDArray[np.uint64]:
-        """The bits of each URL, a row each. An id is a hash already: two halves of it make all the others (Kirsch and
-        Mitzenmacher 2006)."""
+        """The bits of each URL, one row each.
+
+        An id is already a hash: its two halves generate all the others (Kirsch and Mitzenmacher 2006).
+        """
         halves = np.frombuffer(b"".join(ids), ">u8").astype(np.uint64).reshape(-1, 2)
         steps = np.arange(HASHES, dtype=np.uint64)
         places: NDArray[np.uint64] = (halves[:, :1] + steps * (halves[:, 1:] | np.uint64(1))) % self._size
@@ -82,7 +86,7 @@ class Bits:
 
 
 class Known(Store, Protocol):
-    """A store that can tell all that it knows by name alone."""
+    """A store that can list the ids of all its URLs."""
 
     def ids(self) -> AsyncIterator[Sequence[bytes]]:
         """The ids of every URL, a bounded number at a time."""
@@ -96,11 +100,11 @@ class BloomStore:
         self._store = store
         self._client = client
         self._prefix = tag(client.name, shard) + b"bloom:"
-        # Epochs begin anew with a store that is made again, or go back with one that is restored.
+        # Epochs start over in a store that is recreated, or go back in one that is restored.
         self._tenure = f"{epoch}-{secrets.token_hex(8)}"
         self._bits = Bits(_LEAST)
         self._whole = False  # it has every URL of the store
-        self._next: Bits | None = None  # the one that is being made
+        self._next: Bits | None = None  # the one being rebuilt
         self._filling: asyncio.Task[None] | None = None
         self._under_way: dict[
             int, list[bytes]
@@ -111,7 +115,7 @@ class BloomStore:
     # ------------------------------------------------------------------------------------------------ the filter
 
     async def open(self) -> Opening:
-        """Take the filter over, or begin to make it; again, if the shard is read again."""
+        """Take over the filter, or start to rebuild it; also if the shard is read again."""
         await self._stop_filling()
         opening = await self._store.open()
         number, known = opening.meta.positions.pop(_NUMBER, ""), _known(opening.meta)
@@ -122,7 +126,7 @@ class BloomStore:
         return opening
 
     async def _took_over(self, number: str) -> bool:
-        """Whether the last owner has left the filter that goes with its last write."""
+        """Whether the last owner left the filter that matches its last write."""
         if not number:
             return False
         try:
@@ -140,16 +144,16 @@ class BloomStore:
         return self._use(b"".join(part or b"" for part in found), size)
 
     def _use(self, octets: bytes, size: int) -> bool:
-        """Take these bits, unless a part is missing. A filter that is too small by now is made again."""
+        """Use these bits, unless a part is missing. A filter that is too small by now is rebuilt."""
         if not octets or len(octets) != size or size * 2 < len(self._bits.octets):
             return False
         self._bits = Bits.of(octets)
         return True
 
     def _make(self, capacity: int) -> None:
-        """Begin to make a filter from the store; what is written from now on is put into it besides."""
+        """Start to rebuild the filter from the store; writes from now on are added as well."""
         bits = self._next = Bits(max(_LEAST, capacity))
-        for ids in self._under_way.values():  # they may be committed behind the place that is being read
+        for ids in self._under_way.values():  # they may be committed behind the place being read
             bits.add(ids)
         self._filling = asyncio.create_task(patiently(lambda: self._fill(bits)))
 
@@ -159,10 +163,10 @@ class BloomStore:
         self._bits, self._next, self._whole = bits, None, True
 
     async def close(self) -> None:
-        """Leave the filter to the next owner, if it is worth having."""
+        """Leave the filter to the next owner, if it is usable."""
         await self._stop_filling()
         if self._whole and self._writes:
-            with suppress(EngineAway):  # it will be made again
+            with suppress(EngineAway):  # it will be rebuilt
                 await self._leave()
         await self._store.close()
 
@@ -171,10 +175,10 @@ class BloomStore:
             self._filling.cancel()
             await asyncio.wait([self._filling])
             if not self._filling.cancelled():
-                self._filling.result()  # what went wrong beside us is heard now
+                self._filling.result()  # errors of the background task are raised now
 
     async def _leave(self) -> None:
-        """Under the number of our last write, so that nobody else's is touched; how large it is comes last."""
+        """Under the number of our last write, so that no other filter is touched; its size is written last."""
         octets, number = self._bits.octets.tobytes(), self._number()
         for part in range(-(-len(octets) // _PART)):
             piece = octets[part * _PART : (part + 1) * _PART]
@@ -192,7 +196,7 @@ class BloomStore:
 
     @property
     def hash_key(self) -> Callable[[bytes], bytes]:
-        """What the store knows a URL by."""
+        """The store's hash of a key."""
         return self._store.hash_key
 
     def domain_prefix(self, domain: str) -> bytes:
@@ -200,7 +204,7 @@ class BloomStore:
         return self._store.domain_prefix(domain)
 
     async def load(self, wanted: Wanted) -> Found:
-        """Rows by key, without those URLs that cannot be there."""
+        """Rows by key, without URLs that cannot exist."""
         if self._whole and wanted.urls:
             may_be = self._bits.has(wanted.urls)
             urls = [id16 for id16, known in zip(wanted.urls, may_be, strict=True) if known]
@@ -209,7 +213,7 @@ class BloomStore:
         return await self._store.load(wanted) if wanted else Found()
 
     async def write(self, batch: Batch) -> None:
-        """Into the filter first: a URL that the store has is never taken for new."""
+        """Into the filter first: a stored URL is never taken for new."""
         new = [id16 for id16, row in batch.urls.items() if row is not None]
         if new:
             for bits in (self._bits, self._next):
@@ -249,11 +253,11 @@ class BloomStore:
         return self._store.hosts()
 
     def statistics(self) -> dict[str, dict[str, float]]:
-        """Of the store; and how many URLs it was not asked for, and whether the filter is whole."""
+        """Those of the store, the look-ups saved, and whether the filter is complete."""
         own = {"spared": self._spared, "bloom_whole": float(self._whole)}
         return {"store": self._store.statistics()["store"] | own}
 
 
 def _known(meta: Meta) -> int:
-    """URLs that a store has, at most about."""
+    """Roughly the most URLs that a store has."""
     return meta.seq + sum(meta.counts.refused.values())

@@ -1,9 +1,9 @@
-"""The cache of many workers: one fetch for all of them, and a small cache of each process in front.
+"""A cache shared by many workers: one fetch for all of them, with a small cache in each process in front.
 
-Who finds nothing takes a lock with a random token and a time to live, looks again, fetches, and leaves the answer; the others
-wait for it. Only whoever holds the lock leaves an answer and gives it back (compared and deleted in one script). When its
-holder dies, the lock runs out. Losing Redis makes this the cache of one process, and never an error; for how long it is left
-alone then is for its breaker to say.
+A worker that finds nothing takes a lock with a random token and a time to live, looks again, fetches, and stores the
+answer; the others wait for it. Only the holder of the lock stores an answer and releases it (compare and delete in
+one script). If the holder dies, the lock expires. Without Redis this is a cache of one process, never an error; its
+breaker decides how long Redis is left alone.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from skitter.engines.damaged import DAMAGED
 from skitter.ports import Clock, EngineAway
 
 T = TypeVar("T")
-_LOCK = 30.0  # seconds that a fetch may take before somebody else may try
+_LOCK = 30.0  # seconds that a fetch may take before another worker may try
 _LOOK = 0.05  # seconds between two looks while another worker fetches
 _FRONT = 30.0  # seconds that a process trusts its own copy
 
@@ -44,11 +44,13 @@ class RedisCache:
         self._front = MemoryCache(capacity, clock)
         self._clock = clock
         self._leave = client.script("leave")
-        self._asked_for: dict[str, object] = {}  # keys that somebody here waits for, and has not forgotten
+        self._asked_for: dict[
+            str, object
+        ] = {}  # keys that callers here wait for, and that were not forgotten
         self._shared = self._fetched = self._alone = 0
 
     async def get_or_fetch(self, key: str, fetch: Callable[[], Awaitable[tuple[T, float]]]) -> T:
-        """The cached value, or what one call of `fetch` gives to everybody who asks meanwhile, on any machine."""
+        """The cached value, or the result of one call of `fetch` for all callers that ask meanwhile, on any machine."""
         asked = self._asked_for.setdefault(key, object())
         try:
             return await self._front.get_or_fetch(key, lambda: self._from_all(key, fetch, asked))
@@ -82,10 +84,10 @@ class RedisCache:
         return value, min(ttl, _FRONT)
 
     async def _found_or_locked(self, key: str, token: str) -> tuple[Any, float] | None:
-        """A value that somebody has left, and how long it lasts; or None, and then the lock is ours."""
+        """A stored value and how long it lasts; or None, and then we hold the lock."""
         lock, value = self._lock(key), self._value(key)
         while True:
-            # Looked at after the lock was tried for: who gets it finds what its last holder has left.
+            # Looked up after trying for the lock: whoever gets it finds what its last holder stored.
             locked, packed = await self._client.send(
                 lambda: [("SET", lock, token, "NX", "PX", round(_LOCK * 1000)), ("GET", value)]
             )
@@ -97,7 +99,7 @@ class RedisCache:
             await asyncio.sleep(_LOOK)
 
     def _unpacked(self, packed: bytes | None) -> tuple[Any, float] | None:
-        """What has run out, or what another version has left, is as good as nothing."""
+        """An expired value, or one of another version, counts as none."""
         if packed is None:
             return None
         try:
@@ -108,7 +110,7 @@ class RedisCache:
         return (value, left) if left > 0 else None
 
     async def forget(self, key: str) -> None:
-        """Drop a key, for everybody; other processes may have it for as long as they trust their own copy."""
+        """Drop a key, for all workers; other processes may use their own copy for as long as they trust it."""
         await self._front.forget(key)
         self._asked_for.pop(key, None)
         with suppress(EngineAway):
@@ -121,6 +123,6 @@ class RedisCache:
         return (self._prefix + "lock:" + key).encode()
 
     def statistics(self) -> dict[str, float]:
-        """Of the copy in this process; besides, what other workers have fetched, what this one has, what it had to alone."""
+        """Those of the local copy; and what other workers fetched, what this one did, and what it did without Redis."""
         shared = {"shared": self._shared, "fetched": self._fetched, "alone": self._alone}
         return self._front.statistics() | shared

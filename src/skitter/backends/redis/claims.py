@@ -1,7 +1,7 @@
-"""Who owns which shard, by leases in Redis and by its clock.
+"""Who owns which shard: leases in Redis, by its clock.
 
-A shard's claim names its owner and when the lease ends; the epoch stands beside it, under the same hash tag, where every
-write of the store looks at it. Both are kept when a lease runs out: the next owner must know when that was.
+A shard's claim names its owner and the end of the lease; the epoch is beside it, under the same hash tag, where every
+write of the store checks it. Both are kept when a lease expires: the next owner must know when that was.
 """
 
 import json
@@ -22,7 +22,7 @@ _CLIENT = re.compile(rb" name=(\S+)")
 
 
 class RedisClaims:
-    """`skitter.cluster.ports.Claims` of one worker. Its name must be nobody else's, and no former one's."""
+    """`skitter.cluster.ports.Claims` of one worker. Its name must be unique, also among former workers."""
 
     def __init__(self, client: Client, worker: str, shards: int) -> None:
         self._client = client
@@ -37,7 +37,7 @@ class RedisClaims:
         self._settle = client.script("settle")
 
     async def renew(self, epochs: Mapping[int, int], about: Mapping[str, Any]) -> Renewal:
-        """Extend the leases of shards, held under these epochs. `about` is for whoever asks how the cluster does."""
+        """Extend the leases of shards, held under these epochs. `about` is shown by `cluster status`."""
         held = list(epochs)
         answers = await self._client.send(
             lambda: [
@@ -65,7 +65,7 @@ class RedisClaims:
         )
 
     async def take(self, shards: Sequence[int], most: int, settings: int | None = None) -> list[Claim]:
-        """Take at most so many of these shards, those that nobody owns now."""
+        """Take at most `most` of these shards, if nobody owns them now."""
         taken: list[Claim] = []
         left = list(shards)
         while left and len(taken) < most:
@@ -94,9 +94,10 @@ class RedisClaims:
         ]
 
     async def _gone(self, workers: set[str]) -> set[str]:
-        """Those of them that are known to have no connection: this very server heard their last sign of life, and sees none.
+        """Workers known to have no connection: this very server received their last heartbeat, and sees none.
 
-        A server that does not see our own name does not see others', and one that closes idle connections says nothing by it.
+        A server that does not see our own name does not see others', and one that closes idle connections proves
+        nothing.
         """
         if not workers:
             return set()
@@ -106,7 +107,7 @@ class RedisClaims:
             clients, about, idle, servers = await self._client.send(
                 lambda: [*questions, ("HMGET", self._key("server"), *asked)]
             )
-        except EngineError:  # the shards are taken; it may also be that we have no right to ask
+        except EngineError:  # the shards are taken; or we may have no right to ask
             return set()
         names = {name.decode() for name in _CLIENT.findall(clients)}
         if self._worker not in names or dict(_pairs(idle)).get("timeout") != "0":
@@ -115,19 +116,19 @@ class RedisClaims:
         return {name for name, server in zip(asked, servers, strict=True) if server == here} - names
 
     async def release(self, epochs: Mapping[int, int]) -> None:
-        """Give shards back: somebody else may take them at once."""
+        """Give shards back: others may take them at once."""
         if epochs:
             await self._client.send(
                 lambda: [self._holding(shard, epoch, 0) for shard, epoch in epochs.items()]
             )
 
     async def leave(self) -> None:
-        """Be a worker no more."""
+        """Stop being a worker."""
         names = ("started", "seen", "about", "server")
         await self._client.send(lambda: [("HDEL", self._key(name), self._worker) for name in names])
 
     async def add_roots(self, roots: Sequence[str]) -> None:
-        """Widen the scope of everybody, with their next sign of life."""
+        """Widen the scope of all workers, with their next heartbeat."""
         if roots:
             pairs = [
                 part for root in roots for part in (root, blake2b(root.encode(), digest_size=16).digest())
@@ -135,28 +136,28 @@ class RedisClaims:
             await self._client.run(self._roots, [self._key("roots"), self._key("rooted")], pairs)
 
     async def roots(self, after: int, limit: int) -> tuple[list[str], int]:
-        """Roots behind a position, and the position of the last of them."""
+        """Roots after a position, and the position of the last one."""
         ask = ("LRANGE", self._key("roots"), after, after + limit - 1)
         (found,) = await self._client.send(lambda: [ask])
         return [root.decode() for root in found], after + len(found)
 
     async def intake(self, digest: str) -> int:
-        """Up to which line a file of seeds is in."""
+        """The line up to which a file of seeds is stored."""
         (line,) = await self._client.send(lambda: [("HGET", self._key("intakes"), digest)])
         return int(line or 0)
 
     async def took_in(self, digest: str, line: int | None) -> None:
-        """A file of seeds is in up to this line; None: all of it."""
+        """A file of seeds is stored up to this line; None: all of it."""
         ask = ("HDEL", digest) if line is None else ("HSET", digest, line)
         await self._client.send(lambda: [(ask[0], self._key("intakes"), *ask[1:])])
 
     async def add_end(self, end: End) -> None:
-        """Write down the mark that a new owner found."""
+        """Record the mark that a new owner found."""
         field = f"{end.shard}/{end.epoch}"
         await self._client.send(lambda: [("HSET", self._key("ends"), field, encode(end))])
 
     async def ends(self) -> list[End]:
-        """Every mark that a new owner found."""
+        """All marks that new owners found."""
         (found,) = await self._client.send(lambda: [("HVALS", self._key("ends"))])
         return [decode(each, type=End) for each in found]
 
@@ -168,11 +169,11 @@ class RedisClaims:
         return int(version or 0), (words or b"").decode()
 
     async def settle_on(self, seen: int, words: str) -> bool:
-        """Replace the settings, if their version is still the one that was seen."""
+        """Replace the settings, if their version is still the one seen."""
         return bool(await self._client.run(self._settle, [self._key("settings")], [seen, words]))
 
     async def swap(self, seen: str, new: str) -> str:
-        """Replace the ledger if it is still the one that was seen; says which one is there afterwards."""
+        """Replace the quota if it is still the one seen; returns the one that is stored afterwards."""
         words: bytes = await self._client.run(self._swap, [self._key("ledger")], [seen, new])
         return words.decode()
 
@@ -230,7 +231,7 @@ class RedisClaims:
 
 
 async def prepare(client: Client, shards: int) -> bool:
-    """Write down how many shards a crawl has, once and for all. True when that was not known before."""
+    """Record how many shards a crawl has, for good. True if that was not known before."""
     key = whole(client.name, "shards")
     made, written = await client.send(lambda: [("SETNX", key, shards), ("GET", key)])
     if int(written) != shards:

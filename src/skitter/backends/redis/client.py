@@ -1,12 +1,12 @@
-"""Connections to Redis: to whichever of its addresses takes writes, and scripts that it may have forgotten.
+"""Connections to Redis: to whichever address accepts writes, and scripts that it may have forgotten.
 
-What a crawl needs of the server is checked before anything else. It must keep an append-only file and evict nothing, else a
-restart, or too little memory, would lose what was acknowledged. `appendfsync everysec`, the default, is enough for
-`kill -9` of the server: the file is written, if not yet on the disk, before the client hears back. Where the disk is so
-slow that Redis answers while it still waits for the last sync, and where power may fail, `appendfsync always` keeps the
-last second too; what is lost otherwise is the end of all writes alike, so that what is left agrees with itself.
+The server is checked first. It must keep an append-only file and evict nothing, or a restart, or too little memory,
+would lose acknowledged writes. `appendfsync everysec`, the default, is enough for `kill -9` of the server: the file
+is written, if not yet synced, before the client gets its answer. If the disk is so slow that Redis answers while it
+still waits for the last sync, or if power may fail, `appendfsync always` keeps the last second too; otherwise the end
+of all writes is lost together, so that the rest is consistent.
 
-Every round trip begins in `Client._talk`, behind one breaker.
+Every round trip starts in `Client._talk`, behind one breaker.
 """
 
 import asyncio
@@ -43,19 +43,19 @@ OLDEST = (6, 2)
 _TIMEOUT = 10.0  # seconds for an answer
 _CONNECT = 5.0
 _DEFAULT_PORT = 6379
-# Nobody waits for a mere cache: it is left alone at once, and longer, because whoever tests it waits.
+# Nobody waits for a mere cache: its breaker opens at once, and for longer, because whoever tests it waits.
 _CACHE_RULES = BreakerRules(minimum=1, pause=1.0, longest=10.0)
 
-# What passes: the connection broke, the server stops, starts, has no memory left or is not the one that takes writes.
+# Temporary: the connection broke, or the server stops, starts, is out of memory or does not accept writes.
 PASSING = (OSError, Disconnected, TimedOut, BusyLoadingError, ReadOnlyError, OutOfMemoryError)
-# … and what it says of itself in words only.
+# … and errors that only the text identifies.
 _ILL = ("MISCONF", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNKILLABLE", "BUSY", "LOADING")
 
 Command = tuple[Any, ...]
 
 
 class Script:
-    """A script of ours, by the name of its file."""
+    """One of our scripts, by the name of its file."""
 
     def __init__(self, name: str) -> None:
         self.text = files(__package__).joinpath("lua", f"{name}.lua").read_text("utf-8")
@@ -67,7 +67,7 @@ class Script:
 
 
 class _Question:
-    """Commands of one asker, and where it waits for the answers."""
+    """Commands of one caller, and the future for its answers."""
 
     def __init__(
         self, commands: Callable[[], Sequence[Command]], answer: "asyncio.Future[list[Any]]"
@@ -76,12 +76,12 @@ class _Question:
         self.answer = answer
 
     def tell(self, found: list[Any]) -> None:
-        """Here they are, if somebody still waits."""
+        """Deliver the answers, if the caller still waits."""
         if not self.answer.done():
             self.answer.set_result(found)
 
     def fail(self, problem: BaseException) -> None:
-        """There are none."""
+        """Deliver a failure."""
         if self.answer.done():
             return
         if isinstance(problem, asyncio.CancelledError):
@@ -91,7 +91,7 @@ class _Question:
 
 
 class Client:
-    """One server out of several addresses, and commands sent to it together."""
+    """One server with several addresses, and commands sent to it together."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Client:
         rules: BreakerRules | None = None,
         worker: str = "",
     ) -> None:
-        """`guard` is that of another client of the same server. `worker` is whose connections they are, for all to see."""
+        """`guard` is that of another client of the same server. `worker` names the connections, for all to see."""
         self.settings = settings
         self.name = settings.cluster.name
         self.guard = guard or Guard("Redis", self.healthy, rules=rules)
@@ -114,7 +114,7 @@ class Client:
         self.trips = 0
 
     def script(self, name: str) -> Script:
-        """A script that can be called from now on."""
+        """Register a script."""
         if name not in self._scripts:
             self._scripts[name] = Script(name)
         return self._scripts[name]
@@ -124,10 +124,10 @@ class Client:
         return (await self.send(lambda: [script.call(keys, arguments)]))[0]
 
     async def send(self, commands: Callable[[], Sequence[Command]]) -> list[Any]:
-        """Commands that may be sent again; EngineAway when they are not answered.
+        """Send commands that may be repeated; EngineAway if they are not answered.
 
-        What is asked while an answer is awaited travels together, in one round trip: many shards of a worker settle at the
-        same time. So nobody may ask for something that Redis lets wait, unless the client is theirs alone.
+        Commands sent while an answer is awaited share the next round trip: many shards of a worker settle at the same
+        time. So blocking commands need a client of their own.
         """
         question = _Question(commands, asyncio.get_running_loop().create_future())
         self._waiting.append(question)
@@ -150,7 +150,7 @@ class Client:
                 raise
 
     async def _ask(self, asked: Sequence["_Question"]) -> None:
-        """One round trip. EngineAway for those that have no answer by then, because the server is ill or not there."""
+        """One round trip. EngineAway for commands without an answer, because the server is ill or not there."""
         try:
             answers = await self._answers(asked)
         except PASSING as problem:
@@ -176,7 +176,7 @@ class Client:
         self.trips += 1
         answers = await _piped(server, [question.commands() for question in asked])
         again = [number for number, found in enumerate(answers) if _has(found, NoScriptError)]
-        if again:  # the server was restarted, or told to forget
+        if again:  # the server was restarted, or its scripts were flushed
             await self._load_scripts(server)
             repeated = await _piped(server, [asked[number].commands() for number in again])
             for number, found in zip(again, repeated, strict=True):
@@ -184,7 +184,7 @@ class Client:
         return answers
 
     async def healthy(self) -> None:
-        """EngineAway unless one of the addresses is a server that takes writes."""
+        """EngineAway unless one of the addresses is a server that accepts writes."""
         for left in reversed(range(len(self._servers))):
             try:
                 await self.reach()
@@ -195,7 +195,7 @@ class Client:
                 break
 
     async def reach(self) -> None:
-        """EngineAway unless the server at the address whose turn it is takes writes; then it is the next one's turn."""
+        """EngineAway unless the current address accepts writes; on failure, the next address becomes current."""
         server = self._servers[self._at]
         try:
             await (_sent(server, "PING") if self._is_primary else self._prepare(server))
@@ -222,7 +222,7 @@ class Client:
         return _not_allowed(problem, self.settings.redis.addresses[self._at])
 
     async def check(self, *, durable: bool = True) -> None:
-        """Refuse a server that is too old or, if it shall keep what it is told, one that would lose it."""
+        """Refuse a server that is too old or, if it must be durable, one that would lose data."""
         server, address = self._servers[self._at], self.settings.redis.addresses[self._at]
         try:
             about: dict[str, Any] = await _sent(server, "INFO")
@@ -242,7 +242,7 @@ class Client:
             )
 
     async def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         if self._talking is not None:
             self._talking.cancel()
         for server in self._servers:
@@ -250,7 +250,7 @@ class Client:
 
 
 async def connect(settings: Settings, *, durable: bool = True, worker: str = "") -> Client:
-    """A client of a server that will do, the first of the addresses that takes writes; EngineError when there is none.
+    """A client of the first address that accepts writes; EngineError if no server is usable.
 
     A mere cache need not be durable.
     """
@@ -269,9 +269,10 @@ async def connect(settings: Settings, *, durable: bool = True, worker: str = "")
         return client
     await client.close()
     where = ", ".join(settings.redis.addresses)
-    # A server that does not speak TLS says nothing to whoever does, and one that does hangs up on whoever does not.
+    # A server without TLS does not answer a client with it, and a server with TLS hangs up on a client
+    # without it.
     fix = f"start it or correct the address, or {'correct' if settings.redis.tls else 'set'} redis.tls"
-    why = str(last).partition(": ")[2]  # with one address, which it is need not be said twice
+    why = str(last).partition(": ")[2]  # with one address, naming it once is enough
     raise unfit(
         "redis.addresses",
         f"no server that takes writes answers at {where} ({last if len(settings.redis.addresses) > 1 else why}); {fix}",
@@ -279,12 +280,12 @@ async def connect(settings: Settings, *, durable: bool = True, worker: str = "")
 
 
 def unfit(setting: str, problem: str) -> EngineError:
-    """What is wrong with a server, by the setting that names it."""
+    """What is wrong with a server, with the setting that names it."""
     return EngineError(f"Redis ({setting}): {problem}")
 
 
 def _why(problem: Exception) -> str:
-    """What the system says of a connection that could not be made; its address is said anyway."""
+    """The system's error for a failed connection, without the address."""
     cause = problem.__cause__ or problem.__context__
     if isinstance(cause, OSError) and cause.errno and not isinstance(cause, ssl.SSLError):
         return os.strerror(cause.errno)
@@ -292,7 +293,7 @@ def _why(problem: Exception) -> str:
 
 
 def _explained(problem: Exception, address: str) -> EngineError | None:
-    """What is wrong with a server that does answer; None when it does not."""
+    """What is wrong with a server that does answer; None if it does not."""
     said = str(problem) or type(problem).__name__
     if isinstance(problem, NoPermissionError):
         return _not_allowed(problem, address)
@@ -326,13 +327,13 @@ def _server(settings: RedisSettings, address: str, worker: str) -> "redis.asynci
         client_name=worker or None,
         socket_timeout=_TIMEOUT,
         socket_connect_timeout=_CONNECT,
-        retry=Retry(NoBackoff(), 0),  # who asks decides whether to ask again
+        retry=Retry(NoBackoff(), 0),  # the caller decides whether to retry
         **tls,
     )
 
 
 async def _piped(server: "redis.asyncio.Redis", questions: Sequence[Sequence[Command]]) -> list[list[Any]]:
-    """One round trip. What went wrong with a single command stands in the place of its answer."""
+    """One round trip. The error of a single command takes the place of its answer."""
     async with server.pipeline(transaction=False) as pipe:
         for commands in questions:
             for command in commands:
@@ -342,7 +343,7 @@ async def _piped(server: "redis.asyncio.Redis", questions: Sequence[Sequence[Com
 
 
 def _for_one(problem: EngineError) -> EngineError:
-    """The same, for one of many who are told: each raises its own."""
+    """A copy of the error: each of several callers raises its own."""
     if not isinstance(problem, EngineAway):
         return EngineError(*problem.args)
     own = EngineAway(*problem.args)

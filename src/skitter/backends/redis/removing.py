@@ -1,18 +1,18 @@
-"""A crawl is taken out of Redis, with its caches, and no other crawl is touched."""
+"""Removes a crawl from Redis, with its caches; other crawls are not touched."""
 
 import re
 
 from skitter.backends.redis.claims import whole
 from skitter.backends.redis.client import Client
 
-_AT_ONCE = 1_000  # keys looked at in one request, and removed in one
+_AT_ONCE = 1_000  # keys read in one request, and removed in one
 _GLOB = re.compile(r"[\\*?\[\]^]")
 
 
 async def remove(client: Client) -> int:
-    """Remove every key of this crawl; says how many there were. Redis goes on with other work in between.
+    """Remove every key of this crawl; returns how many there were. Redis serves others in between.
 
-    The one by which the crawl is known goes last: until then, what is left can be removed by asking again.
+    The key that identifies the crawl is removed last: until then, an interrupted removal can be repeated.
     """
     name, last = client.name, whole(client.name, "shards")
     # Shards, the crawl as a whole, caches: see `store.tag`, `claims` and `cache`.

@@ -55,7 +55,7 @@ from skitter.model import RobotsCopy, Visit
 from skitter.ports import Fenced, Unstorable
 
 T = TypeVar("T")
-_AT_ONCE = 1000  # rows that an iterator holds
+_AT_ONCE = 1000  # rows an iterator holds
 _LAST = b"\xff" * 16  # behind every id
 
 _encode = Encoder().encode
@@ -70,13 +70,13 @@ _suspicion = Decoder(Suspicion).decode
 
 def _url(packed: bytes) -> UrlRow:
     row = _row(packed)
-    if row.state > FOREIGN:  # out for a visit, as Skitter 0.1 wrote it; now the lease says so
+    if row.state > FOREIGN:  # in flight, as Skitter 0.1 wrote it; now the lease says so
         row.state = QUEUED
     return row
 
 
 def tag(name: str, shard: int) -> bytes:
-    """The beginning of every key of a shard."""
+    """The prefix of every key of a shard."""
     return f"{{{name}:{shard}}}:".encode()
 
 
@@ -113,12 +113,12 @@ class RedisStore:
         )
 
     async def write(self, batch: Batch) -> None:
-        """All of it, or nothing; Fenced when the shard is somebody else's."""
+        """Write all of it, or nothing; Fenced if another worker owns the shard."""
         arguments: list[Any] = [self._epoch, batch.number]
         try:
             for (command, suffix), values in _commands(batch).items():
                 arguments += (command, self._prefix + suffix, len(values), *values)
-        except (ValueError, OverflowError) as problem:  # text that is none, a number that is too large
+        except (ValueError, OverflowError) as problem:  # invalid text, or a number that is too large
             raise Unstorable(f"Redis: {problem}") from problem
         self._counts["writes"] += 1
         keys = [self._prefix + b"epoch", self._prefix + b"written"]
@@ -157,7 +157,7 @@ class RedisStore:
         return found
 
     async def sync(self) -> None:
-        """What is acknowledged is as safe as it ever will be."""
+        """Acknowledged writes are already as safe as they can be."""
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -168,7 +168,7 @@ class RedisStore:
         return _meta(packed) if packed else Meta()
 
     async def urls(self) -> AsyncIterator[UrlRow]:
-        """Every URL. One that moves in memory meanwhile may come twice."""
+        """Every URL. One that Redis moves in memory meanwhile may come twice."""
         async for packed in self._all(b"urls"):
             yield _url(packed)
 
@@ -198,14 +198,14 @@ class RedisStore:
         return {"store": dict(self._counts)}
 
     async def close(self) -> None:
-        """The client is its worker's."""
+        """The client belongs to the worker."""
 
 
 # ------------------------------------------------------------------------------------------------ writing
 
 
 def _commands(batch: Batch) -> dict[tuple[str, bytes], list[Any]]:
-    """Everything that a batch changes, by command and key. What leaves a list leaves before anything enters one."""
+    """All changes of a batch, by command and key. Removals from lists come before additions."""
     out: defaultdict[tuple[str, bytes], list[Any]] = defaultdict(list)
     _leave_lists(batch, out)
     for id16, row in batch.urls.items():
@@ -250,7 +250,7 @@ def _put(out: defaultdict[tuple[str, bytes], list[Any]], table: bytes, changes: 
 
 
 def listed(stands: Standing, id16: bytes) -> tuple[str, bytes, bytes]:
-    """The command that puts a row into its list, the list, and what stands there."""
+    """The command that adds a row to its list, the list, and the entry."""
     if stands.kind == QUEUE:
         return "ZADD", _queue(stands.host, stands.level), score8(-stands.order) + number8(stands.seq) + id16
     if stands.kind == PARKED:
@@ -287,7 +287,7 @@ def _domain(domain: str) -> bytes:
 
 
 def _request(wanted: Wanted) -> list[Any]:
-    """What the script is asked for; empty when it is not needed."""
+    """The question for the script; empty if it is not needed."""
     heads = [(_queue(ask.host, ask.level), _behind(ask.after), ask.limit) for ask in wanted.heads]
     agenda = [(b"(" + ask.after, b"(" + ask.before, ask.limit + 1) for ask in wanted.agenda]
     times = [

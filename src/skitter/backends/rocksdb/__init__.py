@@ -1,6 +1,6 @@
 """A shard on RocksDB: one directory per shard, no service to run.
 
-`layout` says what stands where, `store` keeps rows there, `seen` is the set of every URL, `database` the directory itself.
+`layout` describes the keys, `store` keeps rows, `seen` is the set of every URL, `database` is the directory itself.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ _READER_CACHE = 16 << 20
 def rocks_frontier(
     path: Path, settings: Settings | None = None, *, shard: int = 0, shards: int = 1
 ) -> ShardFrontier:
-    """The frontier of a shard in a directory of its own. Opening it takes the directory."""
+    """The frontier of a shard in its own directory. Opening it locks the directory."""
     settings = settings or Settings()
     store = RocksStore(path, settings.frontier.block_cache)
     return ShardFrontier(
@@ -25,5 +25,5 @@ def rocks_frontier(
 
 
 def open_reader(path: Path) -> ShardReader:
-    """Read a shard as it is now, also while its owner runs."""
+    """Read a shard as it is now, even while its owner runs."""
     return ShardReader(RocksStore(path, _READER_CACHE, read_only=True))

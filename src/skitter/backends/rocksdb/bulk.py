@@ -1,4 +1,4 @@
-"""Many words of a table at once, with numpy: for tables that are large, or read back from the disk."""
+"""Bulk operations on the words of a table, with numpy: for tables that are large, or loaded from disk."""
 
 from collections.abc import Iterator
 
@@ -15,18 +15,18 @@ _HALF = np.uint64(32)
 
 
 def words_in(slots: memoryview | bytes) -> Words:
-    """The slots that are taken."""
+    """The occupied slots."""
     every = np.frombuffer(slots, dtype=np.uint64)
     words: Words = every[every != 0]
     return words
 
 
 def laid_out(words: Words) -> tuple[memoryview, int, int]:
-    """A table of these words and room for more: slots, how many of them are homes, and words."""
+    """A table of these words with room for more: slots, how many of them are homes, and words."""
     words = np.sort(words)
     homes = homes_for(len(words))
     belongs = (words >> _HALF) * np.uint64(homes) >> _HALF
-    # Each goes where it belongs or, if that is taken, right behind the one before it.
+    # Each word goes to its home slot or, if that is taken, right behind the word before it.
     turn = np.arange(len(words), dtype=np.int64)
     places = np.maximum.accumulate(belongs.astype(np.int64) - turn) + turn
     last = int(places[-1]) if len(words) else 0
@@ -36,7 +36,7 @@ def laid_out(words: Words) -> tuple[memoryview, int, int]:
 
 
 def by_part(fingerprints: bytes, ranks: bytes) -> Iterator[tuple[int, Words]]:
-    """The words of these fingerprints, for each table that gets some."""
+    """The words of these fingerprints, grouped by table."""
     names = np.frombuffer(fingerprints, dtype=np.uint64)
     words = np.maximum(names >> _RANK_BITS, np.uint64(1)) << _RANK_BITS
     words |= np.frombuffer(ranks, dtype=np.uint16)
@@ -49,7 +49,7 @@ def by_part(fingerprints: bytes, ranks: bytes) -> Iterator[tuple[int, Words]]:
 
 
 def merged(words: Words, new: Words) -> Words:
-    """One word per fingerprint, the last of them."""
+    """One word per fingerprint, the last one."""
     words = np.concatenate((words, new))
     words = words[np.argsort(words >> _RANK_BITS, kind="stable")]
     names = words >> _RANK_BITS

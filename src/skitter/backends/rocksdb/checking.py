@@ -1,6 +1,6 @@
-"""Does a store agree with itself? Every row is read, which verifies RocksDB's checksums, and the counts are counted again.
+"""Checks that a store is consistent: reads every row, which verifies RocksDB's checksums, and recounts the counts.
 
-A store that is open to read is the state of one moment, so all families can be compared while a crawl goes on.
+A store opened for reading is a snapshot, so all families can be compared while a crawl runs.
 """
 
 from collections import Counter
@@ -23,12 +23,12 @@ _PROGRESS_EVERY = 10_000
 _SHOWN = 3  # examples of one kind
 
 Progress = Callable[[int], None]
-"""Told how many rows were read so far."""
+"""Called with the number of rows read so far."""
 
 
 @dataclass
 class _Told:
-    """What was found, each kind of it once, with how often."""
+    """The problems found: each kind once, with its number."""
 
     kinds: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
@@ -52,13 +52,13 @@ class StoreCheck:
         self._told = _Told()
         self._counted = Counts()
         self._asides: dict[str, Reason] = {}
-        self._out: set[bytes] = set()  # URLs that are out for a visit; their rows stay in the queue
-        self.mark = Mark()  # where the archive ends, as of the store
-        self.unreadable = False  # and so not all of it was looked at
+        self._out: set[bytes] = set()  # URLs in flight; their rows stay in the queue
+        self.mark = Mark()  # where the archive ends, according to the store
+        self.unreadable = False  # so not everything was checked
         self._host_pages = self._host_waiting = self._waiting = self._waits = 0
 
     def problems(self) -> Iterator[str]:
-        """Everything that does not fit, in words."""
+        """All inconsistencies, in words."""
         steps = (self._hosts, self._leases, self._urls, self._queue, self._due, self._pages, self._others)
         for step in steps:
             try:
@@ -66,7 +66,7 @@ class StoreCheck:
             except (StateError, MsgspecError) as problem:
                 self.unreadable = True
                 yield str(problem)
-                return  # what cannot be read cannot be counted
+                return  # unreadable rows cannot be counted
         yield from self._told.lines()
         yield from self._disagreements()
 
@@ -115,7 +115,7 @@ class StoreCheck:
                 self._told.add("URLs in no known state", row.url)
 
     def _queue(self) -> None:
-        """The rows of a host are neighbours, so its queues are counted without keeping them."""
+        """The rows of a host are adjacent, so its queues are counted without keeping them."""
         host8, lengths, rows = b"", [0] * QUEUES, 0
         for key, packed in self._rows("queue"):
             if key[:_HOST] != host8:

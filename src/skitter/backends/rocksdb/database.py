@@ -1,7 +1,7 @@
 """One RocksDB directory: its column families, their options, and the only way to change it.
 
-`commit` writes a set of changes in one atomic step to the log. The log is handed to the operating system with every commit,
-which is enough against `kill -9`; `sync` brings it to the disk itself.
+`commit` writes a set of changes to the log, atomically. Every commit passes the log to the operating system, which is
+enough against `kill -9`; `sync` brings it to the disk.
 """
 
 import os
@@ -34,23 +34,24 @@ _READERS = {
     b"2": "Skitter 0.1",
 }  # which version of Skitter wrote, and reads, an earlier format
 
-# Measured with benchmarks/frontier.py. Compression doubled the CPU time of the background threads. Write buffers that fit
-# into the processor's cache take a third off the price of a write; flushing them more often costs a tenth of that.
+# Measured with benchmarks/frontier.py. Compression doubled the CPU time of the background threads. Write
+# buffers that fit into the processor's cache cut the cost of a write by a third; flushing them more often
+# costs a tenth of that.
 _MEMTABLE = {"urls": 4 << 20, "queue": 8 << 20, "pages": 8 << 20}
 _SMALL_MEMTABLE = 2 << 20
 _ALL_MEMTABLES = (
     40 << 20
-)  # all together: each by itself would let memory grow for the first hundred thousand pages
+)  # for all together: one limit each would let memory grow for the first hundred thousand pages
 _LOG_LIMIT = 64 << 20  # what a start after a crash reads again, in a second at most
 _UNIVERSAL_TRIGGER = 8
 _FILTER_BITS = 10
 _MEMTABLE_FILTER = 0.05  # of the write buffer
-_OPEN_TRIES = 5  # a reader may meet the moment in which the owner replaces a file
+_OPEN_TRIES = 5  # a reader may hit the moment in which the owner replaces a file
 _OPEN_PAUSE = 0.1
 
 
 Changes = dict[str, dict[bytes, bytes | None]]
-"""What becomes durable together, by family; `None` stands for a key that is deleted."""
+"""Changes that become durable together, by family; `None` deletes a key."""
 
 
 def no_changes() -> Changes:
@@ -59,19 +60,19 @@ def no_changes() -> Changes:
 
 
 class Database:
-    """An open directory. `get` and `scan` read what is committed."""
+    """An open directory. `get` and `scan` read committed data."""
 
     def __init__(self, path: Path, block_cache: int, *, read_only: bool = False, make: bool = True) -> None:
-        """With `make`, a store that is not there is begun."""
+        """`make`: create the store if it does not exist."""
         self.path = path
-        self._failed = False  # a write has failed, and somebody was told
+        self._failed = False  # a write has failed, and the caller knows
         self._mirror: TemporaryDirectory[str] | None = None
         if read_only:
             self._db, self._mirror = _open_to_read(path, block_cache)
         else:
             self._db = _open(path, block_cache)
         self._summarizer = None if read_only else summary.Summarizer(path)
-        opened_at = self._db.latest_sequence_number()  # nothing behind it is synced yet
+        opened_at = self._db.latest_sequence_number()  # nothing after it is synced yet
         self._families: dict[str, Any] = {name: self._db.get_column_family(name) for name in FAMILIES}
         self._families["default"] = self._db
         self._handles = {name: self._db.get_column_family_handle(name) for name in (*FAMILIES, "default")}
@@ -106,7 +107,7 @@ class Database:
         return value
 
     def scan(self, family: str, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Committed keys from `start` (included) to `end` (not), in order, as they are at this moment."""
+        """Committed keys from `start` (included) to `end` (excluded), in order, as of now."""
         return self._walk(self._rows(family, start, end), end)
 
     def scan_all(self, family: str) -> Iterator[tuple[bytes, bytes]]:
@@ -114,7 +115,7 @@ class Database:
         return self.scan(family, b"", b"\xff" * 64)
 
     def _walk(self, rows: rocksdict.RdictIter, _end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """rocksdict's iterator does not hold its upper bound: `_end` is here so that it lives as long."""
+        """rocksdict's iterator does not keep its upper bound alive; `_end` does."""
         try:
             while rows.valid():
                 yield rows.key(), rows.value()
@@ -134,7 +135,7 @@ class Database:
         return rows
 
     def commit(self, changes: Changes) -> None:
-        """Make changes durable, all of them or none."""
+        """Make changes durable, all or none."""
         writes = rocksdict.WriteBatch(raw_mode=True)
         put, delete = writes.put, writes.delete
         for family, rows in changes.items():
@@ -152,7 +153,7 @@ class Database:
             raise self._unwritable(error) from error
 
     def sync(self) -> None:
-        """Bring the log to the disk, and write down how far it goes."""
+        """Bring the log to the disk, and record how far it goes."""
         sequence, logs = (
             self._db.latest_sequence_number(),
             self._summarizer.look() if self._summarizer else {},
@@ -178,16 +179,14 @@ class Database:
         )
 
     def close(self) -> None:
-        """Let go of the directory. RocksDB keeps its lock until the last handle is gone."""
+        """Close the directory. RocksDB keeps its lock until the last handle is gone."""
         self._families.clear()
         self._handles.clear()
         sequence = self._db.latest_sequence_number()
         try:
             self._db.close()
         except Exception as error:
-            if (
-                not self._failed
-            ):  # else this is the same trouble once more, and must not hide the first word of it
+            if not self._failed:  # else this is the same error again, and must not hide the first one
                 raise self._unwritable(error) from error
         if self._mirror is not None:
             self._mirror.cleanup()
@@ -200,7 +199,8 @@ def _open(path: Path, block_cache: int) -> Rdict:
     written = summary.read(path)
     _refuse(path, summary.damage(path, written))
     if written is not None and not written.closed:
-        # After a crash the log is read to see how far it goes. Opened to write, RocksDB would drop what it cannot read.
+        # After a crash, the log is read to see how far it goes. Opened for writing, RocksDB would drop what
+        # it cannot read.
         _open_to_read(path, block_cache)[0].close()
     try:
         return Rdict(str(path), whole_options(), column_families=_families(Cache(block_cache)))
@@ -209,7 +209,7 @@ def _open(path: Path, block_cache: int) -> Rdict:
 
 
 def _open_to_read(path: Path, block_cache: int) -> tuple[Rdict, TemporaryDirectory[str] | None]:
-    """An open store, and the folder that it is read through if need be."""
+    """An open store, and the folder through which it is read if need be."""
     if not (path / "CURRENT").exists():
         raise StateError(f"there is no crawl state in {path}; name the directory of a crawl that has begun")
     for attempt in range(_OPEN_TRIES):
@@ -241,7 +241,7 @@ def _refuse(path: Path, damage: str) -> None:
 
 
 def _explained(error: Exception, path: Path) -> StateError:
-    """rocksdict raises plain exceptions with RocksDB's words."""
+    """rocksdict raises plain exceptions with RocksDB's messages."""
     if "lock" in str(error).lower():
         return StateError(
             f"{path} is in use by another crawl; stop that one first, or name another directory"
@@ -256,7 +256,7 @@ def _unreadable(error: Exception, path: Path) -> StateError:
 
 
 def whole_options() -> Options:
-    """The options of a store, apart from those of its families."""
+    """The options of a store, without those of its families."""
     options = Options(raw_mode=True)
     options.create_if_missing(True)  # noqa: FBT003  rocksdict takes its flags by position
     options.create_missing_column_families(True)  # noqa: FBT003  see above
@@ -283,12 +283,12 @@ def _family_options(name: str, cache: Cache) -> Options:
     table.set_block_cache(cache)
     # Index and filters stay outside the block cache: inside a small one, single reads took 200 µs.
     table.set_cache_index_and_filter_blocks(False)
-    # A lease reads some rows of the queue one after the other; its small blocks would need an index of 20 MB at 10 million.
+    # A lease reads consecutive rows of the queue; small blocks would need an index of 20 MB at 10 million.
     table.set_block_size(16 << 10 if name == "queue" else 4 << 10)
     if name not in ("queue", "due", "agenda", "outbox", "log"):  # these are only read in order
         table.set_bloom_filter(_FILTER_BITS, False)  # noqa: FBT003  see above
     options.set_block_based_table_factory(table)
-    if name == "twins":  # most pages have none, and that is asked three times for each: 1.5 to 0.8 µs
+    if name == "twins":  # most pages have none, and each is looked up three times: 1.5 to 0.8 µs
         options.set_memtable_prefix_bloom_ratio(_MEMTABLE_FILTER)
         options.set_memtable_whole_key_filtering(True)
     if name == "queue":

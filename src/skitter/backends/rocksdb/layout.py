@@ -53,12 +53,12 @@ BLOCKS = 4  # parts of a SimHash by which it is found; see nearest
 
 
 def fp8(text: str, secret: int) -> bytes:
-    """A fingerprint as it stands in keys."""
+    """A fingerprint as used in keys."""
     return fingerprint(text, secret).to_bytes(8, "big")
 
 
 def queue_start(host8: bytes, queue: int, behind: Spot | None) -> bytes:
-    """The first key of a host's queue, or the first one behind a spot."""
+    """The first key of a host's queue, or the first one after a spot."""
     prefix = host8 + QUEUE[queue]
     if behind is None or behind[0] == -inf:
         return prefix
@@ -66,21 +66,21 @@ def queue_start(host8: bytes, queue: int, behind: Spot | None) -> bytes:
 
 
 def queue_end(host8: bytes, queue: int) -> bytes:
-    """The first key behind a host's queue."""
+    """The first key after a host's queue."""
     return host8 + bytes((queue + 1,))
 
 
 def waits_at(row: bytes) -> bytes:
-    """What stands in the place of an entry that is in this row of the queue: the text of a URL is stored once."""
+    """The value of an entry whose row is in the queue: the text of a URL is stored once."""
     return WAITS + row[:-8]
 
 
 def row_of(packed: bytes, id16: bytes) -> bytes:
-    """The row of the queue that `waits_at` named."""
+    """The queue row that `waits_at` names."""
     return packed[1:] + id16[8:]
 
 
 def after(prefix: bytes) -> bytes:
-    """The first key behind every key with this prefix; the prefix does not end in 0xff or is followed by nothing."""
+    """The first key after all keys with this prefix. The prefix must not end in 0xff, or nothing may follow it."""
     number = int.from_bytes(prefix, "big") + 1
     return number.to_bytes(len(prefix), "big") if number >> (8 * len(prefix)) == 0 else prefix + b"\xff" * 32

@@ -1,4 +1,4 @@
-"""A store that cannot be believed, made again from what is left of it. It is taken only if it agrees with itself."""
+"""Repairs a damaged store from what is left of it. The result is used only if it is consistent."""
 
 import os
 import shutil
@@ -15,10 +15,10 @@ from skitter.ports import StateError
 
 
 def mend(path: Path, block_cache: int) -> str:
-    """Put a mended store in the place of a damaged one, which is kept beside it. Says what was done, or that nothing was.
+    """Replace a damaged store by a repaired one, and keep the damaged one beside it. Returns what was done, in words.
 
-    First all tables are taken, whatever the manifest says of them. If that does not agree with itself, the store is taken
-    as RocksDB opens it: as of the moment before the first write that cannot be read.
+    First try: all tables, whatever the manifest says. If that is not consistent, the store as RocksDB opens it: as of
+    the moment before the first unreadable write.
     """
     aside = path.parent.parent / "repair"  # in state/ each folder is a shard
     aside.mkdir(exist_ok=True)
@@ -57,7 +57,7 @@ def _made(path: Path, draft: Path, attempt: Callable[[Path], None], block_cache:
 
 
 def _take_over(source: str, target: str) -> None:
-    """Tables never change, so they need not be copied."""
+    """Tables never change, so they are linked, not copied."""
     (os.link if source.endswith(".sst") else shutil.copy2)(source, target)
 
 
@@ -69,6 +69,6 @@ def _rebuild(path: Path) -> None:
 
 
 def _leave(path: Path) -> None:
-    """It is opened as it is."""
+    """Opened unchanged."""
     if not (path / "CURRENT").exists():
         raise StateError("there is no manifest to open")

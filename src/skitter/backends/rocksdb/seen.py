@@ -1,19 +1,19 @@
-"""Every URL ever offered, and would it change anything to offer this one again? Answered without a read.
+"""The set of every URL ever offered: would offering this one again change anything? Answered without a read.
 
-In memory each URL takes eight bytes: a fingerprint, and how urgently it is wanted (its rank). 256 tables with open addressing,
-chosen by the last byte of a 64-bit fingerprint. A slot holds the first 48 bits of it and a 16-bit rank, so two URLs are
-mistaken for one when 56 bits agree: 0.0007 expected cases among ten million URLs. Where a fingerprint belongs grows with
-the fingerprint, so a table is nearly sorted, and a larger one is made by laying sorted words out again. Each table grows by
-itself, so there is no moment in which everything is held twice. Small ones are laid out in plain Python, large ones with
-numpy (see `bulk`), which a crawl of a few hundred thousand URLs need not load for this.
+In memory each URL takes eight bytes: a fingerprint, and how urgently it is wanted (its rank). There are 256 tables
+with open addressing, chosen by the last byte of a 64-bit fingerprint. A slot holds its first 48 bits and a 16-bit
+rank, so two URLs are confused if 56 bits agree: 0.0007 expected cases among ten million URLs. The home slot grows
+with the fingerprint, so a table is nearly sorted, and a larger one is made by laying out sorted words again. Each
+table grows by itself, so the whole set is never held twice. Small tables are laid out in plain Python, large ones
+with numpy (see `bulk`), which a crawl of a few hundred thousand URLs need not load for this.
 
-One look-up in plain Python costs 0.5 to 0.8 µs, as part of a look-up of many with numpy it would be 0.2 to 0.4. Links are
-looked up one by one all the same: what is new in a group must be known to the links behind it.
+One look-up in plain Python costs 0.5 to 0.8 µs; within a numpy look-up of many it would be 0.2 to 0.4. Links are
+still looked up one by one: a new URL in a group must be known to the links after it.
 
-The truth is the family `urls`. A rank in the table may be later than the true one, which costs a look at the row; it is
-never sooner, which would lose a move. The table is made again, when a store is opened, from a snapshot file and the rows
-of the family `log` behind it, one for each commit that accepted something. A snapshot holds only what the store has
-brought to the disk already, so it never knows a URL that a loss of power has taken from the store.
+The truth is the family `urls`. A rank in the table may be later than the true one, which costs a look at the row; it
+is never sooner, which would lose a move. When a store is opened, the table is rebuilt from a snapshot file and the
+later rows of the family `log`, one per commit that accepted something. A snapshot holds only what the store has
+already synced, so it never has a URL that a power loss took from the store.
 """
 
 import math
@@ -34,16 +34,16 @@ from skitter.model import Level
 ABSENT = -1
 PARTS = 256
 FINGERPRINT_BITS = 56
-SLACK = 32  # slots behind the last one at which a fingerprint may belong, for those that are pushed on
-_FULL = 0.75  # of the slots: linear probing looks at 8.5 slots for what is new, 2.5 for what is known
-_GROWTH = 1.25  # for the sake of memory; small tables double, for the sake of time
+SLACK = 32  # slots after the last home, for fingerprints that are pushed on
+_FULL = 0.75  # of the slots: linear probing looks at 8.5 slots for a new URL, 2.5 for a known one
+_GROWTH = 1.25  # to save memory; small tables double, to save time
 _SMALL = 4096  # fingerprints
 _SMALLEST = 32  # slots
-_ENDED = 0  # nothing would move this one forward
-_REFUSED = 0xC000  # later than every place in a queue, and the depth it was refused at: whoever wants it changes something
+_ENDED = 0  # cannot become more urgent
+_REFUSED = 0xC000  # later than every place in a queue, plus the depth of the refusal: a link that wants it changes something
 _DEEPEST = 0x3FFE
-_SNAPSHOT_AT_LEAST = 500_000  # URLs in the log behind the last snapshot; some 0.2 s to read again
-_SNAPSHOT_SHARE = 4  # or a fourth of all, so that writing snapshots costs nothing to speak of
+_SNAPSHOT_AT_LEAST = 500_000  # URLs in the log after the last snapshot; some 0.2 s to read again
+_SNAPSHOT_SHARE = 4  # or a quarter of all, so that the cost of snapshots is negligible
 _SCORES = 4096  # few are in use at a time: most strategies score by depth
 _NOTE = b"seen"
 
@@ -52,8 +52,10 @@ _NOTE = b"seen"
 
 
 class Ranks(dict[float, tuple[tuple[int, int], ...]]):
-    """By score and level, a place in the queue as a number up to 40,960, smaller is sooner: (never sooner than the place
-    is, never later). Both are the same for whole scores up to 256, so that an equal offer is known to be no better.
+    """By score and level, a place in the queue as a number up to 40,960, smaller is sooner: (never sooner than the
+    place, never later).
+
+    Both are the same for whole scores up to 256, so that an equal offer is known to be no better.
     """
 
     def __missing__(self, score: float) -> tuple[tuple[int, int], ...]:
@@ -66,7 +68,7 @@ class Ranks(dict[float, tuple[tuple[int, int], ...]]):
 
 
 def _steps(score: float) -> float:
-    """Where a score stands among 8,190 steps: sign, five bits of exponent, seven of mantissa."""
+    """The position of a score among 8,190 steps: sign, five bits of exponent, seven of mantissa."""
     size = abs(score)
     if not size:
         return 0.0
@@ -88,8 +90,8 @@ class Table:
     def __init__(self) -> None:
         nothing = zeros(1)
         self._views = [nothing] * PARTS
-        self._homes = [0] * PARTS  # slots at which a fingerprint may belong
-        self._room = [0] * PARTS  # how many more go in before it grows
+        self._homes = [0] * PARTS  # home slots
+        self._room = [0] * PARTS  # how many more fit before it grows
         for part in range(PARTS):
             self._lay_out(part, [])
 
@@ -105,7 +107,7 @@ class Table:
         return ABSENT
 
     def setdefault(self, fingerprint: int, rank: int) -> int:
-        """The rank, or ABSENT, and then it has this one from now on. `find` written out, to spare the call."""
+        """The rank, or ABSENT, in which case this rank is set. `find` written out, to save the call."""
         part = fingerprint & 0xFF
         view, word = self._views[part], fingerprint >> 16 or 1
         slot = (fingerprint >> 32) * self._homes[part] >> 32
@@ -120,7 +122,7 @@ class Table:
         return ABSENT
 
     def put(self, fingerprint: int, rank: int) -> None:
-        """Set the rank, of a fingerprint that is here or a new one."""
+        """Set the rank of a known or new fingerprint."""
         if self.setdefault(fingerprint, rank) == ABSENT:
             return
         part = fingerprint & 0xFF
@@ -140,7 +142,7 @@ class Table:
 
     @property
     def slots(self) -> int:
-        """How many there are, taken or not."""
+        """The number of slots, taken or not."""
         return sum(map(len, self._views))
 
     # -- making tables -----------------------------------------------------------------------------------------
@@ -152,7 +154,7 @@ class Table:
             self._replace(part, self._views[part])
 
     def _lay_out(self, part: int, words: list[int]) -> None:
-        """Sorted words: each goes where it belongs or, if that is taken, right behind the one before it."""
+        """Lay out sorted words: each goes to its home slot or, if that is taken, right behind the word before it."""
         homes, places, at = homes_for(len(words)), [], -1
         for word in words:
             at = max(at + 1, (word >> 32) * homes >> 32)
@@ -180,11 +182,13 @@ class Table:
         return (bulk.words_in(view).tobytes() for view in self._views)
 
     def restore(self, part: int, words: bytes) -> None:
-        """Take a table as it was dumped."""
+        """Load a table as it was dumped."""
         self._replace(part, words)
 
     def put_all(self, fingerprints: bytes, ranks: bytes) -> None:
-        """Like `put` for each in turn: of two that agree, the later counts. Both are arrays of the machine's own numbers."""
+        """Like `put` for each in turn: the later of two equal fingerprints counts. Both are arrays of native
+        integers.
+        """
         from skitter.backends.rocksdb import bulk  # noqa: PLC0415  the same
 
         for part, new in bulk.by_part(fingerprints, ranks):
@@ -192,12 +196,12 @@ class Table:
 
 
 def homes_for(words: int) -> int:
-    """The slots of a table for so many words, and room for more."""
+    """The slots of a table for this many words, with room for more."""
     return max(_SMALLEST, int(words / _FULL * (2 if words < _SMALL else _GROWTH)))
 
 
 def zeros(count: int) -> memoryview:
-    """Memory of its own from the kernel: what is given back would stay in the allocator's heap as holes."""
+    """Memory directly from the kernel: freed memory would stay in the allocator's heap as holes."""
     return memoryview(mmap.mmap(-1, 8 * count)).cast("Q")
 
 
@@ -205,7 +209,7 @@ def zeros(count: int) -> memoryview:
 
 
 class Snapshot(Struct, array_like=True):
-    """What is noted of a saved table."""
+    """The record of a saved table."""
 
     file: str
     row: int  # the first row of the log that is not in it
@@ -219,16 +223,16 @@ class Seen(Table):
     def __init__(self, db: Database) -> None:
         super().__init__()
         self._db = db
-        self.new = array("Q")  # fingerprints for the log, and their ranks
+        self.new = array("Q")  # new fingerprints for the log, and their ranks
         self.new_ranks = array("H")
-        self._row = self.behind = 0  # the next row of the log; URLs in it behind the snapshot
+        self._row = self.behind = 0  # the next row of the log; URLs in it since the snapshot
         self.snapshot_file = ""
         self.snapshot_at = _SNAPSHOT_AT_LEAST
-        self.note: bytes | None = None  # of a snapshot that was written, for the next commit
+        self.note: bytes | None = None  # the record of a written snapshot, for the next commit
         self._load()
 
     def offer(self, id16: bytes, level: int, score: float) -> int:
-        """NEW the first time, and then it waits at this rank; KNOWN when it waits at least as urgently, or is over."""
+        """NEW the first time, and recorded at this rank; KNOWN if it waits at least as urgently, or is done."""
         later, sooner = RANKS[score][level]
         fingerprint = int.from_bytes(id16[8:], "big")
         rank = self.setdefault(fingerprint, later)
@@ -239,7 +243,7 @@ class Seen(Table):
         return KNOWN if sooner >= rank else LOOK
 
     def refuse(self, id16: bytes, depth: int) -> int:
-        """NEW the first time; KNOWN when it is wanted, over, or refused at no greater depth."""
+        """NEW the first time; KNOWN if it is wanted, done, or refused at no greater depth."""
         fingerprint, refused = int.from_bytes(id16[8:], "big"), _REFUSED + min(depth, _DEEPEST)
         rank = self.setdefault(fingerprint, refused)
         if rank == ABSENT:
@@ -249,7 +253,7 @@ class Seen(Table):
         return LOOK if rank >= _REFUSED and refused < rank else KNOWN
 
     def waits(self, id16: bytes, level: int, score: float) -> bool:
-        """A URL waits. If it was over until now, or waited at a sooner rank, that has changed."""
+        """A URL waits. True if it was done, or waited at a sooner rank."""
         return self._rerank(id16, RANKS[score][level][0])
 
     def refused(self, id16: bytes, depth: int) -> None:
@@ -266,18 +270,18 @@ class Seen(Table):
         return True
 
     def ended(self, id16: bytes) -> None:
-        """A URL is over. Not worth a row in the log: the next look at its row would show it again."""
+        """A URL is done. Not worth a row in the log: the next look at its row would show it again."""
         self.put(int.from_bytes(id16[8:], "big"), _ENDED)
 
-    is_full = False  # it forgets nothing
+    is_full = False  # nothing is dropped
 
     def trim(self) -> None:
-        """There is nothing to be forgotten."""
+        """Nothing is dropped."""
 
     # -- durability --------------------------------------------------------------------------------------------
 
     def save(self, changes: Changes) -> None:
-        """Put what is new into a commit."""
+        """Add new fingerprints to a commit."""
         if self.note is not None:
             changes["default"][_NOTE] = self.note
         if self.new:
@@ -288,8 +292,8 @@ class Seen(Table):
             del self.new_ranks[:]
 
     def saved(self) -> None:
-        """What was new is committed."""
-        if self.snapshot_file:  # its note was in this commit
+        """The new fingerprints are committed."""
+        if self.snapshot_file:  # its record was in this commit
             remove_snapshots(self._db.path, but=self.snapshot_file)
             self.snapshot_file, self.note = "", None
         if self.behind > self.snapshot_at and self.behind > len(self) // _SNAPSHOT_SHARE:
@@ -298,7 +302,7 @@ class Seen(Table):
             self.behind = 0
 
     def _snapshot(self) -> None:
-        """Write the table out, to be noted with the next commit. What is noted and not whole shows in the digest."""
+        """Write the table to a file, to be recorded with the next commit. The digest shows if the file is incomplete."""
         counts, digest = [], xxhash.xxh3_64()
         name = f"seen-{self._row}.table"
         try:
@@ -307,7 +311,7 @@ class Seen(Table):
                     counts.append(len(words) // 8)
                     digest.update(words)
                     file.write(words)
-        except OSError:  # the disk is full: the log is longer then, and the store itself will say so
+        except OSError:  # the disk is full: the log grows longer, and the store itself will report it
             return
         self.snapshot_file = name
         self.note = encode(Snapshot(name, self._row, counts, digest.intdigest()))
@@ -329,7 +333,7 @@ class Seen(Table):
             self.put_all(new, b"".join(ranks))
 
     def statistics(self) -> dict[str, float]:
-        """The table, which is a filter with one hash and very few false alarms."""
+        """The table in numbers: it works as a filter with one hash and very few false positives."""
         items, slots = len(self), self.slots
         return {
             "capacity": self.capacity,
@@ -343,7 +347,7 @@ class Seen(Table):
 
 
 def _restored(saved: Snapshot, path: Path, table: Table) -> int:
-    """Read a snapshot; the first row of the log that it does not hold, which is 0 if it cannot be used."""
+    """Read a snapshot; returns the first row of the log that it does not hold, 0 if it is unusable."""
     try:
         words = (path / saved.file).read_bytes()
     except OSError:
@@ -359,7 +363,7 @@ def _restored(saved: Snapshot, path: Path, table: Table) -> int:
 
 
 def remove_snapshots(path: Path, but: str) -> None:
-    """Snapshots that no note names are of no use."""
+    """Delete snapshots that no record names."""
     for file in path.glob("seen-*.table"):
         if file.name != but:
             file.unlink(missing_ok=True)

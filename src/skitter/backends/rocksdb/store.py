@@ -1,7 +1,7 @@
 """The rows of a shard in RocksDB: the `Store` port, at hand, with an outbox and a set of every URL.
 
-A URL's text is stored once: the row of one that waits stands in the queue itself, where a lease reads it in order, and
-`urls` says where. What stands where, `layout` tells.
+A URL's text is stored once: the row of a waiting URL is in the queue itself, where a lease reads it in order, and
+`urls` says where. See `layout` for the keys.
 """
 
 import asyncio
@@ -54,12 +54,15 @@ from skitter.frontier.store import Waiting
 from skitter.model import Link, RobotsCopy, Visit
 from skitter.ports import StateError
 
-_META, _BOOT = b"meta", b"boot"  # boot: while a shard is open, in which start of the machine it was opened
+_META, _BOOT = (
+    b"meta",
+    b"boot",
+)  # boot: while a shard is open, the id of the machine's boot in which it was opened
 _UNKNOWN = b"unknown"
 _ID = 16
-_HOSTS = 20_000  # names whose fingerprints are remembered
-# A site can be made so that all its pages share a block of their SimHashes. What is read of one block is bounded; then the
-# first values of the SimHash order hide the rest, and a near-duplicate may go unnoticed.
+_HOSTS = 20_000  # names whose fingerprints are cached
+# A site can be built so that all its pages share a block of their SimHashes. Reading of one block is bounded;
+# the first values in SimHash order then hide the rest, and a near-duplicate may go unnoticed.
 _READ_AT_MOST = 2_000
 _DUE = {kinds.RETRY: RETRY, kinds.RECRAWL: RECRAWL}
 
@@ -67,7 +70,7 @@ _encode = Encoder().encode
 
 
 class decode:  # noqa: N801  a set of functions
-    """What stands in each family."""
+    """The types stored in each family."""
 
     meta = Decoder(Meta).decode
     url = Decoder(UrlRow).decode
@@ -83,7 +86,7 @@ _decode_url, _decode_host = decode.url, decode.host
 
 
 def boot_id() -> bytes:
-    """Which start of this machine it is (random(4)), where the system says so."""
+    """The id of this machine's boot (random(4)), if the system has one."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
     except OSError:
@@ -101,7 +104,7 @@ class RocksStore:
         self._secret = 0
         self._hosts8: Bounded[str, bytes] = Bounded(_HOSTS)
         self._domains8: Bounded[str, bytes] = Bounded(_HOSTS)
-        self._first_out = b""  # nothing in the outbox stands before this key
+        self._first_out = b""  # the outbox has nothing before this key
         self._read_only = read_only
         if read_only:
             self._db = Database(path, block_cache, read_only=True)
@@ -109,7 +112,7 @@ class RocksStore:
 
     @property
     def db(self) -> Database:
-        """The directory, which is open."""
+        """The open directory."""
         if self._db is None:
             raise StateError(f"the frontier in {self.path} is not open")
         return self._db
@@ -125,11 +128,11 @@ class RocksStore:
 
     @property
     def hash_key(self) -> Callable[[bytes], bytes]:
-        """Makes fingerprints; nobody who does not know the secret can find two keys that have the same."""
+        """Makes fingerprints; without the secret, nobody can construct two keys with the same one."""
         return partial(digest8, seed=self._secret)
 
     def domain_prefix(self, domain: str) -> bytes:
-        """URLs of a domain are neighbours."""
+        """URLs of a domain are adjacent."""
         return self._domain8(domain)
 
     def _domain8(self, domain: str) -> bytes:
@@ -149,7 +152,7 @@ class RocksStore:
     # -- owning ------------------------------------------------------------------------------------------------
 
     async def open(self) -> Opening:
-        """Take the directory; a reader looks again at what is there."""
+        """Open the directory; a reader refreshes its view."""
         power_lost = False
         if not self._read_only:
             if self._db is None:
@@ -167,17 +170,17 @@ class RocksStore:
         return Opening(await self.meta(), leases, suspects, power_lost)
 
     def _note_boot(self) -> bool:
-        """Whether the machine went down while the shard was open. A note is left for the next one who opens it.
+        """Whether the machine went down while the shard was open. Leaves a note for the next owner.
 
-        A process that is killed loses nothing that it wrote. A machine that goes down loses what was not synced: leases of
-        the last second, and with them the times at which hosts were last asked.
+        A killed process loses nothing that it wrote. A machine that goes down loses what was not synced: leases of
+        the last second, and with them the times at which hosts were last visited.
         """
         before, boot = self.db.get("default", _BOOT), boot_id()
         self.db.commit({"default": {_BOOT: boot}})
         return before is not None and (before != boot or boot == _UNKNOWN)
 
     async def write(self, batch: Batch) -> None:
-        """All of it, or nothing."""
+        """Write all of it, or nothing."""
         changes = no_changes()
         self._put_urls(batch, changes)
         self._put_hosts(batch, changes)
@@ -186,7 +189,7 @@ class RocksStore:
         seen = self.seen
         if seen.new or seen.note is not None:
             seen.save(changes)
-        if batch.last:  # all is synced then: whatever happens to the machine from now on does not matter
+        if batch.last:  # everything is synced now: a machine that goes down later loses nothing
             changes["default"][_BOOT] = None
         self.db.commit(changes)
         if seen.snapshot_file or seen.behind > seen.snapshot_at:
@@ -199,7 +202,7 @@ class RocksStore:
         await asyncio.to_thread(self.db.sync)
 
     async def close(self) -> None:
-        """Let go of the directory."""
+        """Close the directory."""
         db, self._db, self._seen = self._db, None, None
         if db is not None:
             db.close()
@@ -271,7 +274,7 @@ class RocksStore:
     # -- at hand -----------------------------------------------------------------------------------------------
 
     def url(self, id16: bytes) -> UrlRow | None:
-        """The row of a URL, wherever it stands."""
+        """The row of a URL, in either family."""
         packed = self.db.get("urls", id16)
         if packed is not None and packed[:1] == WAITS:
             packed = self.db.get("queue", row_of(packed, id16))
@@ -302,12 +305,12 @@ class RocksStore:
         return None if packed is None else _page_row(id16, packed)
 
     def digest(self, key: tuple[str, str]) -> PageRow | None:
-        """The page that stands for a digest."""
+        """The page that represents a digest."""
         dom8 = self._domain8(key[0])
         return self._standing(_by_digest(dom8, key[1]))
 
     def simhash(self, key: tuple[str, int]) -> PageRow | None:
-        """The page that stands for a SimHash."""
+        """The page that represents a SimHash."""
         return self._standing(_by_simhash(self._domain8(key[0]), key[1])[0])
 
     def _standing(self, key: bytes) -> PageRow | None:
@@ -317,9 +320,9 @@ class RocksStore:
     def nearest(self, domain: str, simhash: int, distance: int) -> list[int]:
         """The nearest SimHashes, up to three bits apart.
 
-        Two 64-bit SimHashes that differ in three bits at most agree in one of four blocks of 16 bits (pigeonhole), so each
-        page stands under its four blocks, and four short ranges are read instead of all pages (Manku, Jain and Das Sarma,
-        2007).
+        Two 64-bit SimHashes that differ in at most three bits agree in one of four blocks of 16 bits (pigeonhole), so
+        each page is filed under its four blocks, and four short ranges are read instead of all pages (Manku, Jain and
+        Das Sarma, 2007).
         """
         dom8, whole = self._domain8(domain), simhash.to_bytes(8, "big")
         least, found = min(distance, BLOCKS - 1), set[int]()
@@ -335,13 +338,13 @@ class RocksStore:
         return sorted(found)
 
     def parked(self, host: str) -> list[UrlRow]:
-        """URLs that were due while their host was set aside."""
+        """URLs that came due while their host was set aside."""
         prefix = PARKED + self._host8(host)
         rows = (self.url(key[-16:]) for key, _ in self.db.scan("due", prefix, after(prefix)))
         return [row for row in rows if row is not None]
 
     def heads(self, ask: Heads) -> list[tuple[Spot, bytes, Waiting]]:
-        """The first links of a host's queue, packed behind their ids."""
+        """The first links of a host's queue, packed, after their ids."""
         host8, dom8 = self._host8(ask.host), self._domain8(urls.registrable_domain(ask.host))
         start = queue_start(host8, ask.level, ask.after)
         found = islice(self.db.scan("queue", start, queue_end(host8, ask.level)), ask.limit)
@@ -352,7 +355,7 @@ class RocksStore:
         return rows
 
     def unpacked(self, packed: bytes) -> UrlRow:
-        """A row that was read ahead."""
+        """Unpack a row that was read ahead."""
         return self._row(packed[_ID:], packed[:_ID])
 
     def agenda(self, ask: Span) -> list[tuple[bytes, str]]:
@@ -401,12 +404,12 @@ class RocksStore:
         return self.meta_now()
 
     def meta_now(self) -> Meta:
-        """The same, for whoever is at hand."""
+        """The same, for callers at hand."""
         packed = self.db.get("default", _META)
         return decode.meta(packed) if packed else Meta()
 
     async def outbox(self, limit: int, after: int) -> list[tuple[int, Link]]:
-        """The oldest links that wait to be forwarded."""
+        """The oldest links waiting to be forwarded."""
         start = number8(after + 1) if after else self._first_out
         rows = list(islice(self.db.scan("outbox", start, b"\xff" * 9), limit))
         if rows and not after:
@@ -414,7 +417,7 @@ class RocksStore:
         return [(number_of(key), decode.link(packed)) for key, packed in rows]
 
     def all_urls(self) -> Iterator[UrlRow]:
-        """Every URL. Both families are read as they are at the beginning, so none is met twice or missed."""
+        """Every URL. Both families are read as of the start, so none is repeated or missed."""
         settled, waiting = self.db.scan_all("urls"), self.db.scan_all("queue")
         for id16, packed in settled:
             if packed[:1] != WAITS:
@@ -463,7 +466,7 @@ def _put_others(batch: Batch, changes: Changes) -> None:
 
 
 def _packed(row: UrlRow) -> bytes:
-    """A row; of what most are, a link that was found on a page and not tried yet, only the fields that it fills."""
+    """Encode a row. For the most common one, an untried link found on a page, only the fields that it fills."""
     if (
         row.state or row.attempts or row.status or row.seed or row.hops or row.origin or row.crashes or row.crawl_count
         or row.meta or row.requested or row.reason or row.due is not None or row.last_crawl is not None
@@ -495,16 +498,16 @@ def _page_row(id16: bytes, packed: bytes) -> PageRow:
 
 
 def _by_digest(dom8: bytes, digest: str) -> bytes:
-    """Where the page is named that stands for a digest."""
+    """The key that names the page for a digest."""
     return dom8 + b"d" + digest.encode()
 
 
 def _by_block(dom8: bytes, block: int, simhash: bytes) -> bytes:
-    """The common beginning of all SimHashes of a domain that agree in this block. Block 0 are the last 16 bits."""
+    """The common prefix of all SimHashes of a domain that agree in this block. Block 0 is the last 16 bits."""
     return dom8 + b"0123"[block : block + 1] + simhash[6 - 2 * block : 8 - 2 * block]
 
 
 def _by_simhash(dom8: bytes, simhash: int) -> list[bytes]:
-    """Where the page is named that stands for a SimHash: once under each of its blocks."""
+    """The keys that name the page for a SimHash: one for each block."""
     whole = simhash.to_bytes(8, "big")
     return [_by_block(dom8, block, whole) + whole for block in range(BLOCKS)]

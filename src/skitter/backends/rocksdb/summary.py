@@ -1,9 +1,10 @@
-"""What a store held when it was last synced, in a small file beside it, so that a store with less is not believed.
+"""What a store held when it was last synced, in a small file beside it, so that a truncated store is noticed.
 
-RocksDB takes a MANIFEST that was cut short for the end of a write that a crash tore, opens what is left, and deletes the
-tables that it no longer names. It also makes a new, empty store where CURRENT is missing. Its own guard against lost logs
-(`track_and_verify_wals_in_manifest`) cannot be set from Python. So the size and digest of the MANIFEST, the sizes of the
-logs and the last sequence number are written down after every sync, and compared before and after the store is opened.
+RocksDB takes a truncated MANIFEST for the end of a write torn by a crash, opens what is left, and deletes the tables
+that it no longer names. It also creates a new, empty store if CURRENT is missing. Its own guard against lost logs
+(`track_and_verify_wals_in_manifest`) cannot be set from Python. So the size and digest of the MANIFEST, the sizes of
+the logs and the last sequence number are recorded after every sync, and compared before and after the store is
+opened.
 """
 
 import os
@@ -26,7 +27,7 @@ class Summary(Struct, frozen=True):
 
     manifest: str
     size: int  # of the manifest
-    digest: int  # of so much of it
+    digest: int  # of that part of it
     sequence: int  # of the last write
     logs: dict[str, int]  # sizes by name
     closed: bool  # nothing was written afterwards
@@ -42,7 +43,7 @@ class Summarizer:
         self._one_at_a_time = threading.Lock()  # syncs run in threads
 
     def look(self) -> dict[str, int]:
-        """The logs as they are now. To be called before the sync that brings them to the disk."""
+        """The logs as they are now. Call before the sync that brings them to the disk."""
         return _logs(self._path)
 
     def write(self, sequence: int, logs: dict[str, int], *, closed: bool = False) -> None:
@@ -61,13 +62,13 @@ class Summarizer:
             self._written = summary
 
     def _read_on(self, manifest: str) -> None:
-        """Take in what the manifest has grown by; RocksDB only ever appends to it."""
+        """Add the new part of the manifest; RocksDB only ever appends to it."""
         if manifest != self._manifest:
             self._manifest, self._size, self._digest = manifest, 0, xxhash.xxh3_64()
         with (self._path / manifest).open("rb") as file:
             if os.fstat(file.fileno()).st_size == self._size:
                 return
-            os.fsync(file.fileno())  # a loss of power may not leave it shorter than it is said to be
+            os.fsync(file.fileno())  # after a power loss it must not be shorter than recorded
             file.seek(self._size)
             while piece := file.read(_PIECE):
                 self._digest.update(piece)
@@ -75,7 +76,7 @@ class Summarizer:
 
 
 def read(path: Path) -> Summary | None:
-    """The summary of the store in a directory; None where there is none that can be used."""
+    """The summary of the store in a directory; None if there is no usable one."""
     try:
         digest, _, body = (path / FILE).read_bytes().rstrip(b"\n").partition(b" ")
     except FileNotFoundError:
@@ -86,7 +87,7 @@ def read(path: Path) -> Summary | None:
 
 
 def damage(path: Path, summary: Summary | None) -> str:
-    """In words, what the files of a store lack before it is opened; empty if nothing is seen to be wrong."""
+    """What the files of a store lack before it is opened, in words; empty if nothing looks wrong."""
     present = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
     if "CURRENT" not in present:
         left = sorted(name for name in present if _OF_A_STORE.fullmatch(name))
@@ -95,7 +96,8 @@ def damage(path: Path, summary: Summary | None) -> str:
         return ""
     current = _current(path)
     if current != summary.manifest:
-        # Each opening begins another manifest; an older one is of an earlier moment. RocksDB itself refuses other names.
+        # Each opening starts another manifest; an older one is of an earlier moment. RocksDB itself refuses
+        # other names.
         older = current.startswith("MANIFEST-") and _number(current) < _number(summary.manifest)
         return f"CURRENT names {current}, and {summary.manifest} was written after it" if older else ""
     return _manifest_damage(path / current, summary) or _log_damage(path, summary)
@@ -119,7 +121,7 @@ def _manifest_damage(manifest: Path, summary: Summary) -> str:
 def _log_damage(path: Path, summary: Summary) -> str:
     logs = _logs(path)
     if (path / summary.manifest).stat().st_size != summary.size:
-        return ""  # a log may go after the manifest has grown; then the sequence number has to tell
+        return ""  # a log may be deleted after the manifest has grown; then the sequence number must tell
     for name, size in summary.logs.items():
         if logs.get(name, 0) < size:
             is_now = f"has {logs[name]} bytes" if name in logs else "is gone"
@@ -128,7 +130,7 @@ def _log_damage(path: Path, summary: Summary) -> str:
 
 
 def behind(summary: Summary | None, sequence: int) -> str:
-    """In words, that an open store has less than was written; empty if it has all of it."""
+    """That an open store has less than was written, in words; empty if it has everything."""
     if summary is None or sequence >= summary.sequence:
         return ""
     return f"its log can be read up to write {sequence}, and {summary.sequence} were made"

@@ -27,7 +27,7 @@ STARTED = 1_767_323_045.123456  # 2026-01-02T03:04:05.123456Z
 
 
 def exchange(url: str = "http://example.org/", body: bytes = b"hello", *, chunked: bool = False) -> Exchange:
-    """An answered request, as it would have come over the wire."""
+    """An answered request, as it would arrive over the wire."""
     framing = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: %d" % len(body)
     return Exchange(
         url=url,
@@ -41,13 +41,13 @@ def exchange(url: str = "http://example.org/", body: bytes = b"hello", *, chunke
 
 
 def in_chunks(body: bytes, size: int = 1000) -> bytes:
-    """A body in chunks (RFC 9112 7.1)."""
+    """A chunked body (RFC 9112 7.1)."""
     pieces = [body[at : at + size] for at in range(0, len(body), size)]
     return b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
 
 
 def page_of(answered: Exchange, payload: bytes, parent: str = "", depth: int = 0) -> Page:
-    """The page record that belongs to an exchange with that payload."""
+    """The page record of an exchange with that payload."""
     digest = base64.b32encode(hashlib.sha1(payload, usedforsecurity=False).digest()).decode()
     return Page(
         url=answered.url,
@@ -67,25 +67,25 @@ def page_of(answered: Exchange, payload: bytes, parent: str = "", depth: int = 0
 
 
 def message(answered: Exchange) -> bytes:
-    """What reading its place must give."""
+    """What reading its place must return."""
     return answered.head + answered.body
 
 
 class ArchiveContract:
-    """The promises of ports.Archive. The number of the invariant stands in each test's name."""
+    """The promises of ports.Archive. Each test name contains the number of its invariant."""
 
     def open(self, directory: Path) -> Archive:
-        """Open the archive kept under a directory, which exists."""
+        """Open the archive in an existing directory."""
         raise NotImplementedError
 
     def shorten(self, directory: Path, mark: Mark, octets: int) -> None:
-        """Lose so many octets from the end of the archive that ends at the mark."""
+        """Remove this many bytes from the end of the archive that ends at the mark."""
         os.truncate(directory / mark.file, mark.end - octets)
 
     # -- 1: exactly these records, in order, and where they lie ----------------------------------------------
 
     def test_1_every_pack_gets_its_own_place_in_order(self, tmp_path: Path) -> None:
-        """Places of one file are in order and do not overlap."""
+        """Places in one file are in order and do not overlap."""
 
         async def use(archive: Archive) -> list[Place]:
             return await archive.append([_packed(archive, exchange(body=b"%d" % n)) for n in range(20)])
@@ -96,7 +96,7 @@ class ArchiveContract:
             assert one.file != other.file or one.offset + one.length <= other.offset
 
     def test_1_appending_nothing_changes_nothing(self, tmp_path: Path) -> None:
-        """An empty group is no reason to write."""
+        """An empty batch writes nothing."""
 
         async def use(archive: Archive) -> tuple[list[Place], bool]:
             await archive.append([_packed(archive, exchange())])
@@ -119,7 +119,7 @@ class ArchiveContract:
         assert self._run(tmp_path, use) == [message(answer) for answer in answers]
 
     def test_2_another_opener_reads_it_too(self, tmp_path: Path) -> None:
-        """Also while the first one goes on writing."""
+        """Even while the first one keeps writing."""
         answer = exchange()
 
         async def use(archive: Archive) -> bytes:
@@ -149,7 +149,7 @@ class ArchiveContract:
     # -- 3: cut ----------------------------------------------------------------------------------------------
 
     def test_3_cut_removes_what_lies_behind_the_mark_and_nothing_else(self, tmp_path: Path) -> None:
-        """What lies before it reads back, and what is appended afterwards lies behind it."""
+        """What is before the mark reads back, and what is appended afterwards follows it."""
         kept, lost, later = (exchange(body=body) for body in (b"kept", b"lost", b"later"))
 
         async def write(archive: Archive) -> tuple[Place, Mark, list[Place]]:
@@ -173,7 +173,7 @@ class ArchiveContract:
         assert new.file != mark.file or new.offset == mark.end
 
     def test_3_cutting_at_the_end_changes_nothing(self, tmp_path: Path) -> None:
-        """The usual case: the last run stopped in good order."""
+        """The usual case: the last run stopped cleanly."""
         answer = exchange()
 
         async def use(archive: Archive) -> tuple[Place, Mark]:
@@ -185,7 +185,7 @@ class ArchiveContract:
         assert self.open(tmp_path).read(place) == message(answer)
 
     def test_3_cutting_at_the_very_beginning_leaves_an_empty_archive(self, tmp_path: Path) -> None:
-        """A crash before the first settlement: everything goes, and a new beginning works."""
+        """A crash before the first settlement: everything is removed, and starting over works."""
         answer = exchange(body=b"again")
 
         async def use(archive: Archive) -> None:
@@ -201,7 +201,9 @@ class ArchiveContract:
         assert self._run(tmp_path, resume) == (Mark(), Mark(), message(answer))
 
     def test_3_a_lost_tail_is_reported_and_whole_visits_remain(self, tmp_path: Path) -> None:
-        """However much is missing: the end is before the mark, the visits before the end read back, writing goes on."""
+        """However much is missing: the end is before the mark, the visits before the end read back, writing
+        continues.
+        """
         answers = [exchange(body=b"%d" % n) for n in range(3)]
 
         async def write(archive: Archive) -> tuple[list[Place], list[Mark]]:
@@ -231,7 +233,7 @@ class ArchiveContract:
     # -- 4: sync ---------------------------------------------------------------------------------------------
 
     def test_4_sync_may_be_called_at_any_time(self, tmp_path: Path) -> None:
-        """Before anything was written, while more is being appended, twice at once, and after it all."""
+        """Before anything was written, while more is being appended, twice at once, and after everything."""
         answer = exchange()
 
         async def use(archive: Archive) -> list[bytes]:

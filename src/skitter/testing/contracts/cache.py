@@ -32,7 +32,7 @@ class ManualClock:
 
 
 class Source:
-    """Something that is asked, counts how often, and answers when the test lets it."""
+    """A fetch that counts its calls, and answers when the test lets it."""
 
     def __init__(self, ttl: float = HOUR) -> None:
         self.ttl = ttl
@@ -41,7 +41,7 @@ class Source:
         self.error: Exception | None = None
 
     def now(self) -> Callable[[], Awaitable[tuple[int, float]]]:
-        """Answer at once: how often it was asked."""
+        """Answer at once: the number of calls."""
         self.answers.set()
         return self.later
 

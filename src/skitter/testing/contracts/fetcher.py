@@ -34,7 +34,7 @@ HTML = b"<!doctype html><title>contract</title><p>hello"
 
 
 def visit(url: str) -> Visit:
-    """Permission to fetch a URL."""
+    """A visit to a URL."""
     return Visit(Link(url=url, key=url, host="127.0.0.1"), 1, 0.0)
 
 
@@ -45,7 +45,7 @@ def answer(body: bytes = HTML, *fields: bytes, status: bytes = b"200 OK") -> byt
 
 
 class Listener:
-    """A server that sends the same bytes to everybody, then closes or goes on (`endless`), and counts."""
+    """A server that sends the same bytes to every client, then closes or goes on (`endless`), and counts."""
 
     def __init__(self, reply: bytes, *, endless: bytes = b"", stall: bool = False) -> None:
         self._reply = reply
@@ -84,7 +84,7 @@ class Listener:
 
 
 class FetcherContract:
-    """The promises of ports.Fetcher. The number of the invariant stands in each test's name."""
+    """The promises of ports.Fetcher. Each test name contains the number of its invariant."""
 
     def open(self, settings: FetchSettings) -> Fetcher:
         """A fetcher with these settings. It is used on a running event loop and closed there."""
@@ -93,7 +93,7 @@ class FetcherContract:
     # -- 1: every end is an outcome --------------------------------------------------------------------------
 
     def test_1_whatever_a_server_says_there_is_an_outcome(self) -> None:
-        """Broken, empty, binary and half answers, each reported as failed or as what it was."""
+        """Broken, empty, binary and truncated answers, each reported as failed or as what it was."""
         replies = [
             b"",
             b"\0\1\2\3",
@@ -109,7 +109,7 @@ class FetcherContract:
             assert isinstance(outcome, Fetched | Failed)
 
     def test_1_a_port_where_nobody_listens_is_a_failure(self) -> None:
-        """Nothing was received, and it is said so."""
+        """Nothing was received, and the outcome says so."""
 
         async def use(fetcher: Fetcher) -> Outcome:
             async with Listener(b"") as closed:
@@ -132,7 +132,7 @@ class FetcherContract:
     # -- 2: no connection to a refused address ---------------------------------------------------------------
 
     def test_2_nothing_private_is_connected_to_unless_allowed(self) -> None:
-        """By address in several spellings, by name, and by a name that settings point there."""
+        """By address in several spellings, by name, and by a name that settings map there."""
 
         async def use(fetcher: Fetcher) -> tuple[list[Outcome], int]:
             async with Listener(answer()) as server:
@@ -154,7 +154,7 @@ class FetcherContract:
         assert all(isinstance(outcome, Refused) for outcome in outcomes)
 
     def test_2_what_is_no_web_address_is_refused(self) -> None:
-        """Other schemes, and nothing at all."""
+        """Other schemes, and an empty URL."""
 
         async def use(fetcher: Fetcher) -> list[Outcome]:
             return [
@@ -167,7 +167,7 @@ class FetcherContract:
     # -- 3: byte for byte, and one request -------------------------------------------------------------------
 
     def test_3_an_exchange_is_what_went_over_the_wire(self) -> None:
-        """Request head, response head and body, with its framing and coding on."""
+        """Request head, response head and body, still framed and encoded."""
         packed = gzip.compress(HTML)
         chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(packed), packed)
         fields = b"X-Odd-Case:  spaced \r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -182,7 +182,7 @@ class FetcherContract:
         assert ("x-odd-case", "spaced") in outcome.headers
 
     def test_3_redirects_are_not_followed(self) -> None:
-        """The place a redirect names is not asked."""
+        """The target of a redirect is not requested."""
         _, server = self._fetch(answer(b"", b"Location: /there", status=b"301 Moved"))
         assert not any(request.startswith(b"GET /there") for request in server.requests)
 
@@ -203,7 +203,7 @@ class FetcherContract:
     # -- 4: everything is bounded ----------------------------------------------------------------------------
 
     def test_4_a_body_has_a_limit_on_the_wire_and_once_decoded(self) -> None:
-        """Announced, endless and compressed ones."""
+        """With a declared length, endless, and compressed."""
         limit = self._allowing(max_body=Bytes(10_000))
         assert self._fault(answer(bytes(20_000)), limit) is Fault.SIZE
         assert self._fault(b"HTTP/1.1 200 OK\r\n\r\n", limit, endless=bytes(5000)) is Fault.SIZE
@@ -212,7 +212,7 @@ class FetcherContract:
         )
 
     def test_4_a_header_block_has_a_limit(self) -> None:
-        """Endless fields."""
+        """Endless header fields."""
         limit = self._allowing(max_headers=Bytes(10_000))
         assert (
             self._fault(b"HTTP/1.1 200 OK\r\n", limit, endless=b"X: " + b"y" * 1000 + b"\r\n")
@@ -220,7 +220,7 @@ class FetcherContract:
         )
 
     def test_4_a_request_has_a_deadline_and_keeps_what_there_was(self) -> None:
-        """A server that begins and never ends."""
+        """A server that starts and never ends."""
 
         async def use(fetcher: Fetcher) -> Outcome:
             async with Listener(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", stall=True) as server:
@@ -233,7 +233,7 @@ class FetcherContract:
         assert outcome.exchange.body == b"abc"
 
     def test_4_bodies_in_flight_have_a_limit_together(self) -> None:
-        """One body that alone is more than all may be."""
+        """One body that alone exceeds the limit for all."""
         limit = self._allowing(max_in_flight=Bytes(10_000))
         assert self._fault(answer(bytes(20_000)), limit) is Fault.BUSY
 

@@ -31,7 +31,7 @@ class _Invariants(
     ReadingContract,
     ChangeContract,
 ):
-    """All but the eighth."""
+    """All invariants but the eighth."""
 
 
 class FrontierContract(_Invariants, FrontierOutboxContract):
@@ -39,4 +39,4 @@ class FrontierContract(_Invariants, FrontierOutboxContract):
 
 
 class MessagingFrontierContract(_Invariants, FrontierMessageContract):
-    """The same where links of other shards are sent as messages. Needs a fixture `ground`, a `MessageGround`."""
+    """The same if links of other shards are sent as messages. Needs a fixture `ground`, a `MessageGround`."""

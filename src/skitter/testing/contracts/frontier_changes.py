@@ -1,4 +1,4 @@
-"""Frontier: what becomes of a URL when something around it changes: its tries, its host, the settings."""
+"""Frontier: what happens to a URL when something around it changes: its tries, its host, the settings."""
 
 from msgspec.structs import replace
 
@@ -11,7 +11,7 @@ DEEP = Reason("scope.depth", "too deep")
 
 
 def no_deeper_than(limit: int) -> Judge:
-    """Settings with a largest depth."""
+    """Settings with a maximum depth."""
     return lambda one, _reason: DEEP if one.depth > limit else None
 
 
@@ -128,7 +128,7 @@ class ChangeContract:
         assert (await owner.frontier.counts()).refused == {"scope.depth": 3}
 
     @asynchronous
-    async def test_there_and_back_again_is_as_if_nothing_had_changed(self, ground: Ground) -> None:
+    async def test_changing_settings_back_restores_everything(self, ground: Ground) -> None:
         owner = await Owner.of(ground)
         await owner.frontier.judge_again(no_deeper_than(9), "9", owner.now)
         await owner.add(*(link(A + str(depth), depth=depth, score=-float(depth)) for depth in range(5)))
@@ -143,7 +143,7 @@ class ChangeContract:
     async def test_a_url_that_settings_refused_is_accepted_when_it_is_offered_as_wanted(
         self, ground: Ground
     ) -> None:
-        """It was refused when its turn came, and is found again on a shorter way."""
+        """It was refused when its turn came, and is found again at a lesser depth."""
         owner = await Owner.of(ground)
         await owner.add(link(A + "1", depth=5))
         visit = await owner.lease_page()
@@ -154,7 +154,7 @@ class ChangeContract:
 
     @asynchronous
     async def test_a_refused_url_is_known_by_its_shortest_way(self, ground: Ground) -> None:
-        """Else settings that allow more would not know that they want it."""
+        """Otherwise settings that allow more would not know that they want it."""
         owner = await Owner.of(ground)
         await owner.frontier.judge_again(no_deeper_than(1), "1", owner.now)
         await owner.add(link(A, seed=True), refused=[(link(A + "1", depth=4), DEEP)])
@@ -164,7 +164,7 @@ class ChangeContract:
         assert (await owner.url(A + "1")).depth == 2
 
     @asynchronous
-    async def test_what_is_out_for_a_visit_is_not_judged(self, ground: Ground) -> None:
+    async def test_a_url_in_flight_is_not_judged(self, ground: Ground) -> None:
         owner = await Owner.of(ground)
         await owner.frontier.judge_again(no_deeper_than(9), "9", owner.now)
         await owner.add(link(A + "1", depth=5))

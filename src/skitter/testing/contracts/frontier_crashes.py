@@ -12,7 +12,7 @@ class CrashContract:
     """Leases, lost visits, suspects."""
 
     @asynchronous
-    async def test_whoever_opens_after_a_crash_finds_every_open_lease(self, ground: Ground) -> None:
+    async def test_the_next_owner_after_a_crash_finds_every_open_lease(self, ground: Ground) -> None:
         owner = await Owner.of(ground)
         await owner.add(A + "1", B + "1", C + "1")
         visits = await owner.lease_pages()
@@ -52,9 +52,7 @@ class CrashContract:
         owner.now += 12.9
         assert await owner.lease() == []
         owner.now += 0.1
-        assert [visit.link.url for visit in await owner.lease()] == [
-            A + "2"
-        ]  # the delay its last verdict named
+        assert [visit.link.url for visit in await owner.lease()] == [A + "2"]  # the delay of its last verdict
 
     @asynchronous
     async def test_a_lost_robots_txt_is_asked_for_again_after_the_delay(self, ground: Ground) -> None:
@@ -77,7 +75,7 @@ class CrashContract:
         assert owner.opened.lost == []
         counts = await owner.frontier.counts()
         assert (counts.lost, counts.leased, counts.queued) == (0, 0, 2)
-        assert await owner.lease() == []  # their requests may have been made: the hosts are owed their delay
+        assert await owner.lease() == []  # their requests may have been made: the hosts rest for their delay
         owner.now += 1
         visits = await owner.lease()
         assert {(visit.link.url, visit.attempt) for visit in visits} == {(A + "1", 1), (B + "1", 1)}
@@ -97,7 +95,7 @@ class CrashContract:
         assert other.alone
 
     @asynchronous
-    async def test_two_crashes_make_nobody_a_suspect(self, ground: Ground) -> None:
+    async def test_two_crashes_make_no_suspect(self, ground: Ground) -> None:
         owner = await _after_crashes(ground, 2)
         visits = await owner.lease()
         assert [visit.alone for visit in visits] == [False, False]
@@ -113,7 +111,7 @@ class CrashContract:
         assert not visit.alone
 
     @asynchronous
-    async def test_who_was_visited_alone_and_did_no_harm_is_trusted_again(self, ground: Ground) -> None:
+    async def test_a_suspect_that_did_no_harm_alone_is_trusted_again(self, ground: Ground) -> None:
         owner = await _after_crashes(ground, 3)
         for _ in range(2):
             (visit,) = await owner.lease()
@@ -134,7 +132,7 @@ class CrashContract:
         assert [(visit.link.url, visit.alone) for visit in visits] == [(A + "1", True)]
 
     @asynchronous
-    async def test_what_was_put_down_is_not_in_hand(self, ground: Ground) -> None:
+    async def test_a_visit_put_down_is_not_in_hand(self, ground: Ground) -> None:
         owner = await Owner.of(ground)
         await owner.add(A + "1")
         visit = await owner.lease_page()
@@ -242,7 +240,7 @@ class CrashContract:
 
 
 async def _after_crashes(ground: Ground, crashes: int) -> Owner:
-    """Two hosts with one page each, both open in so many crashes, both due again."""
+    """Two hosts with one page each, both open in this many crashes, both due again."""
     owner = await Owner.of(ground)
     await owner.add(A + "1", B + "1")
     for visit in await owner.lease():

@@ -1,4 +1,4 @@
-"""Frontier, invariant 8: links of other shards wait in an outbox, or go out as messages."""
+"""Frontier, invariant 8: links of other shards wait in an outbox, or are sent as messages."""
 
 from typing import Protocol
 
@@ -12,14 +12,14 @@ A = "https://a.example/"
 
 
 def _foreign_to(host: str, shards: int) -> tuple[int, str]:
-    """The shard of a host, and a host that belongs to another one."""
+    """The shard of a host, and a host of another shard."""
     mine = urls.shard(urls.registrable_domain(host), shards)
     names = (f"other{number}.example" for number in range(1000))
     return mine, next(name for name in names if urls.shard(urls.registrable_domain(name), shards) != mine)
 
 
 class FrontierOutboxContract:
-    """Where the store keeps links of other shards until their owners have them. Needs a fixture `ground`."""
+    """The store keeps links of other shards until their owners have them. Needs a fixture `ground`."""
 
     @asynchronous
     async def test_links_of_other_shards_wait_in_the_outbox_until_they_are_forwarded(
@@ -71,7 +71,7 @@ class FrontierOutboxContract:
         assert (await owner.frontier.counts()).refused == {}
 
     @asynchronous
-    async def test_a_robots_txt_hop_travels_to_the_shard_of_its_host_and_the_rules_travel_back(
+    async def test_a_robots_txt_hop_goes_to_the_shard_of_its_host_and_the_rules_come_back(
         self, ground: Ground
     ) -> None:
         mine, other = _foreign_to("a.example", 2)
@@ -92,14 +92,14 @@ class FrontierOutboxContract:
         await owner.frontier.forwarded([number])
         await owner.frontier.close()
 
-        # The same store now plays the other shard, whose host fetches the hop.
+        # The same store now acts as the other shard, whose host serves the hop.
         there = await Owner.of(ground, owner.now, shard=1 - mine, shards=2)
         await there.add(sent)
         (fetched,) = [visit for visit in await there.lease() if visit.link.host == other]
         assert (fetched.link.purpose, fetched.link.origin) == (Purpose.ROBOTS, hop.origin)
         copy = allowed(hop.origin, there.now + DAY)
         await there.settle(fetched, robots=copy)
-        assert await there.frontier.robots(hop.origin) == copy  # the next try knows of this one
+        assert await there.frontier.robots(hop.origin) == copy  # the next try knows about this one
         ((number, back),) = await there.frontier.outbox(10)
         assert back.host == "a.example"
         await there.frontier.forwarded([number])
@@ -124,13 +124,13 @@ class FrontierOutboxContract:
 
 
 class MessageGround(Ground, Protocol):
-    """A ground whose frontiers are given a `Forwarding`."""
+    """A ground whose frontiers have a `Forwarding`."""
 
-    sent: list[Link]  # what it has carried so far
+    sent: list[Link]  # what it has sent so far
 
 
 class FrontierMessageContract:
-    """Where links of other shards are safe elsewhere before a verb is written. Needs a fixture `ground`."""
+    """Links of other shards are safe elsewhere before a verb is written. Needs a fixture `ground`."""
 
     @asynchronous
     async def test_links_of_other_shards_are_sent_and_leave_no_record(self, ground: MessageGround) -> None:
@@ -141,7 +141,7 @@ class FrontierMessageContract:
         await owner.store(await owner.lease_page(), links=[*found, link(A + "2")])
         assert ground.sent == found
         assert await owner.add(*found) == 0
-        assert ground.sent == found  # once is enough, as long as that is remembered
+        assert ground.sent == found  # once is enough, as long as it is remembered
         owner = await owner.killed()
         counts = await owner.frontier.counts()
         assert (counts.added, counts.queued, counts.outbox) == (2, 1, 0)
@@ -170,13 +170,13 @@ class FrontierMessageContract:
         )
         await owner.frontier.close()
 
-        # The same store now plays the other shard, whose host fetches the hop.
+        # The same store now acts as the other shard, whose host serves the hop.
         there = await Owner.of(ground, owner.now, shard=1 - mine, shards=2)
         await there.add(sent)
         (fetched,) = [visit for visit in await there.lease() if visit.link.host == other]
         copy = allowed(hop.origin, there.now + DAY)
         await there.settle(fetched, robots=copy)
-        assert await there.frontier.robots(hop.origin) == copy  # the next try knows of this one
+        assert await there.frontier.robots(hop.origin) == copy  # the next try knows about this one
         back = ground.sent[-1]
         assert (back.host, len(ground.sent)) == ("a.example", 2)
         await there.frontier.close()

@@ -38,7 +38,7 @@ def _same(host: str, path: int, level: Level, score: float, depth: int, seed: bo
     return link(url, level=level, score=score, depth=depth, parent="https://a.example/0", seed=seed)
 
 
-# An equal link may be the very same value, as the memo of judged links hands them out, or one of its own.
+# An equal link may be the same object, as the memo of judged links returns it, or its own.
 _links = st.builds(
     lambda fresh, *parts: copy.copy(_same(*parts)) if fresh else _same(*parts),
     st.booleans(),
@@ -57,7 +57,7 @@ _asides = st.sampled_from(
 
 
 class _Hand:
-    """What is in hand, of a process that never dies."""
+    """The crash mark of a process that never dies."""
 
     def __init__(self) -> None:
         self._id = bytes(16)
@@ -88,7 +88,7 @@ class FrontierModel(RuleBasedStateMachine):
         self._now = START
         self._mark = Mark(_FILE, 0)
         self._open: list[Visit] = []  # leased and not settled
-        self._past: list[Visit] = []  # leased by an owner that is gone, or settled
+        self._past: list[Visit] = []  # leased by a former owner, or settled
 
     # -- both at once ------------------------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ class FrontierModel(RuleBasedStateMachine):
         return expected
 
     def _open_both(self) -> None:
-        self._memory.epoch += 1  # every owner has one of its own
+        self._memory.epoch += 1  # every owner has its own
         politeness = replace(Settings().politeness, per_host=self._per_host, delay=Seconds(2.0))
         settings = replace(Settings(), politeness=politeness)
         self._reference = memory_frontier(
@@ -116,7 +116,7 @@ class FrontierModel(RuleBasedStateMachine):
         self._open = []
 
     def teardown(self) -> None:
-        """Let go of both."""
+        """Close both."""
         if hasattr(self, "_subject"):
             self._runner.run(self._store.kill(self._subject))
         self._runner.close()
@@ -185,7 +185,7 @@ class FrontierModel(RuleBasedStateMachine):
 
     def _again(self, data: st.DataObject, visit: Visit, verdict: Verdict) -> Settlement:
         host = visit.link.host
-        if host.endswith("b.example"):  # a redirect to its own key may change the host inside its domain
+        if host.endswith("b.example"):  # a redirect to its own key may change the host within its domain
             host = data.draw(st.sampled_from(("b.example", "www.b.example")))
         form = replace(visit.link, url=f"https://{host}/again", host=host, hops=visit.link.hops + 1)
         return Settlement(visit=visit, verdict=verdict, again=form, status=301)
@@ -216,9 +216,7 @@ class FrontierModel(RuleBasedStateMachine):
     def settle_too_late(self, data: st.DataObject) -> None:
         visit = data.draw(st.sampled_from(self._past))
         again = (_lease(other) for other in self._open)
-        if (
-            _lease(visit) in again
-        ):  # handed out once more in the same instant; a clock that runs tells them apart
+        if _lease(visit) in again:  # leased again at the same instant; a running clock would distinguish them
             return
         settlement = Settlement(visit=visit, verdict=Verdict(state=State.FAILED, reason=Reason("late")))
         told = self._both(lambda frontier: frontier.settle([settlement], self._mark, self._now))

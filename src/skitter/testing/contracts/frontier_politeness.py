@@ -1,4 +1,4 @@
-"""Frontier, invariant 2: no host is touched too soon, and its robots.txt comes first."""
+"""Frontier, invariant 2: no host is visited too soon, and its robots.txt comes first."""
 
 from msgspec.structs import replace
 
@@ -10,7 +10,7 @@ ORIGIN = "https://a.example"
 
 
 def free(at: float) -> Verdict:
-    """The page is crawled and its host is free then."""
+    """The page is crawled, and its host is free at that time."""
     return Verdict(state=State.CRAWLED, host_free=at, host_delay=1.0)
 
 
@@ -38,7 +38,7 @@ class PolitenessContract:
         assert len(await owner.lease()) == 1
 
     @asynchronous
-    async def test_where_several_may_be_in_flight_they_begin_a_delay_apart(self, ground: Ground) -> None:
+    async def test_concurrent_visits_to_a_host_start_a_delay_apart(self, ground: Ground) -> None:
         owner = await Owner.of(ground, per_host=2)
         await owner.add(A + "1", A + "2", A + "3", A + "4")
         await owner.settle(await owner.lease_page(), free(owner.now))
@@ -99,7 +99,7 @@ class PolitenessContract:
 
     @asynchronous
     async def test_a_clock_set_back_shortens_no_delay_and_keeps_nobody_waiting(self, ground: Ground) -> None:
-        """What a host is still owed is counted from the opening, whatever the old clock said."""
+        """The remaining delay of a host is counted from the opening, whatever the old clock said."""
         owner = await Owner.of(ground)
         await owner.add(A + "1", A + "2", B + "1")
         await owner.settle(await owner.lease_page(), free(owner.now + 10))
@@ -187,7 +187,7 @@ class PolitenessContract:
         assert visit.link.purpose is Purpose.ROBOTS
 
     @asynchronous
-    async def test_a_visit_that_is_only_put_off_counts_as_no_attempt(self, ground: Ground) -> None:
+    async def test_a_postponed_visit_is_not_an_attempt(self, ground: Ground) -> None:
         owner = await Owner.of(ground)
         await owner.add(A + "1")
         visit = await owner.lease_page()

@@ -10,7 +10,7 @@ A = "https://a.example/"
 
 
 class QueueContract:
-    """What `add` accepts, and in which order `lease` hands it out."""
+    """What `add` accepts, and in which order `lease` returns it."""
 
     @asynchronous
     async def test_a_url_is_accepted_once_however_often_it_is_added(self, ground: Ground) -> None:

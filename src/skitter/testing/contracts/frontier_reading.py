@@ -1,4 +1,4 @@
-"""Frontier, the read side: what can be asked."""
+"""Frontier, the read side."""
 
 from msgspec.structs import replace
 
@@ -126,7 +126,7 @@ class ReadingContract:
         assert twin.url == A + "1"
 
     @asynchronous
-    async def test_error_pages_are_nobodys_twin(self, ground: Ground) -> None:
+    async def test_an_error_page_is_never_a_twin(self, ground: Ground) -> None:
         owner = await Owner.of(ground)
         await owner.add(A)
         visit = await owner.lease_page()

@@ -1,4 +1,4 @@
-"""Frontier, invariant 1 for seeds: who names a URL again wants it tried again."""
+"""Frontier, invariant 1 for seeds: a seed that is named again is tried again."""
 
 import pytest
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ _REFUSED = Verdict(state=State.REFUSED, reason=Reason("robots", "Disallow: /"), 
 
 
 class SeedContract:
-    """Seeds that were refused or failed, and hosts that were set aside for a while."""
+    """Seeds that were refused or failed, and hosts set aside for a while."""
 
     @pytest.mark.parametrize("verdict", [_FAILED, _REFUSED], ids=["failed", "refused"])
     @asynchronous
@@ -33,7 +33,7 @@ class SeedContract:
 
     @pytest.mark.parametrize("verdict", [_FAILED, _REFUSED], ids=["failed", "refused"])
     @asynchronous
-    async def test_a_link_that_only_was_found_again_gets_none(self, ground: Ground, verdict: Verdict) -> None:
+    async def test_a_link_found_again_gets_no_second_chance(self, ground: Ground, verdict: Verdict) -> None:
         owner = await Owner.of(ground)
         await owner.add(link(A + "1", seed=True))
         await owner.settle(await owner.lease_page(), verdict)
@@ -68,7 +68,7 @@ class SeedContract:
         record = await owner.frontier.host("a.example")
         assert record is not None
         assert (record.aside, record.queued) == (None, 4)
-        assert await owner.lease() == []  # its clock still holds
+        assert await owner.lease() == []  # its clock still applies
         owner.now += 60
         (visit,) = await owner.lease()
         assert visit.link.purpose is Purpose.ROBOTS
@@ -129,7 +129,7 @@ class SeedContract:
         assert (await owner.crawl())[:2] == [A + "waiting", A + "new"]
 
     @asynchronous
-    async def test_rules_that_could_be_had_are_kept(self, ground: Ground) -> None:
+    async def test_rules_that_were_fetched_are_kept(self, ground: Ground) -> None:
         owner = await Owner.of(ground)
         await owner.add(link(A + "1", seed=True))
         await owner.settle(await owner.lease_page(), _REFUSED)
@@ -139,9 +139,7 @@ class SeedContract:
         assert (await owner.lease())[0].link.url == A + "1"
 
     @asynchronous
-    async def test_a_seed_refused_for_want_of_a_robots_txt_has_it_asked_for_again(
-        self, ground: Ground
-    ) -> None:
+    async def test_a_seed_refused_for_lack_of_a_robots_txt_requests_it_again(self, ground: Ground) -> None:
         owner = await Owner.of(ground)
         await owner.add(link(A + "1", seed=True))
         ban = replace(allowed(ORIGIN, owner.now + DAY), access="none", tries=3)
@@ -153,7 +151,7 @@ class SeedContract:
 
 
 async def _with_host_aside(ground: Ground, aside: Reason) -> Owner:
-    """A host set aside with a page in its queue, a retry in 30 s, and one that was in flight; free after 100 s."""
+    """A host set aside with a page in its queue, a retry in 30 s, and one in flight; free after 100 s."""
     owner = await Owner.of(ground, per_host=2)
     names = ("retry", "last", "flying", "waiting")
     await owner.add(*(link(A + name, score=-number) for number, name in enumerate(names)))

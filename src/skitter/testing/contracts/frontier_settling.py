@@ -1,4 +1,4 @@
-"""Frontier, invariants 3, 4 and 5: what settling does, and that it does it once and for good."""
+"""Frontier, invariants 3, 4 and 5: what settling does, once and durably."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ A, B = "https://a.example/", "https://b.example/"
 
 
 class SettlingContract:
-    """Visits back, pages, retries, recrawls, hosts set aside, and the counts of it all."""
+    """Settled visits, pages, retries, recrawls, hosts set aside, and their counts."""
 
     @asynchronous
     async def test_a_settlement_is_applied_once(self, ground: Ground) -> None:
@@ -28,7 +28,7 @@ class SettlingContract:
         assert await owner.frontier.url(A + "late", "a.example") is None
 
     @asynchronous
-    async def test_a_late_settler_is_told_so_and_changes_nothing(self, ground: Ground) -> None:
+    async def test_a_late_settlement_is_rejected_and_changes_nothing(self, ground: Ground) -> None:
         owner = await Owner.of(ground)
         await owner.add(A + "1")
         late = await owner.lease_page()

@@ -31,7 +31,7 @@ _STEPS_TO_THE_END = 3_000  # far more than any history of the model needs
 
 
 def _hosts_of_every_shard() -> Iterator[str]:
-    """Two hosts of different domains for each shard, and a third beside one of them in its domain."""
+    """Two hosts of different domains for each shard, and a third in the domain of one of them."""
     found: dict[int, int] = defaultdict(int)
     for number in range(100):
         shard = urls.shard(f"d{number}.example", SHARDS)
@@ -45,7 +45,7 @@ HOSTS = tuple(_hosts_of_every_shard())
 
 
 def owner(host: str) -> int:
-    """The shard that a host belongs to."""
+    """The shard of a host."""
     return urls.shard(urls.registrable_domain(host), SHARDS)
 
 
@@ -65,25 +65,25 @@ _numbers = st.integers(0, SHARDS - 1)
 
 
 class Judge:
-    """What the shards have been told, and what they owe for it."""
+    """What the shards were told, and what they must do because of it."""
 
     def __init__(self, per_host: int) -> None:
         self._per_host = per_host
-        self.free: dict[str, float] = defaultdict(float)  # when a host may be asked next
+        self.free: dict[str, float] = defaultdict(float)  # when a host may be visited next
         self.delays: dict[str, float] = defaultdict(float)
         self.flying: dict[str, list[Visit]] = defaultdict(list)
         self.copies: dict[tuple[int, str], RobotsCopy] = {}  # by shard and origin, as settled or delivered
-        self.owed: set[str] = set()  # keys that were accepted and have not come to an end
-        self.ended: dict[str, set[State]] = defaultdict(set)  # every end that a key was told to have come to
+        self.owed: set[str] = set()  # keys accepted and not done
+        self.ended: dict[str, set[State]] = defaultdict(set)  # every end reported for a key
         self.crawled: dict[str, int] = defaultdict(int)
-        self.may_return: set[str] = set()  # a recrawl was asked for
+        self.may_return: set[str] = set()  # a recrawl was requested
         self.aside: set[str] = set()  # hosts that were ever set aside
-        self.sent: set[str] = set()  # keys that were found, by shards other than their own
+        self.sent: set[str] = set()  # keys found by shards other than their own
 
     # -- links -------------------------------------------------------------------------------------------------
 
     def offered(self, shard: int, links: Sequence[Link]) -> None:
-        """Links were acknowledged by a shard."""
+        """A shard acknowledged links."""
         for each in links:
             if each.purpose is Purpose.ROBOTS:
                 continue
@@ -92,12 +92,12 @@ class Judge:
             elif not self.ended[each.key] and not self.crawled[each.key]:
                 self.owed.add(each.key)
             if each.seed and self.ended[each.key] & {State.FAILED, State.REFUSED}:
-                self.may_return.add(each.key)  # somebody names it again: another chance
+                self.may_return.add(each.key)  # named again as a seed: another chance
 
     # -- visits ------------------------------------------------------------------------------------------------
 
     def leased(self, shard: int, visits: Sequence[Visit], now: float) -> None:
-        """Each of these may be made now, and together."""
+        """Each of these may start now, and all together."""
         for visit in visits:
             host = visit.link.host
             flying = self.flying[host]
@@ -123,7 +123,7 @@ class Judge:
         return copy is not None and copy.expires > now
 
     def settled(self, shard: int, settlement: Settlement) -> None:
-        """A visit was closed."""
+        """A visit was settled."""
         visit, verdict = settlement.visit, settlement.verdict
         host, key = visit.link.host, visit.link.key
         self.flying[host].remove(visit)
@@ -147,7 +147,7 @@ class Judge:
                 self.may_return.add(key)
 
     def gone(self, shard: int, now: float) -> list[Visit]:
-        """The owner of a shard has gone: its hosts rest for their delay, and its visits are owed again."""
+        """The owner of a shard is gone: its hosts rest for their delay, and its visits are to be made again."""
         lost = []
         for host in [host for host in self.flying if owner(host) == shard]:
             for visit in self.flying.pop(host):
@@ -157,7 +157,7 @@ class Judge:
 
 
 class ShardsModel(RuleBasedStateMachine):
-    """Three frontiers, links on their way between them, and one judge."""
+    """Three frontiers, links in transit between them, and one judge."""
 
     def grounds(self) -> list[Ground]:
         """A store for each shard."""
@@ -170,7 +170,7 @@ class ShardsModel(RuleBasedStateMachine):
         self._now = START
         self._marks = [Mark(_FILE, 0)] * SHARDS
         self._past: list[tuple[int, Visit]] = []
-        self._moved: dict[str, str] = {}  # where the robots.txt of an origin is, for good
+        self._moved: dict[str, str] = {}  # where the robots.txt of an origin is, permanently
 
     def _ask(self, question: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(question)
@@ -192,7 +192,7 @@ class ShardsModel(RuleBasedStateMachine):
                 self._judge.copies[shard, visit.link.origin] = copy
 
     def teardown(self) -> None:
-        """Let the crawl finish, then let go of the stores."""
+        """Let the crawl finish, then close the stores."""
         try:
             if hasattr(self, "_judge"):
                 self._finish()
@@ -225,7 +225,7 @@ class ShardsModel(RuleBasedStateMachine):
             self._note_lifted_ban(shard, urls.origin(seed.url))
 
     def _note_lifted_ban(self, shard: int, origin: str) -> None:
-        """A ban for want of a robots.txt may be lifted when somebody names a URL of the origin, and no other copy."""
+        """Only a ban for lack of a robots.txt may be lifted when a seed names a URL of the origin."""
         copy = self._judge.copies.get((shard, origin))
         if copy is not None and self._ask(self._frontiers[shard].robots(origin)) is None:
             assert copy.access == "none"
@@ -238,7 +238,7 @@ class ShardsModel(RuleBasedStateMachine):
 
     @rule(data=st.data(), wait=st.sampled_from((0.0, 1.0, 5.0, 100.0)))
     def crawl(self, data: st.DataObject, wait: float) -> None:
-        """Whatever is in flight is answered, and the next visits begin: most of what a crawl does."""
+        """Answer everything in flight, and lease the next visits: most of what a crawl does."""
         for visit in self._in_flight():
             self._close(self._settlement(data, visit))
         self._now += wait
@@ -256,7 +256,7 @@ class ShardsModel(RuleBasedStateMachine):
 
     @rule(shard=_numbers, limit=st.integers(1, 20), forgotten=st.booleans())
     def deliver(self, shard: int, limit: int, *, forgotten: bool) -> None:
-        """Links reach their owners. A sender that dies right then delivers them again."""
+        """Links reach their owners. A sender that dies at that moment delivers them again."""
         found = self._ask(self._frontiers[shard].outbox(limit))
         for _, sent in found:
             target = owner(sent.host)
@@ -267,7 +267,7 @@ class ShardsModel(RuleBasedStateMachine):
             self._ask(self._frontiers[shard].forwarded([number for number, _ in found]))
 
     def _delivered_rules(self, target: int, sent: Link) -> None:
-        """A copy of a robots.txt that was fetched elsewhere is at home now, whatever form it travelled in."""
+        """A robots.txt copy fetched by another shard has reached its owner, in whatever form."""
         if sent.purpose is Purpose.ROBOTS and sent.hops:
             self._note_ban(target, sent.origin)
         elif sent.purpose is Purpose.ROBOTS:
@@ -279,7 +279,7 @@ class ShardsModel(RuleBasedStateMachine):
     @rule(data=st.data())
     def settle_too_late(self, data: st.DataObject) -> None:
         shard, visit = data.draw(st.sampled_from(self._past))
-        if visit in self._in_flight():  # handed out once more, in the same instant
+        if visit in self._in_flight():  # leased again at the same instant
             return
         late = Settlement(visit=visit, verdict=Verdict(state=State.FAILED, reason=Reason("late")))
         assert self._ask(self._frontiers[shard].settle([late], self._marks[shard], self._now)) == [False]
@@ -309,12 +309,12 @@ class ShardsModel(RuleBasedStateMachine):
         self._judge.settled(shard, settlement)
         if settlement.visit.link.purpose is Purpose.ROBOTS:
             self._note_ban(shard, settlement.visit.link.origin)
-        if settlement.verdict.host_aside is not None:  # robots.txt files that were on their way there are not
+        if settlement.verdict.host_aside is not None:  # robots.txt files on their way there are not fetched
             for host in HOSTS:
                 self._note_ban(shard, f"https://{host}")
 
     def _note_ban(self, shard: int, origin: str) -> None:
-        """Where a robots.txt leads to a host that is set aside, the frontier itself says that it cannot be had."""
+        """If a robots.txt redirects to a host set aside, the frontier itself records that it cannot be fetched."""
         copy = self._ask(self._frontiers[shard].robots(origin))
         if copy is not None and copy.problem and copy != self._judge.copies.get((shard, origin)):
             assert copy.access == "none"
@@ -366,7 +366,7 @@ class ShardsModel(RuleBasedStateMachine):
                 return Settlement(visit=visit, verdict=verdict, robots=self._copy(visit, "all", 0.0))
 
     def _copy(self, visit: Visit, access: str, held: float) -> RobotsCopy:
-        """The next copy; `tries` tells it from every other, as it tells a crawler how often it has asked in vain."""
+        """The next copy; `tries` makes it unique, and tells a crawler how many requests have failed."""
         shard, origin = owner(visit.link.host), visit.link.origin
         before = self._judge.copies.get((shard, origin))
         return RobotsCopy(
@@ -403,7 +403,7 @@ class ShardsModel(RuleBasedStateMachine):
     # -- the end -----------------------------------------------------------------------------------------------
 
     def _finish(self) -> None:
-        """Servers answer from now on. Everything that is wanted comes to its end."""
+        """Servers answer from now on. Everything that is wanted gets done."""
         for _ in range(_STEPS_TO_THE_END):
             for visit in self._in_flight():
                 self._close(self._kind_answer(visit))

@@ -1,4 +1,4 @@
-"""What the tests of a frontier are written with: a store that can be taken, killed and taken again, and its owner."""
+"""Helpers for frontier tests: a store that can be opened, killed and opened again, and its owner."""
 
 import asyncio
 import functools
@@ -31,7 +31,7 @@ DAY = 86_400.0
 
 
 class Ground(Protocol):
-    """One empty store, and the ways to own it."""
+    """One empty store, and how to own it."""
 
     def frontier(self, *, shard: int = 0, shards: int = 1, per_host: int = 1, delay: float = 1.0) -> Frontier:
         """A frontier on the store, not opened yet."""
@@ -43,7 +43,7 @@ class Ground(Protocol):
 
 
 def asynchronous(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run a test in an event loop of its own. A ground, or a suite, with connections lets go of them there: `release`."""
+    """Run a test in its own event loop. A ground or suite with connections closes them there: `release`."""
 
     async def released(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
@@ -73,21 +73,21 @@ def link(
     parent: str = "",
     seed: bool = False,
 ) -> Link:
-    """A wanted link. The key is the URL without its fragment, so that two spellings can share one."""
+    """A wanted link. Its key is the URL without the fragment, so that two spellings can share one."""
     key = url.partition("#")[0]
     host = urls.host(url)
     return Link(url=url, key=key, host=host, level=level, score=score, depth=depth, parent=parent, seed=seed)
 
 
 def exchange(url: str, size: int = 10) -> Exchange:
-    """An answer of so many bytes in all."""
+    """An answer of this many bytes in all."""
     return Exchange(url, "192.0.2.1", START, START, b"GET", b"h" * (size // 2), b"b" * (size - size // 2))
 
 
 def page(
     visit: Visit, *, status: int = 200, digest: str = "", simhash: int | None = None, at: float = START
 ) -> Page:
-    """What was found at a visit."""
+    """The page found by a visit."""
     target = visit.link
     return Page(
         url=target.url,
@@ -139,7 +139,7 @@ class Owner:
         return await Owner.of(self._ground, self.now + after, **self._options)
 
     async def restarted(self, after: float = 0.0) -> "Owner":
-        """Close in good order, and open again."""
+        """Close cleanly, and open again."""
         await self.frontier.close()
         return await Owner.of(self._ground, self.now + after, **self._options)
 
@@ -149,11 +149,11 @@ class Owner:
         return await self.frontier.add(wanted, refused, self.now)
 
     async def lease(self, limit: int = 100) -> list[Visit]:
-        """Take whatever is handed out."""
+        """Lease whatever is available."""
         return await self.frontier.lease(limit, self.now)
 
     async def lease_pages(self, limit: int = 100) -> list[Visit]:
-        """Take pages; robots.txt files that come first allow everything, for a day, and cost no time."""
+        """Lease pages; robots.txt files that come first allow everything, for a day, and cost no time."""
         pages: list[Visit] = []
         for _ in range(1000):
             visits = await self.lease(limit - len(pages))
@@ -166,25 +166,25 @@ class Owner:
         raise AssertionError("robots.txt is asked for again and again")
 
     async def lease_page(self) -> Visit:
-        """Take exactly one page."""
+        """Lease exactly one page."""
         visits = await self.lease_pages(1)
         assert visits, "nothing was handed out"
         return visits[0]
 
     async def settle(self, visit: Visit, verdict: Verdict = CRAWLED, **found: Any) -> bool:  # noqa: ANN401  see Settlement
-        """Close one visit."""
+        """Settle one visit."""
         settlement = Settlement(visit=visit, verdict=verdict, **found)
         return (await self.frontier.settle([settlement], self.mark, self.now))[0]
 
     async def store(self, visit: Visit, stored: Page | None = None, **found: Any) -> bool:  # noqa: ANN401  see Settlement
-        """Close a visit with a page, which lies at the end of the archive."""
+        """Settle a visit with a page at the end of the archive."""
         place = Place(self.mark.file, self.mark.end, 100)
         self.mark = Mark(place.file, place.offset + place.length)
         kept = page(visit) if stored is None else stored
         return await self.settle(visit, page=replace(kept, archive=place), status=kept.status, **found)
 
     async def crawl(self, limit: int = 100) -> list[str]:
-        """Visit and store pages until nothing is handed out; their URLs in order."""
+        """Visit and store pages until nothing is leased; their URLs in order."""
         order: list[str] = []
         while len(order) < limit and (visits := await self.lease_pages(1)):
             order.append(visits[0].link.url)

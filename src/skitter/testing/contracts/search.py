@@ -63,7 +63,7 @@ HOSTILE = (
 def entry(
     url: str, title: str = "", text: str = "", fetched_at: float = FETCHED, language: str = "en"
 ) -> Entry:
-    """A page with these words."""
+    """A page with this text."""
     host = urls.host(url)
     page = Page(
         url=url,
@@ -190,7 +190,7 @@ class SearchIndexContract:
 
     @asynchronous
     async def test_what_was_fetched_after_it_was_found_gone_stays(self) -> None:
-        """So a replay of old news ends as it did the first time."""
+        """So replaying old messages ends as it did the first time."""
         old, new = (
             entry("https://a.example/1", "Old"),
             entry("https://a.example/1", "New", fetched_at=FETCHED + 2),

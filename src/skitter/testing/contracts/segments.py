@@ -24,14 +24,14 @@ def segment(serial: int, epoch: int = 1, shard: int = 0) -> str:
 
 
 class SegmentsContract:
-    """The promises of a register. The number of the invariant stands in each test's name."""
+    """The promises of a register. Each test name contains the number of its invariant."""
 
     def opened(self, directory: Path) -> AbstractAsyncContextManager[Segments]:
-        """The register that is kept for a directory, which exists."""
+        """The register of an existing directory."""
         raise NotImplementedError
 
     def test_1_what_was_begun_is_its_workers(self, tmp_path: Path) -> None:
-        """And is known to everybody who asks by name, also later."""
+        """And can be looked up by name by everybody, also later."""
 
         async def use(register: Segments) -> None:
             await register.begun(segment(0), 0, "w1")
@@ -47,7 +47,7 @@ class SegmentsContract:
         self._run(tmp_path, look)
 
     def test_2_who_takes_a_shard_seals_what_earlier_owners_left(self, tmp_path: Path) -> None:
-        """As a whole before the mark, up to it, and not at all behind it; other shards and epochs are left alone."""
+        """Completely before the mark, up to it, and not at all behind it; other shards and epochs are not touched."""
 
         async def use(register: Segments) -> None:
             for serial in range(4):
@@ -56,7 +56,7 @@ class SegmentsContract:
             await register.begun(segment(0, epoch=5), 0, "w2")
             await register.begun(segment(0, epoch=1, shard=1), 1, "w1")
             await register.sealed(0, Mark(segment(2, epoch=3), 99), 5)
-            await register.sealed(0, Mark(segment(2, epoch=3), 98), 4)  # somebody who comes too late
+            await register.sealed(0, Mark(segment(2, epoch=3), 98), 4)  # a worker that comes too late
 
         async def look(register: Segments) -> None:
             assert await self._known(register, *(segment(serial, epoch=3) for serial in range(4))) == [
@@ -72,7 +72,7 @@ class SegmentsContract:
         self._run(tmp_path, look)
 
     def test_2_what_an_earlier_owner_began_after_it_was_replaced_does_not_count(self, tmp_path: Path) -> None:
-        """It was frozen, and what it had begun before was sealed by whoever replaced it."""
+        """It was frozen, and its replacement sealed what it had started before."""
 
         async def use(register: Segments) -> None:
             await register.begun(segment(0), 0, "w1")
@@ -86,7 +86,7 @@ class SegmentsContract:
         self._run(tmp_path, use)
 
     def test_2_a_shard_of_which_nothing_is_settled(self, tmp_path: Path) -> None:
-        """Nothing counts of what was written."""
+        """Nothing that was written counts."""
 
         async def use(register: Segments) -> None:
             await register.begun(segment(0), 0, "w1")
@@ -96,7 +96,7 @@ class SegmentsContract:
         self._run(tmp_path, use)
 
     def test_3_from_finished_to_uploaded(self, tmp_path: Path) -> None:
-        """With size and digest, from begun and from sealed; what is uploaded is nobody's alone."""
+        """With size and digest, whether started or sealed; an uploaded segment belongs to no single worker."""
 
         async def use(register: Segments) -> None:
             for serial in range(2):
@@ -115,7 +115,7 @@ class SegmentsContract:
         self._run(tmp_path, use)
 
     def test_4_abandoned_for_good_but_never_when_uploaded(self, tmp_path: Path) -> None:
-        """At any stage before; from then on its worker is told so."""
+        """At any earlier stage; from then on its worker is refused."""
 
         async def use(register: Segments) -> None:
             for serial in range(4):
@@ -160,7 +160,7 @@ class SegmentsContract:
         self._run(tmp_path, use)
 
     def test_6_abandoned_segments_are_lost_until_their_pages_are_pending_again(self, tmp_path: Path) -> None:
-        """Which is said once, and known to everybody from then on; where nothing was settled there is nothing to do."""
+        """Recorded once, and known to everybody from then on; if nothing was settled there is nothing to do."""
 
         async def use(register: Segments) -> None:
             for serial in range(3):

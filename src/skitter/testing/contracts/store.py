@@ -44,7 +44,7 @@ class StoreGround(Protocol):
     """One empty shard on an engine."""
 
     async def claim(self) -> Store:
-        """Take the shard under a new epoch, whoever has it. A store that only one can have open is not open now."""
+        """Take the shard under a new epoch, whoever owns it. A store that only one process can open is closed now."""
         ...
 
 
@@ -187,7 +187,7 @@ class StoreContract:
         await store.close()
 
     @asynchronous
-    async def test_pages_are_found_by_what_they_stand_for(self, ground: StoreGround) -> None:
+    async def test_pages_are_found_by_digest_and_simhash(self, ground: StoreGround) -> None:
         store = await ground.claim()
         high = (1 << 64) - 1
         rows = [
@@ -217,7 +217,7 @@ class StoreContract:
     # -- a new owner, and readers ------------------------------------------------------------------------------
 
     @asynchronous
-    async def test_a_new_owner_is_told_all_that_is_open(self, ground: StoreGround) -> None:
+    async def test_a_new_owner_gets_everything_that_is_open(self, ground: StoreGround) -> None:
         store = await ground.claim()
         counts = Counts(seen=3, refused={"x": 2}, statuses={200: 1}, elapsed=1.5)
         meta = Meta(7, Mark("00-00001.warc.gz", 55), counts, {"topic": "17-0"}, 9.5, "0a1b")
@@ -234,7 +234,7 @@ class StoreContract:
         await new.close()
 
     @asynchronous
-    async def test_every_row_can_be_walked_over(self, ground: StoreGround) -> None:
+    async def test_iterators_return_every_row(self, ground: StoreGround) -> None:
         store = await ground.claim()
         rows = [full_url(n) for n in range(1, 2500)]
         await put(store, *rows)
@@ -246,10 +246,10 @@ class StoreContract:
 
 
 class EpochContract:
-    """Invariant 2, where somebody else may take a shard. Needs a fixture `ground`."""
+    """Invariant 2, if others may take a shard. Needs a fixture `ground`."""
 
     @asynchronous
-    async def test_an_owner_of_the_past_changes_nothing(self, ground: StoreGround) -> None:
+    async def test_a_former_owner_changes_nothing(self, ground: StoreGround) -> None:
         old = await ground.claim()
         await put(old, url := full_url(1))
         new = await ground.claim()
@@ -278,7 +278,7 @@ class OutboxContract:
 
 
 class TripContract:
-    """Invariant 4, where a load is a round trip. Needs a fixture `ground`."""
+    """Invariant 4, if a load is a round trip. Needs a fixture `ground`."""
 
     @asynchronous
     async def test_round_trips_are_counted_and_one_is_enough_for_any_number_of_keys(
@@ -299,7 +299,7 @@ class TripContract:
 
 
 class LateContract:
-    """Invariant 3, where tries can overtake each other. Needs a fixture `ground`."""
+    """Invariant 3, if tries can overtake each other. Needs a fixture `ground`."""
 
     @asynchronous
     async def test_a_try_that_was_given_up_and_arrives_late_changes_nothing(
@@ -315,7 +315,7 @@ class LateContract:
         assert found.urls[ident(1)].score == 2.0
         assert [row.score for row in found.heads[0]] == [2.0]
         assert (await store.meta()).seq == 2
-        new = await ground.claim()  # whose numbers begin anew
+        new = await ground.claim()  # its numbers start over
         await new.write(Batch(Meta(seq=3), 1))
         assert (await store.meta()).seq == 3
         await store.close()
@@ -326,12 +326,12 @@ class LateContract:
 
 
 def ident(number: int) -> bytes:
-    """An id that sorts as its number, with every kind of byte in it."""
+    """An id that sorts like its number, with all kinds of bytes in it."""
     return b"\x00\xff\r\n " + number.to_bytes(11, "big")
 
 
 def full_url(number: int, *, score: float = 0.0, level: int = 2, due: float | None = None) -> UrlRow:
-    """A row with something in every field."""
+    """A row with a value in every field."""
     return UrlRow(
         id=ident(number),
         url=f"https://{HOST}/{number}#é\u2028",
@@ -375,7 +375,7 @@ def a_page(
     by_digest: bool = True,
     by_simhash: bool = True,
 ) -> PageRow:
-    """A page that stands for its digest and SimHash."""
+    """A page that represents its digest and SimHash."""
     page = Page(
         url=f"https://{HOST}/{number}",
         requested_url=f"https://{HOST}/{number}",
@@ -393,7 +393,7 @@ def a_page(
 
 
 async def put(store: Store, *rows: UrlRow | HostRow | PageRow) -> None:
-    """Write rows that are new."""
+    """Write new rows."""
     batch = Batch(Meta())
     for row in rows:
         if isinstance(row, UrlRow):
@@ -407,6 +407,6 @@ async def put(store: Store, *rows: UrlRow | HostRow | PageRow) -> None:
 
 
 def must(value: Standing | None) -> Standing:
-    """A standing that is there."""
+    """An index entry that must exist."""
     assert value is not None
     return value

@@ -23,8 +23,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPar
 
 from skitter.backends.kafka.client import away, connection, explained
 from skitter.backends.kafka.consuming import messages_of
-from skitter.backends.kafka.letters import Found, Unreadable, bury, read
-from skitter.backends.kafka.packing import KIND, decoder, letters, owner
+from skitter.backends.kafka.messages import Found, Unreadable, bury, read
+from skitter.backends.kafka.packing import KIND, decoder, link_messages, owner
 from skitter.backends.kafka.sending import Sender
 from skitter.backends.kafka.topics import link_topics
 from skitter.backends.kafka.trimming import Trimming
@@ -47,7 +47,7 @@ _SILENCE = 30.0  # seconds of silence after which a consumer is checked for a st
 _ASK = 3.0  # seconds for a broker to return the end of a partition
 
 
-class Mail:
+class KafkaForwarding:
     """Sends links to the shards that own them."""
 
     def __init__(self, settings: Settings, sender: Sender) -> None:
@@ -56,7 +56,7 @@ class Mail:
 
     async def send(self, by_shard: Mapping[int, Sequence[Link]]) -> None:
         """Returns when every link is acknowledged; EngineAway if one is not, and all may be sent again."""
-        await self._sender.send(letters(self._settings.kafka, self._settings.cluster.name, by_shard))
+        await self._sender.send(link_messages(self._settings.kafka, self._settings.cluster.name, by_shard))
 
 
 class Inbox:
@@ -216,7 +216,7 @@ class Inbox:
 
     async def _redirect(self, astray: Mapping[int, Sequence[Link]], unreadable: Sequence[Unreadable]) -> None:
         if astray:
-            await self._sender.send(letters(self._settings.kafka, self._crawl, astray))
+            await self._sender.send(link_messages(self._settings.kafka, self._crawl, astray))
         if unreadable:
             await bury(self._sender, self._settings.kafka.dead_letters, unreadable)
 

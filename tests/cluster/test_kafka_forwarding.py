@@ -10,16 +10,16 @@ import pytest
 
 from skitter.backends.kafka import trimming
 from skitter.backends.kafka.consuming import messages_of
+from skitter.backends.kafka.forwarding import Inbox
 from skitter.backends.kafka.lag import begins, hot, waiting
-from skitter.backends.kafka.letters import label
-from skitter.backends.kafka.mail import Inbox
-from skitter.backends.kafka.packing import KIND, letters, owner
+from skitter.backends.kafka.messages import label
+from skitter.backends.kafka.packing import KIND, link_messages, owner
 from skitter.backends.kafka.sending import Outgoing
 from skitter.backends.kafka.topics import link_topics
 from skitter.model import Level, Link
 from skitter.ports import EngineAway
 from skitter.settings import Settings
-from tests.cluster.kafka import SHARDS, Post, altered, crawl_on, everything, link, post
+from tests.cluster.kafka import SHARDS, BothEnds, altered, both_ends, crawl_on, everything, link
 from tests.engines import engine
 
 
@@ -36,7 +36,7 @@ def urls_of(deliveries) -> list[str]:
 def test_every_link_arrives_complete_at_its_own_shard(settings):
     async def scenario():
         links = [link(number, Level(number % 5)) for number in range(3000)]
-        async with post(settings) as both:
+        async with both_ends(settings) as both:
             await both.send(links)
             deliveries = await both.receive_all(len(links))
         for each in deliveries:
@@ -55,7 +55,7 @@ def test_the_urgent_come_first_and_the_others_do_not_starve(settings):
             ]
             for level in (Level.HIGH, Level.NORMAL, Level.LOW)
         }
-        async with post(settings) as both:
+        async with both_ends(settings) as both:
             for level in (Level.LOW, Level.NORMAL, Level.HIGH):  # the worst order
                 await both.send(by_level[level])
             while not all(both.inbox._ahead):  # so that all three wait
@@ -75,7 +75,7 @@ def test_the_urgent_come_first_and_the_others_do_not_starve(settings):
 
 def test_acknowledged_links_are_in_kafka(settings):
     async def scenario():
-        async with post(settings, own=False) as both:
+        async with both_ends(settings, own=False) as both:
             await both.send([link(number) for number in range(2000)])
             # Nothing is flushed here: whoever dies now has lost nothing.
             messages = everything(settings, settings.kafka.links_medium, SHARDS)
@@ -86,14 +86,14 @@ def test_acknowledged_links_are_in_kafka(settings):
 
 def test_the_next_owner_starts_after_the_stored_position(settings):
     async def scenario():
-        async with post(settings) as both:
+        async with both_ends(settings) as both:
             await both.send([link(number, host="one.example") for number in range(1500)])
             stored = (await both.receive_all(500, limit=500))[-1]
             rest = await both.receive_all(1000)
             # The first owner died before it stored the rest.
             next_owner = Inbox(settings, SHARDS, both.sender)
             await next_owner.own(stored.shard, stored.positions)
-            again = await Post(settings, both.sender, both.mail, next_owner).receive_all(1000)
+            again = await BothEnds(settings, both.sender, both.forwarding, next_owner).receive_all(1000)
             await next_owner.close()
             assert urls_of(again) == urls_of(rest)
 
@@ -102,7 +102,7 @@ def test_the_next_owner_starts_after_the_stored_position(settings):
 
 def test_a_delivery_that_could_not_be_stored_comes_again(settings):
     async def scenario():
-        async with post(settings) as both:
+        async with both_ends(settings) as both:
             await both.send([link(number, host="one.example") for number in range(1500)])
             first = await both.receive_all(1500)
             await both.inbox.own(first[0].shard, {})
@@ -113,7 +113,7 @@ def test_a_delivery_that_could_not_be_stored_comes_again(settings):
 
 def test_a_shard_that_was_given_up_is_not_received(settings):
     async def scenario():
-        async with post(settings) as both:
+        async with both_ends(settings) as both:
             links = [link(number) for number in range(1000)]
             gone = owner(links[0], SHARDS)
             await both.inbox.disown(gone)
@@ -133,10 +133,10 @@ def test_a_cancelled_receiver_loses_nothing(settings, monkeypatch):
         time.sleep(0.005 if messages else 0)  # messages are in hand, and whoever asked for them may have gone
         return messages
 
-    monkeypatch.setattr("skitter.backends.kafka.mail.messages_of", slowly)
+    monkeypatch.setattr("skitter.backends.kafka.forwarding.messages_of", slowly)
 
     async def scenario():
-        async with post(settings) as both:
+        async with both_ends(settings) as both:
             sent = [link(number, host="one.example") for number in range(30_000)]
             await both.send(sent)
             received: list[str] = []
@@ -160,7 +160,7 @@ def test_a_cancelled_receiver_loses_nothing(settings, monkeypatch):
 
 def test_a_receiver_without_shards_waits_without_blocking(settings):
     async def scenario():
-        async with post(settings, own=False) as both:
+        async with both_ends(settings, own=False) as both:
             turns = 0
 
             async def work():
@@ -181,8 +181,8 @@ def test_a_link_on_the_wrong_partition_is_forwarded_to_its_owner(settings):
     async def scenario():
         links = [link(number, host="one.example") for number in range(100)]
         home = owner(links[0], SHARDS)
-        async with post(settings) as both:
-            await both.mail.send({(home + 1) % SHARDS: links})
+        async with both_ends(settings) as both:
+            await both.forwarding.send({(home + 1) % SHARDS: links})
             deliveries = await both.receive_all(100)
         assert {each.shard for each in deliveries if each.links} == {home}
         passed = [each for each in deliveries if each.shard == (home + 1) % SHARDS]
@@ -194,7 +194,7 @@ def test_a_link_on_the_wrong_partition_is_forwarded_to_its_owner(settings):
 def stray(settings: Settings) -> list[Outgoing]:
     """Messages that nobody can read."""
     topic, crawl = settings.kafka.links_high, settings.cluster.name
-    good = next(letters(settings.kafka, crawl, {0: [link(1)]})).value
+    good = next(link_messages(settings.kafka, crawl, {0: [link(1)]})).value
     newer = (*label(crawl, KIND)[:2], ("skitter-version", b"2"))
     return [
         Outgoing(topic, b"hello", partition=0),
@@ -216,7 +216,7 @@ def deep() -> bytes:
 
 def test_an_unreadable_message_is_dead_lettered_and_the_partition_continues(settings):
     async def scenario():
-        async with post(settings) as both:
+        async with both_ends(settings) as both:
             home = [link(n) for n in range(200) if owner(link(n), SHARDS) == 0]
             await both.sender.send(stray(settings))
             await both.send([msgspec.structs.replace(one, level=Level.HIGH) for one in home])
@@ -239,10 +239,10 @@ def test_sending_to_a_missing_topic_is_an_engine_error(settings, monkeypatch):
     monkeypatch.setattr("skitter.backends.kafka.sending._PATIENCE", 3.0)
 
     async def scenario():
-        async with post(settings) as both:
+        async with both_ends(settings) as both:
             gone = altered(settings, links_medium="no-such-topic")
             with pytest.raises(EngineAway, match="Kafka: 1 messages were not acknowledged"):
-                await both.sender.send(letters(gone.kafka, "x", {0: [link(1)]}))
+                await both.sender.send(link_messages(gone.kafka, "x", {0: [link(1)]}))
 
     asyncio.run(scenario())
 
@@ -251,7 +251,7 @@ def test_only_stored_links_are_deleted(settings, monkeypatch):
     monkeypatch.setattr(trimming, "EVERY", 10.0)
 
     async def scenario():
-        async with post(settings) as both:
+        async with both_ends(settings) as both:
             await both.send([link(number, host="one.example") for number in range(2000)])
             deliveries = await both.receive_all(1000, limit=500)
             shard, topic = deliveries[0].shard, settings.kafka.links_medium
@@ -269,13 +269,13 @@ def test_only_stored_links_are_deleted(settings, monkeypatch):
 
 def test_waiting_messages_are_counted_and_hot_shards_are_named(settings):
     async def scenario():
-        async with post(settings) as both:
+        async with both_ends(settings) as both:
             await both.send([link(number, host="one.example") for number in range(40 * 500)])
             shard = owner(link(0, host="one.example"), SHARDS)
-            mail = await waiting(settings.kafka, {number: {} for number in range(SHARDS)})
-            assert [each.messages for each in mail] == [40 * (number == shard) for number in range(SHARDS)]
-            assert hot(mail) == [shard]
-            end = {topic: str(mail[shard].ends[topic]) for topic in link_topics(settings.kafka)}
+            shards = await waiting(settings.kafka, {number: {} for number in range(SHARDS)})
+            assert [each.messages for each in shards] == [40 * (number == shard) for number in range(SHARDS)]
+            assert hot(shards) == [shard]
+            end = {topic: str(shards[shard].ends[topic]) for topic in link_topics(settings.kafka)}
             [done] = await waiting(settings.kafka, {shard: end})
             assert done.messages == 0
             assert hot([done]) == []
@@ -293,7 +293,7 @@ def resident() -> int:
 def test_a_burst_waits_in_kafka_and_not_in_memory(settings):
     async def scenario():
         burst, step = 200_000, 20_000
-        async with post(settings, own=False) as both:
+        async with both_ends(settings, own=False) as both:
             for start in range(0, burst, step):
                 await both.send([link(number) for number in range(start, start + step)])
             before = resident()

@@ -1,7 +1,7 @@
-"""Links between shards: a stream per shard in Redis, read on from the position that is stored with the links.
+"""Forwarded links: one stream per shard in Redis, read from the position that is stored with the links.
 
-A stream takes what a burst brings and keeps it until it is trimmed, which is done below the stored position only. Waiting
-for mail is one blocking read for all shards of a worker.
+A stream absorbs bursts. It keeps its entries until they are trimmed, and only entries below the stored position are.
+A worker waits for the messages of all its shards in one blocking read.
 """
 
 import asyncio
@@ -17,28 +17,28 @@ from skitter.engines.damaged import DAMAGED
 from skitter.model import Link
 
 Positions = Mapping[str, str]
-"""Under "mail", the id of the last entry of a shard's stream that is stored."""
+"""Under "mail", the id of the last stored entry of a shard's stream."""
 
 SOURCE = "mail"
-_TOGETHER = 200  # links in one entry, at most
-_USUAL = 10  # links in one entry, as they come from a group of pages
-_FEW = 4  # entries of a stream that are read at least
+_TOGETHER = 200  # links per entry, at most
+_USUAL = 10  # links per entry, typically, from a batch of pages
+_FEW = 4  # entries read per stream, at least
 _BEGIN = "0-0"
 _TRIM_EVERY = 5.0  # seconds
-_DEAD = 10_000  # entries that nobody could read are kept, so many
+_DEAD = 10_000  # unreadable entries that are kept
 
 _encode = Encoder().encode
 _links = Decoder(list[Link]).decode
 
 
-class RedisMail:
+class RedisForwarding:
     """Sends links to the shards that own them."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def send(self, links: Mapping[int, Sequence[Link]]) -> None:
-        """Returns when the server has all of them; one round trip."""
+        """Returns when the server has all links; one round trip."""
         entries = [
             ("XADD", stream(self._client.name, shard), "*", "links", _encode(some[at : at + _TOGETHER]))
             for shard, some in links.items()
@@ -55,21 +55,21 @@ class RedisInbox:
         self._client = client
         self._wait = wait
         self._gather = float(client.settings.cluster.commit_interval)
-        self._not_before = 0.0  # mail that comes in small pieces is taken in together
-        self._read: dict[int, str] = {}  # the last id that was handed out, by shard
+        self._not_before = 0.0  # small messages are collected and read together
+        self._read: dict[int, str] = {}  # the last id returned, by shard
         self._trimmed: dict[int, float] = {}
 
     async def own(self, shard: int, positions: Positions) -> None:
-        """Receive a shard's links from its stored position on; called again, from there once more."""
+        """Receive a shard's links from its stored position on. Called again, it goes back to that position."""
         self._read[shard] = positions.get(SOURCE, _BEGIN)
 
     async def disown(self, shard: int) -> None:
-        """The shard is somebody else's."""
+        """Another worker owns the shard now."""
         self._read.pop(shard, None)
         self._trimmed.pop(shard, None)
 
     async def receive(self, limit: int) -> list[Delivery]:
-        """About so many links of any shard; waits a moment when there are none."""
+        """About `limit` links of any shard; waits a moment if there are none."""
         if not self._read:
             await asyncio.sleep(self._wait)
             return []
@@ -83,9 +83,9 @@ class RedisInbox:
         shards = dict(zip(streams, read, strict=True))
         opened = [await self._opened(shards[name], entries) for name, entries in _by_stream(found) if entries]
         deliveries = []
-        for delivery in opened:  # not before all of them can be handed out
+        for delivery in opened:  # only once all of them can be returned
             shard = delivery.shard
-            if self._read.get(shard) == read[shard]:  # else given away, or told to begin again, meanwhile
+            if self._read.get(shard) == read[shard]:  # else disowned or rewound meanwhile
                 self._read[shard] = delivery.positions[SOURCE]
                 deliveries.append(delivery)
         if deliveries and all(len(entries) < each for _, entries in _by_stream(found)):
@@ -102,13 +102,13 @@ class RedisInbox:
         return Delivery(shard, links, {SOURCE: entries[-1][0].decode()})
 
     async def _bury(self, shard: int, number: bytes, fields: Any, problem: Exception) -> None:  # noqa: ANN401
-        """Set aside what nobody can read, with the reason, and go on."""
+        """Keep an unreadable entry in the dead-letter stream, with the reason."""
         grave = tag(self._client.name, shard) + b"dead"
         told = ("entry", number, "reason", str(problem), "links", _field(fields))
         await self._client.send(lambda: [("XADD", grave, "MAXLEN", "~", _DEAD, "*", *told)])
 
     async def stored(self, shard: int, positions: Positions, now: float) -> None:
-        """Everything up to these positions is never asked for again."""
+        """Everything up to these positions is stored and may be trimmed."""
         if now < self._trimmed.get(shard, 0.0) + _TRIM_EVERY:
             return
         self._trimmed[shard] = now
@@ -118,7 +118,7 @@ class RedisInbox:
 
 
 async def unread(client: Client, positions: Mapping[int, Positions]) -> dict[int, int]:
-    """Entries that wait, by shard, with what each has stored."""
+    """Entries not read yet, by shard, given the stored positions."""
     ask = [
         ("XRANGE", stream(client.name, shard), "(" + stored.get(SOURCE, _BEGIN), "+", "COUNT", 10_000)
         for shard, stored in positions.items()
@@ -128,7 +128,7 @@ async def unread(client: Client, positions: Mapping[int, Positions]) -> dict[int
 
 
 def stream(name: str, shard: int) -> bytes:
-    """The mail of a shard."""
+    """The key of a shard's stream."""
     return tag(name, shard) + b"mail"
 
 

@@ -82,9 +82,9 @@ def dead(topic: str, unreadable: Unreadable) -> Outgoing:
     return Outgoing(topic, message.value, message.key, headers=(*message.headers, *reason))
 
 
-async def bury(sender: Sender, topic: str, letters: Sequence[Unreadable]) -> None:
+async def bury(sender: Sender, topic: str, unreadable: Sequence[Unreadable]) -> None:
     """Send messages to the dead-letter topic; returns when they are acknowledged."""
-    large = await sender.offer([dead(topic, letter) for letter in letters])
+    large = await sender.offer([dead(topic, each) for each in unreadable])
     # Another producer may be allowed larger messages than we are; the beginning and the reason are worth
     # keeping.
     await sender.send(

@@ -1,4 +1,4 @@
-"""What the shards of a worker ask at the same time is one round trip, and none is told or done what is another's."""
+"""Shards of a worker that ask at the same time share a round trip, and each gets only its own answer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -9,9 +9,9 @@ import asyncpg
 import pytest
 
 from skitter.backends.postgres.claims import Claims
-from skitter.backends.postgres.journeys import Journeys
 from skitter.backends.postgres.migrate import open_pool
 from skitter.backends.postgres.pool import Pool, options
+from skitter.backends.postgres.round_trips import RoundTrips
 from skitter.backends.postgres.store import PostgresStore
 from skitter.engines.retry import patiently
 from skitter.frontier.crashes import Suspicion
@@ -51,15 +51,15 @@ def settings(crawl: Settings) -> Settings:
 
 
 class Team:
-    """Stores of one worker, open, on the same journeys."""
+    """Stores of one worker, open, that share round trips."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
-        self.journeys = Journeys(pool)
+        self.round_trips = RoundTrips(pool)
         self.stores: list[PostgresStore] = []
 
     async def take(self, shard: int) -> PostgresStore:
-        store = PostgresStore(self.pool, shard, await seize(self.pool, shard), self.journeys)
+        store = PostgresStore(self.pool, shard, await seize(self.pool, shard), self.round_trips)
         await store.open()
         self.stores.append(store)
         return store
@@ -153,7 +153,7 @@ async def test_what_shards_write_and_load_at_the_same_time_is_one_round_trip_and
 
 
 @asynchronous
-async def test_different_questions_to_a_shard_share_a_journey_and_no_row(settings):
+async def test_different_questions_to_a_shard_share_a_round_trip_and_no_row(settings):
     async with team_of(settings, 2) as team:
         first, second = team.stores
         await team.each(lambda store: store.write(everything(store._shard)))
@@ -199,7 +199,7 @@ async def test_a_shard_that_has_loaded_is_waited_for_before_another_writes(setti
 
 
 @asynchronous
-async def test_a_batch_that_is_large_enough_travels_by_itself(settings):
+async def test_a_batch_that_is_large_enough_is_written_alone(settings):
     async with team_of(settings, 2) as team:
         large = {(row := full_url(number)).id: row for number in range(3000)}
         before = team.pool.trips
@@ -247,7 +247,7 @@ async def test_two_owners_of_a_shard_that_write_at_the_same_time_are_not_taken_f
 
 
 @asynchronous
-async def test_a_try_that_comes_late_changes_nothing_and_its_companions_do(settings):
+async def test_a_late_try_changes_nothing_and_the_other_shards_writes_do(settings):
     async with team_of(settings, 2) as team:
         late, timely = team.stores
         await late.write(Batch(Meta(seq=5), 2, urls={ident(1): full_url(1, score=2.0)}))
@@ -266,7 +266,7 @@ async def test_writes_that_meet_the_taking_of_one_shard_are_whole_or_nothing_for
         seen = 0
         for number in range(30):
             if number:
-                team.stores[1] = PostgresStore(team.pool, 1, await seize(team.pool, 1), team.journeys)
+                team.stores[1] = PostgresStore(team.pool, 1, await seize(team.pool, 1), team.round_trips)
             rows = {(row := full_url(100 * number + n)).id: row for n in range(1, 50)}
             writing = asyncio.create_task(
                 team.each(lambda store, rows=rows: store.write(Batch(Meta(seq=1), urls=rows)))
@@ -360,10 +360,10 @@ async def test_when_all_have_gone_away_nobody_holds_a_connection_for_them(settin
 async def test_signs_of_life_and_writes_of_many_shards_do_not_stand_in_each_others_way(settings):
     """They lock the same rows: in one order, else each might wait for the other."""
     async with pool_of(settings) as pool:
-        claims, journeys = Claims(pool, "worker"), Journeys(pool)
+        claims, round_trips = Claims(pool, "worker"), RoundTrips(pool)
         taken = {claim.shard: claim.epoch for claim in await claims.take(range(8), 8)}
         backwards = dict(sorted(taken.items(), reverse=True))
-        stores = [PostgresStore(pool, shard, epoch, journeys) for shard, epoch in backwards.items()]
+        stores = [PostgresStore(pool, shard, epoch, round_trips) for shard, epoch in backwards.items()]
 
         async with held_up(settings, 4) as connection:  # each has the rows before this one, by its own order
             writing = asyncio.gather(*(store.write(Batch(Meta(seq=1))) for store in stores))
@@ -374,11 +374,11 @@ async def test_signs_of_life_and_writes_of_many_shards_do_not_stand_in_each_othe
         assert (await renewing).held == set(range(8))
 
 
-# ------------------------------------------------------------------------------------------------ the contract, in company
+# ------------------------------------------------------------------------------------------------ the contract, shared
 
 
-class Accompanied(PostgresStore):
-    """A store whose every load and write travels with the same of another shard."""
+class SharingStore(PostgresStore):
+    """A store whose every load and write shares its round trip with the same of another shard."""
 
     other: PostgresStore
 
@@ -400,7 +400,7 @@ class Accompanied(PostgresStore):
         await self._pool.close()
 
 
-class Company:
+class SharedGround:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._claims = 0
@@ -408,15 +408,15 @@ class Company:
     async def claim(self) -> Store:
         self._claims += 1
         team = Team(await open_pool(self.settings))
-        store = Accompanied(team.pool, 0, await seize(team.pool, 0), team.journeys)
+        store = SharingStore(team.pool, 0, await seize(team.pool, 0), team.round_trips)
         store.other = await team.take(self._claims)
         await store.open()
         return store
 
 
-class TestInCompany(StoreContract, EpochContract, TripContract, LateContract):
-    """Who travels along changes nothing."""
+class TestShared(StoreContract, EpochContract, TripContract, LateContract):
+    """Sharing a round trip changes nothing."""
 
     @pytest.fixture
-    def ground(self, settings: Settings) -> Company:
-        return Company(settings)
+    def ground(self, settings: Settings) -> SharedGround:
+        return SharedGround(settings)
