@@ -5,12 +5,20 @@ import asyncio
 import asyncpg
 import pytest
 from msgspec import structs
+from msgspec.msgpack import encode
 
+from skitter.backends.postgres import columns
 from skitter.backends.postgres import migrate as migrating
 from skitter.backends.postgres.migrate import drop, migrate, migrations, open_pool
+from skitter.backends.postgres.store import PostgresStore
+from skitter.frontier import ShardFrontier
+from skitter.frontier.names import hash16
+from skitter.frontier.rows import UrlRow, new_host
+from skitter.model import State, Visit
 from skitter.ports import EngineError
 from skitter.settings import Settings
-from tests.cluster.postgres import pool_of, schema, settings_for
+from skitter.testing.contracts.owner import link
+from tests.cluster.postgres import pool_of, schema, seize, settings_for
 from tests.engines import engine
 
 
@@ -81,6 +89,47 @@ def test_a_schema_of_another_version_is_refused(settings, monkeypatch):
         asyncio.run(migrate(settings, 2))
         monkeypatch.undo()
         assert "made by a newer Skitter (migration 9999)" in refusal(settings)
+
+
+def test_a_crawl_of_skitter_0_1_goes_on_after_its_schema_is_brought_up_to_date(settings, monkeypatch):
+    """There a URL that was out for a visit had a state of its own, and had left its queue."""
+
+    async def a_visit_is_out():
+        async with pool_of(settings) as pool:
+            table = f'"{pool.schema}"'
+            url = "https://a.example/1"
+            visit = Visit(link(url), 1, 5.0)
+            id16 = hash16(url.encode())
+            row = columns._url_values(UrlRow(id16, url, url, "a.example", "a.example", seq=1))
+            places = ", ".join(f"${number}" for number in range(2, len(row) + 2))
+            await pool._pool.execute(f"INSERT INTO {table}.urls VALUES ($1, {places})", 0, *row)
+            await pool._pool.execute(f"UPDATE {table}.urls SET state = 'crawling'")
+            host = columns._host_values(new_host("a.example", "a.example"))[:-1]
+            queues = encode(([0] * 5, [None] * 5, 0, 0, 0))
+            places = ", ".join(f"${number}" for number in range(2, len(host) + 3))
+            await pool._pool.execute(f"INSERT INTO {table}.hosts VALUES ($1, {places})", 0, *host, queues)
+            await pool._pool.execute(f"INSERT INTO {table}.leases VALUES (0, $1, $2)", id16, encode(visit))
+
+    async def goes_on():
+        async with pool_of(settings) as pool:
+            frontier = ShardFrontier(PostgresStore(pool, 0, await seize(pool, 0)), settings)
+            opened = await frontier.open(10.0)
+            states = {record.url: record.state async for record in frontier.urls()}
+            (robots,) = await frontier.lease(9, 20.0)
+            await frontier.close(20.0)
+            return [visit.link.url for visit in opened.lost], states, robots.link.url
+
+    of_then = {number: text for number, text in migrations().items() if number < 8}
+    monkeypatch.setattr(migrating, "migrations", lambda: of_then)
+    with schema(settings):
+        asyncio.run(a_visit_is_out())
+        monkeypatch.undo()
+        assert "lacks migration 8" in refusal(settings)
+        assert asyncio.run(migrate(settings, 2)) == [8]
+        lost, states, asked = asyncio.run(goes_on())
+    assert lost == ["https://a.example/1"]
+    assert states == {"https://a.example/1": State.QUEUED}
+    assert asked == "https://a.example/robots.txt"
 
 
 @pytest.mark.parametrize(
