@@ -32,6 +32,10 @@ def explained(code: str) -> Entry | None:
     return TABLE.get(code) or TABLE.get(_STATUS.sub("http.NNN", code))
 
 
+BY_SETTINGS = ("scope.", "budget.", "trap.")
+"""How the codes begin that a setting decides, and not a server or a program: other settings may decide otherwise."""
+
+
 def http(status: int) -> str:
     """The code for an answer with status 429, or 500 and above."""
     return f"http.{status}"

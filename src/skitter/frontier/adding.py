@@ -5,7 +5,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from skitter import urls
+from skitter import reasons, urls
 from skitter.frontier import robots_first
 from skitter.frontier.aside import is_passing, take_back
 from skitter.frontier.levels import better, retried
@@ -16,8 +16,6 @@ from skitter.frontier.store import KNOWN, NEW
 from skitter.model import Level, Link, Purpose, Reason
 
 _LEVELS = len(Level)
-# Decided by the settings, not by a server: the next link to the URL may be wanted.
-_BY_SETTINGS = ("scope.", "trap.", "budget.", "filter")
 
 
 def add(
@@ -125,7 +123,7 @@ def _may_enter(shard: Shard, row: UrlRow, link: Link, named_host: Named, *, name
 
 def is_by_settings(reason: Reason | None) -> bool:
     """Whether the settings refused a URL, so that other settings may accept it."""
-    return reason is not None and reason.code.startswith(_BY_SETTINGS)
+    return reason is not None and reason.code.startswith(reasons.BY_SETTINGS)
 
 
 def _accept(shard: Shard, id16: bytes, known: UrlRow | None, link: Link, named: Named, now: float) -> None:

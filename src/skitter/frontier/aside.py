@@ -1,12 +1,13 @@
 """Sets hosts aside, and takes them back."""
 
+from skitter import reasons
 from skitter.frontier import counting, robots_first
 from skitter.frontier.rows import HostRow
 from skitter.frontier.shard import Shard
 from skitter.model import Level, Reason
 
 # Reasons that may pass: a seed that names the host takes it back.
-_PASSING = ("robots.unreachable", "retry-after", "crawl-delay")
+_PASSING = (reasons.ROBOTS_UNREACHABLE, reasons.RETRY_AFTER, reasons.CRAWL_DELAY)
 
 
 def is_passing(aside: Reason | None) -> bool:

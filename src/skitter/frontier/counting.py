@@ -4,6 +4,7 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from skitter import reasons
 from skitter.model import Counts, Page, Purpose, Reason, Settlement, State
 
 K = TypeVar("K")
@@ -26,9 +27,9 @@ def count_state(counts: Counts, state: State, reason: Reason | None, by: int) ->
         counts.crawled += by
     elif state is State.FAILED:
         counts.failed += by
-        _bump(counts.failures, reason.code if reason else "unknown", by)
+        _bump(counts.failures, reason.code if reason else reasons.UNKNOWN, by)
     elif state is State.REFUSED:
-        _bump(counts.refused, reason.code if reason else "unknown", by)
+        _bump(counts.refused, reason.code if reason else reasons.UNKNOWN, by)
 
 
 def count_waiting(counts: Counts, aside: Reason | None, by: int) -> None:

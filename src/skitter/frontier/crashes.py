@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from skitter import reasons
 from skitter.model import Reason
 
 CRASHES = 3  # a visit found open this often runs alone from then on
@@ -38,9 +39,9 @@ def suspected(crashes: int, in_hand: int) -> bool:
 def crash_reason(crashes: int, in_hand: int) -> Reason | None:
     """Why a visit is given up for good; None if it is not."""
     if in_hand >= CRASHES_IN_HAND:
-        return Reason("crash", f"the process died {in_hand} times while it worked on this answer")
+        return Reason(reasons.CRASH, f"the process died {in_hand} times while it worked on this answer")
     if crashes >= CRASHES + CRASHES_ALONE:
-        return Reason("crash", f"the process died {crashes} times while this was fetched")
+        return Reason(reasons.CRASH, f"the process died {crashes} times while this was fetched")
     return None
 
 

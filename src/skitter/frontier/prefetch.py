@@ -6,7 +6,7 @@ of this.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import ceil
 
 from skitter import urls
@@ -312,7 +312,3 @@ def _queued_now(shard: Shard) -> defaultdict[tuple[str, int], list[UrlRow]]:
         if row is not None and row.state == QUEUED and row.due is None:
             changed[row.host, row.level].append(row)
     return changed
-
-
-Need = Callable[[], None]
-"""Read from memory only; raise `Lacking` for anything else."""

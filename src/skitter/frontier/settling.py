@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from skitter import urls
+from skitter import reasons, urls
 from skitter.frontier import counting, robots_first
 from skitter.frontier.adding import add, is_by_settings, queue_hop
 from skitter.frontier.aside import set_aside
@@ -130,7 +130,7 @@ def hop_of(link: Link, again: Link) -> Link:
 
 def unstorable(settlement: Settlement, why: str, now: float) -> Settlement:
     """What remains of a visit whose result an engine refuses to store: that it was made, and the reason."""
-    reason = Reason("unstorable", why)
+    reason = Reason(reasons.UNSTORABLE, why)
     link = settlement.visit.link
     robots = robots_first.unreachable(link.origin, why, now) if link.purpose is Purpose.ROBOTS else None
     return Settlement(
