@@ -13,7 +13,7 @@ from pathlib import Path
 from skitter.cli import streams
 from skitter.cli.crawl import SeedFile
 from skitter.cli.progress import REDRAW, Progress, Screen, screen
-from skitter.cli.stopping import stoppable
+from skitter.cli.stopping import interrupts_remembered, stoppable
 from skitter.cli.usage import Exit
 from skitter.events import Events, Warned
 from skitter.fleet.parent import Fleet, assembled
@@ -43,13 +43,16 @@ def crawl(
     events = Events()
     events.subscribe(say, *said())
     try:
-        with assembled(
-            directory,
-            settings,
-            events,
-            keep=lambda intake: _keep(intake, named, files),
-            tell_requests=arguments.verbose,
-        ) as fleet:
+        with (
+            interrupts_remembered(),
+            assembled(
+                directory,
+                settings,
+                events,
+                keep=lambda intake: _keep(intake, named, files),
+                tell_requests=arguments.verbose,
+            ) as fleet,
+        ):
             if not settings.fetch.contact and not settings.fetch.user_agent:
                 events.emit(Warned(_NO_CONTACT))
             for text in getattr(arguments, "url", ()):

@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -26,6 +27,32 @@ def until_signal() -> None:
         signal.signal(number, handler)
 
 
+_remembered: list[int] = []
+
+
+@contextmanager
+def interrupts_remembered() -> Iterator[None]:
+    """Ctrl-C is remembered until `stoppable` listens.
+
+    It still raises KeyboardInterrupt. But Python drops an exception that is raised inside a destructor or a callback of its
+    own, and then nobody would ever hear of it.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        _remembered.append(number)
+        signal.default_int_handler(number, frame)
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        _remembered.clear()
+        if before is signal.default_int_handler:
+            signal.signal(signal.SIGINT, before)
+
+
 @contextmanager
 def stoppable(first: Callable[[], None], again: Callable[[], None]) -> Iterator[None]:
     """Call `first` at the first signal and `again` at each one after it, on the running event loop."""
@@ -40,6 +67,9 @@ def stoppable(first: Callable[[], None], again: Callable[[], None]) -> Iterator[
 
     for number in signals:
         loop.add_signal_handler(number, interrupt)
+    if _remembered:
+        _remembered.clear()
+        loop.call_soon(interrupt)
     try:
         yield
     finally:
