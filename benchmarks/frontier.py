@@ -35,6 +35,7 @@ import numpy as np
 from skitter.backends.rocksdb import rocks_frontier
 from skitter.backends.rocksdb.store import RocksStore
 from skitter.frontier import ShardFrontier
+from skitter.metrics import as_fields
 from skitter.model import Exchange, Link, Page, Purpose, RobotsCopy, Settlement, State, Verdict, Visit
 from skitter.ports import Mark
 
@@ -265,7 +266,10 @@ async def _fill_and_die(directory: Path, shape: str, urls: int) -> None:
     figures = await bench.figures(urls) | _memory()
     await bench.frontier.lease(GROUP, bench.now + 10)
     figures["disk_bytes"] = _stored(directory) / (await bench.frontier.counts()).added
-    print(json.dumps(figures | {"statistics": bench.frontier.statistics(), "now": bench.now}), flush=True)
+    print(
+        json.dumps(figures | {"statistics": as_fields(bench.frontier.metrics()), "now": bench.now}),
+        flush=True,
+    )
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -17,6 +17,7 @@ from typing import get_args
 
 from skitter.cli import COMMANDS
 from skitter.cli.usage import Exit, Parser
+from skitter.metrics import Metric, described
 from skitter.reasons import TABLE, Entry
 from skitter.schedule import STRATEGIES
 from skitter.scope import KINDS
@@ -166,6 +167,32 @@ def _marked(text: str) -> str:
     return _TYPED.sub(lambda found: found[0] if found[0] == "robots.txt" else f"`{found[0]}`", text)
 
 
+def metrics() -> str:
+    """The reference of all metrics."""
+    lines = [
+        MADE,
+        "",
+        "# Metrics",
+        "",
+        "`skitter_crawl_…` are the counts of a crawl over all its runs: they are committed with every visit, and no crash loses",
+        "one. All others are what the running processes have measured since they started, added up over workers. `skitter status -v`",
+        "shows them, `skitter status --json`, `skitter cluster status --json` and the report (`--json`) have them by group and name.",
+        "On one machine they are written to `log/statistics.json` about once a second.",
+        "",
+        "| name | kind | meaning |",
+        "|---|---|---|",
+    ]
+    lines += [
+        f"| `{each.name}` | {each.metric.kind} | {_cell(each.metric.help)}{_labelled(each.metric)} |"
+        for each in described()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _labelled(metric: Metric) -> str:
+    return f", by {metric.label}" if metric.label else ""
+
+
 def options() -> str:
     """The keywords of `skitter.crawl()`, as a type that editors and type checkers know."""
     lines = [
@@ -211,6 +238,7 @@ def pages() -> dict[Path, str]:
         FOLDER / "settings.md": settings(),
         FOLDER / "commands.md": commands(),
         FOLDER / "reasons.md": reasons(),
+        FOLDER / "metrics.md": metrics(),
         OPTIONS: options(),
     }
 

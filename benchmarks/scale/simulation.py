@@ -27,6 +27,7 @@ from skitter import schedule
 from skitter.backends.rocksdb import rocks_frontier
 from skitter.dedup.twins import Duplicates
 from skitter.links import LinkJudge
+from skitter.metrics import CacheMetrics, Metrics
 from skitter.model import (
     Document,
     Exchange,
@@ -104,8 +105,8 @@ class RulesKept:
     async def forget(self, key: str) -> None:
         self._values.pop(key, None)
 
-    def statistics(self) -> dict[str, float]:
-        return {}
+    def metrics(self) -> CacheMetrics:
+        return CacheMetrics()
 
 
 class NoArchive:
@@ -154,8 +155,8 @@ class ModelWeb:
         asks = f"Crawl-delay: {10 * self._population.slow}\n" if kind == Kind.SLOW else ""
         return f"User-agent: *\n{asks}Disallow: {FORBIDDEN}\n".encode()
 
-    def statistics(self) -> dict[str, dict[str, float]]:
-        return {}
+    def metrics(self) -> Metrics:
+        return Metrics()
 
     async def close(self) -> None:
         """Nothing to close."""

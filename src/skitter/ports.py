@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
+from skitter.metrics import CacheMetrics, Metrics
 from skitter.model import (
     Counts,
     Exchange,
@@ -177,8 +178,8 @@ class Records(Protocol):
         """Every link between a stored page and a URL with a record, as (source URL, target URL)."""
         ...
 
-    def statistics(self) -> dict[str, dict[str, float]]:
-        """Statistics of caches and filters, by name."""
+    def metrics(self) -> Metrics:
+        """Caches, filters and queues in numbers."""
         ...
 
 
@@ -286,8 +287,8 @@ class Fetcher(Protocol):
         """Make the one request that the visit permits. `validators` are conditional header fields."""
         ...
 
-    def statistics(self) -> dict[str, dict[str, float]]:
-        """Statistics of caches and connections, by name."""
+    def metrics(self) -> Metrics:
+        """Names, connections and bodies in numbers."""
         ...
 
     async def close(self) -> None:
@@ -372,8 +373,8 @@ class Cache(Protocol):
         """Drop a key."""
         ...
 
-    def statistics(self) -> dict[str, float]:
-        """entries, capacity, hits, misses, evictions, expirations."""
+    def metrics(self) -> CacheMetrics:
+        """How well it works."""
         ...
 
 

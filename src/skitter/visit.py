@@ -20,6 +20,7 @@ from skitter.dedup.digest import payload_digest
 from skitter.dedup.twins import Duplicates
 from skitter.links import LinkJudge
 from skitter.links.filter import LinkFilter
+from skitter.metrics import RequestMetrics
 from skitter.model import (
     Document,
     Exchange,
@@ -76,6 +77,7 @@ class Shared(Struct, frozen=True, kw_only=True):
     judge_again: bool = False  # waiting links may have been accepted under other settings
     roots_after: float = 0.0  # seconds until roots found elsewhere are known here
     link_filter: LinkFilter | None = None  # passed in by a program; the command line has none
+    requests: RequestMetrics = field(default_factory=RequestMetrics)  # of this process
 
 
 class Stations(Shared, frozen=True, kw_only=True):

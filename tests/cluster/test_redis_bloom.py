@@ -106,16 +106,16 @@ async def test_new_links_are_not_asked_for_and_known_ones_are(ground):
         await frontier.open(5.0)
         links = [link(f"https://h{n}.example/{n}") for n in range(500)]
         assert await frontier.add(links, [], 5.0) == 500
-        assert store.statistics()["store"]["spared"] >= 490
+        assert store.metrics().spared >= 490
         await frontier.close(6.0)
 
         store = await ground.store()
         frontier = ShardFrontier(store)
         await frontier.open(7.0)
-        assert store.statistics()["store"]["bloom_whole"] == 1
+        assert store.metrics().bloom_whole == 1
         assert await frontier.add(links, [], 7.0) == 0
         assert await frontier.add([link(f"https://h{n}.example/new") for n in range(500)], [], 7.0) == 500
-        assert store.statistics()["store"]["spared"] >= 490
+        assert store.metrics().spared >= 490
     finally:
         await ground.release()
 
@@ -137,7 +137,7 @@ async def test_after_a_crash_the_filter_is_made_again_and_hides_nothing_meanwhil
         await frontier.open(8.0)
         assert await frontier.add(links[:100], [], 8.0) == 0
         for _ in range(1000):
-            if store.statistics()["store"]["bloom_whole"]:
+            if store.metrics().bloom_whole:
                 break
             await asyncio.sleep(0.01)
         found = await store.load(Wanted(urls=[hash16(one.key.encode()) for one in links]))
@@ -149,7 +149,7 @@ async def test_after_a_crash_the_filter_is_made_again_and_hides_nothing_meanwhil
 
 async def whole(store: BloomStore) -> None:
     for _ in range(1000):
-        if store.statistics()["store"]["bloom_whole"]:
+        if store.metrics().bloom_whole:
             return
         await asyncio.sleep(0.01)
     raise AssertionError("the filter is not made")
@@ -181,7 +181,7 @@ async def test_a_filter_of_which_a_part_is_lost_is_made_again(ground, monkeypatc
         assert len(parts) > 1
         await client.send(lambda: [("DEL", parts[-1])])
         store, frontier = await opened(ground, 7.0)
-        assert not store.statistics()["store"]["bloom_whole"]
+        assert not store.metrics().bloom_whole
         assert await frontier.add(some("a"), [], 7.0) == 0
         await whole(store)
         assert await frontier.add(some("a") + some("b"), [], 7.0) == 300
@@ -201,7 +201,7 @@ async def test_the_filter_of_a_small_shard_is_small(ground):
         sizes = await client.send(lambda: [("STRLEN", key) for key in keys])
         assert 0 < sum(sizes) < 40_000
         store, frontier = await opened(ground, 7.0)
-        assert store.statistics()["store"]["bloom_whole"]
+        assert store.metrics().bloom_whole
         assert await frontier.add(some("a") + some("b"), [], 7.0) == 300
     finally:
         await ground.release()
@@ -223,7 +223,7 @@ async def test_a_filter_of_a_store_that_is_not_this_one_any_more_is_not_used(gro
         monkeypatch.setattr(store, "_leave", lambda: asyncio.sleep(0))  # as if Redis were away
         await frontier.close(8.0)
         store, frontier = await opened(ground, 9.0)
-        assert not store.statistics()["store"]["bloom_whole"]
+        assert not store.metrics().bloom_whole
         assert await frontier.add(some("b"), [], 9.0) == 0
     finally:
         await ground.release()
@@ -240,9 +240,9 @@ async def test_a_filter_grows_with_its_store(ground, monkeypatch):
             assert await frontier.add(some(name), [], 5.0) == 300
             await asyncio.sleep(0.05)
             await whole(store)
-        before = store.statistics()["store"]["spared"]
+        before = store.metrics().spared
         assert await frontier.add(some("k"), [], 5.0) == 300
-        assert store.statistics()["store"]["spared"] - before > 270
+        assert store.metrics().spared - before > 270
         every = [one for name in "abcdefghijk" for one in some(name)]
         found = await store.load(Wanted(urls=[hash16(one.key.encode()) for one in every]))
         assert len(found.urls) == len(every)
@@ -282,7 +282,7 @@ def test_without_redis_there_is_a_filter_all_the_same(tmp_path):
         frontier = ShardFrontier(store)
         await frontier.open(5.0)
         await frontier.add([link(f"https://a.example/{n}") for n in range(100)], [], 5.0)
-        assert store.statistics()["store"]["spared"] >= 95
+        assert store.metrics().spared >= 95
         await frontier.close(6.0)
         await ground.release()
 

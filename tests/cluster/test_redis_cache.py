@@ -9,6 +9,7 @@ import pytest
 
 from skitter.backends.redis.cache import RedisCache
 from skitter.backends.redis.client import Client
+from skitter.metrics import CacheMetrics
 from skitter.model import RobotsCopy
 from skitter.ports import Cache
 from skitter.runtime.clock import SystemClock
@@ -49,19 +50,19 @@ class TestRedisCache(CacheContract):
         for key in ("a", "b", "a", "c"):
             await cache.get_or_fetch(key, source.now())
         assert await cache.get_or_fetch("b", source.now()) == 2
-        assert cache.statistics()["entries"] == 2
+        assert cache.metrics().entries == 2
         assert source.asked == 3
 
     @asynchronous
-    async def test_statistics_tell_hits_and_misses_evictions_and_expirations(self) -> None:
+    async def test_metrics_tell_hits_and_misses_evictions_and_expirations(self) -> None:
         clock = ManualClock()
         cache, source = self.cache(2, clock), Source(ttl=60)
         for key in ("a", "b", "b", "c"):
             await cache.get_or_fetch(key, source.now())
         clock.time += 60
         await cache.get_or_fetch("c", source.now())
-        counted = {"entries": 2, "capacity": 2, "hits": 1, "misses": 4, "evictions": 1, "expirations": 1}
-        assert cache.statistics() == counted | {"shared": 0, "fetched": 4, "alone": 0}
+        counted = CacheMetrics(2, 2, hits=1, misses=4, evictions=1, expirations=1, fetched=4)
+        assert cache.metrics() == counted
 
     @asynchronous
     async def test_what_one_worker_has_fetched_the_others_have(self) -> None:
@@ -169,7 +170,7 @@ def test_without_redis_it_is_the_cache_of_one_process(tmp_path):
         assert await cache.get_or_fetch("b", source.now()) == 2
         await cache.forget("b")
         assert await cache.get_or_fetch("b", source.now()) == 3
-        assert cache.statistics()["alone"] == 2
+        assert cache.metrics().alone == 2
         await client.close()
 
     with server(tmp_path, "--appendonly", "yes") as mine:

@@ -22,6 +22,7 @@ from skitter.dedup.twins import Duplicates
 from skitter.events import Event, Events
 from skitter.fetch import response
 from skitter.links import LinkJudge
+from skitter.metrics import Metrics
 from skitter.model import (
     Counts,
     Exchange,
@@ -141,8 +142,8 @@ class ScriptedFetcher:
             return Failed(answer.fault, "scripted", exchange)
         return response.outcome(exchange, 10 * 2**20, visit.link.purpose)
 
-    def statistics(self) -> dict[str, dict[str, float]]:
-        return {}
+    def metrics(self) -> Metrics:
+        return Metrics()
 
     async def close(self) -> None:
         """There is nothing to let go of."""

@@ -125,7 +125,7 @@ def use(
         index = OpenSearchIndex(SearchSettings(addresses=addresses, **fields), password, HASTY)
         try:
             await index.open()
-            return await act(index) if act else None, int(index.guard.statistics()["failures"])
+            return await act(index) if act else None, int(index.guard.metrics().failures)
         finally:
             await index.close()
 

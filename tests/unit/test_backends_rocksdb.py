@@ -9,6 +9,7 @@ import pytest
 from skitter.backends.rocksdb import open_reader, store
 from skitter.backends.rocksdb.database import Database
 from skitter.backends.rocksdb.store import RocksStore
+from skitter.metrics import Metrics
 from skitter.model import State, Verdict
 from skitter.ports import StateError
 from skitter.testing.contracts.owner import START, Owner, link
@@ -80,7 +81,7 @@ def test_a_reader_sees_what_is_committed_while_the_owner_runs(ground):
         await reader.close()
         later = open_reader(ground.path)
         assert (await later.url(A + "1", "a.example")).state is State.CRAWLED
-        assert later.statistics() == {}
+        assert later.metrics() == Metrics()
         await later.close()
         assert await owner.crawl() == [A + "2"]
 
@@ -314,9 +315,9 @@ def test_more_hosts_than_fit_into_memory(tmp_path):
         owner = await Owner.of(ground)
         names = [f"https://h{number}.example/" for number in range(300)]
         await owner.add(*(link(name, score=number) for number, name in enumerate(names)))
-        assert owner.frontier.statistics()["hosts"]["states"] <= 300
+        assert owner.frontier.metrics().hosts.states <= 300
         await owner.add(A)
-        assert owner.frontier.statistics()["hosts"]["states"] <= 9
+        assert owner.frontier.metrics().hosts.states <= 9
         order = [visit.link.host for visit in await owner.lease(300)]
         assert order[:3] == ["h299.example", "h298.example", "h297.example"]
         assert len(set(order)) == 300

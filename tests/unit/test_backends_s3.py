@@ -203,7 +203,7 @@ def test_while_s3_is_away_nothing_is_dropped_and_the_disk_has_a_limit(tmp_path):
             await asyncio.sleep(3600)
             assert not waiter.done()
             assert len(worker.files()) == len(places)
-            assert worker.uploads.guard.statistics()["phase"] > 0, "the breaker is open or tests"
+            assert worker.uploads.guard.metrics().phase > 0, "the breaker is open or tests"
             back()
             await waiter
             await worker.uploads.drain()

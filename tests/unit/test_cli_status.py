@@ -67,6 +67,6 @@ def test_the_life_of_a_crawl(tmp_path, capsys):
     assert main(["status", str(path)]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith(f"{path}: finished: nothing is left to do\n  12 pages, 0 waiting, ")
-    assert "Caches" not in shown
+    assert "Metrics" not in shown
     assert main(["status", str(path), "-v"]) == 0
-    assert "Caches" in capsys.readouterr().out
+    assert "Metrics" in capsys.readouterr().out

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from skitter.engines.breaker import Away, Breaker, BreakerOpenError, BreakerRules, Guard, Phase
 from skitter.engines.retry import patiently
+from skitter.metrics import EngineMetrics
 from skitter.ports import EngineAway
 from skitter.settings import Settings
 from skitter.testing.clock import VirtualClock, run_virtual
@@ -124,7 +125,7 @@ def test_half_open_allows_a_few_calls_and_closes_when_all_succeed():
     assert breaker.enter(1.5) is None, "two are two, also when one is back already"
     breaker.succeeded(tickets[1], 1.5)
     assert breaker.phase(1.5) is Phase.CLOSED
-    assert breaker.statistics(1.5) == {"phase": 0, "openings": 0, "calls": 0, "failures": 0}
+    assert breaker.metrics(1.5) == EngineMetrics()
 
 
 def test_a_failed_test_opens_it_for_twice_as_long_up_to_a_limit():
@@ -154,7 +155,7 @@ def test_an_answer_from_an_earlier_period_says_nothing():
     assert breaker.phase(0.1) is Phase.OPEN
     tell(breaker, 1.0, True, True)
     breaker.failed(late, 1.1, 0.0)
-    assert breaker.statistics(1.1)["calls"] == 0
+    assert breaker.metrics(1.1).calls == 0
     assert breaker.phase(1.1) is Phase.CLOSED
 
 
@@ -359,7 +360,7 @@ def test_an_exception_that_is_not_about_the_engine_does_not_open_it():
         for _ in range(3 * RULES.minimum):
             with pytest.raises(ValueError, match="ours"):
                 await guard.call(wrong)
-        return guard.phase, guard.statistics()["failures"]
+        return guard.phase, guard.metrics().failures
 
     assert guarded(use) == (Phase.CLOSED, 0)
 

@@ -257,10 +257,10 @@ def test_an_answer_is_cached_for_its_ttl_up_to_the_limit():
         async with naming(zone({("h.example", A): [("93.184.216.34", ttl)]})) as (server, where):
             resolver = names(FetchSettings(nameservers=(where,), dns_max_ttl=Seconds(100.0)), clock)
             await resolver.lookup("h.example")
-            before = resolver.statistics()["misses"]
+            before = resolver.metrics().misses
             clock.advance(seconds)
             await resolver.lookup("h.example")
-            again = resolver.statistics()["misses"] > before
+            again = resolver.metrics().misses > before
             await resolver.close()
         assert server.questions
         return again
@@ -281,10 +281,10 @@ def test_a_name_that_does_not_exist_is_a_problem_that_is_remembered():
             assert "not found" in first.problem
             clock.advance(59)
             assert await resolver.lookup("gone.example") == first
-            assert resolver.statistics()["misses"] == 1
+            assert resolver.metrics().misses == 1
             clock.advance(2)
             await resolver.lookup("gone.example")
-            assert resolver.statistics()["misses"] == 2
+            assert resolver.metrics().misses == 2
             await resolver.close()
 
     run(main())
@@ -356,7 +356,7 @@ def test_many_askers_for_one_name_cause_one_lookup():
             resolver = names(FetchSettings(nameservers=(where,)))
             answers = await asyncio.gather(*(resolver.lookup("h.example") for _ in range(20)))
             assert set(answers) == {Answer(("93.184.216.34",))}
-            misses = resolver.statistics()["misses"]
+            misses = resolver.metrics().misses
             await resolver.close()
             return misses
 

@@ -13,6 +13,7 @@ import pytest
 
 from skitter.fetch.address import Answer
 from skitter.fetch.http import HttpFetcher
+from skitter.metrics import ConnectionMetrics
 from skitter.model import Exchange, Failed, Fault, Fetched, NotModified, Outcome, Purpose, Redirected, Refused
 from skitter.robots import MAX_SIZE
 from skitter.settings import Bytes, FetchSettings, Seconds, SettingsError
@@ -402,13 +403,13 @@ def test_bodies_in_flight_share_one_limit_and_give_it_back():
 
         async with serving(half) as server, fetching(loopback(max_in_flight=Bytes(2000))) as fetcher:
             slow = [asyncio.create_task(fetcher.fetch(visit(server.url(f"/slow/{n}")))) for n in range(2)]
-            while fetcher.statistics()["bodies"]["held"] < 1200:
+            while fetcher.metrics().bodies.held < 1200:
                 await asyncio.sleep(0.005)
             assert failed(await fetcher.fetch(visit(server.url("/third")))).fault is Fault.BUSY
             gate.set()
             assert [fetched(outcome).content for outcome in await asyncio.gather(*slow)] == [b"a" * 900] * 2
-            assert fetcher.statistics()["bodies"]["held"] == 0
-            assert fetcher.statistics()["bodies"]["peak"] <= 2000
+            assert fetcher.metrics().bodies.held == 0
+            assert fetcher.metrics().bodies.peak <= 2000
             assert fetched(await fetcher.fetch(visit(server.url("/fourth")))).content == b"a" * 900
 
     run(main())
@@ -480,7 +481,7 @@ def test_a_connection_is_kept_for_the_next_visit_of_its_host_and_no_other(loop: 
             for host in ("a.example", "b.example") * 3:
                 fetched(await fetcher.fetch(visit(server.url(host=host))))
             assert server.connections == 2
-            assert fetcher.statistics()["connections"] == {"requests": 6, "opened": 2, "reused": 4}
+            assert fetcher.metrics().connections == ConnectionMetrics(requests=6, opened=2, reused=4)
 
     run(main(), loop)
 
@@ -500,7 +501,7 @@ def test_parallel_visits_of_a_host_share_their_connections(loop: str):
                     time.sleep(0.001)  # a page is parsed; meanwhile the server, in a thread, goes on
 
             await asyncio.gather(*(one_after_the_other() for _ in range(10)))
-            assert fetcher.statistics()["connections"]["opened"] == 10
+            assert fetcher.metrics().connections.opened == 10
 
     with serve(web) as server:
         run(main(server), loop)
@@ -720,13 +721,13 @@ def test_a_cancelled_fetch_hangs_up_and_leaves_the_fetcher_usable(loop: str):
 
         async with serving(wait) as server, fetching() as fetcher:
             task = asyncio.create_task(fetcher.fetch(visit(server.url("/wait"))))
-            while fetcher.statistics()["bodies"]["held"] == 0:
+            while fetcher.metrics().bodies.held == 0:
                 await asyncio.sleep(0.005)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
             await hung_up.wait()
-            assert fetcher.statistics()["bodies"]["held"] == 0
+            assert fetcher.metrics().bodies.held == 0
             assert fetched(await fetcher.fetch(visit(server.url("/next")))).content == b"fine"
 
     run(main(), loop)
@@ -738,7 +739,7 @@ def test_closing_fails_requests_in_flight(loop: str):
         async with serving(stall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")) as server:
             async with fetching() as fetcher:
                 task = asyncio.create_task(fetcher.fetch(visit(server.url())))
-                while fetcher.statistics()["bodies"]["held"] == 0:
+                while fetcher.metrics().bodies.held == 0:
                     await asyncio.sleep(0.005)
             outcome = failed(await task)
             assert outcome.fault is Fault.RESET

@@ -80,9 +80,9 @@ class World:
         self.frontier = frontier
 
     def count(self, frontier: ShardFrontier) -> None:
-        numbers = frontier.statistics()["store"]
-        self.reads += numbers["reads"]
-        self.writes += numbers["writes"]
+        numbers = frontier.metrics().store
+        self.reads += numbers.reads
+        self.writes += numbers.writes
 
     def settlement(self, visit: Visit) -> Settlement:
         target = visit.link
@@ -157,12 +157,12 @@ def test_settling_in_a_busy_crawl_leases_the_next_visits_in_the_same_write():
                 )
                 for visit in visits
             ]
-            before = store.statistics()["store"]["writes"]
+            before = store.metrics().writes
             await frontier.settle(done, Mark(), now + 0.5)
             assert await frontier.lease(100, now + 0.99) == []  # they are in flight, so not available yet
             now += 1
             visits = await frontier.lease(100, now)
-            assert store.statistics()["store"]["writes"] == before + 1
+            assert store.metrics().writes == before + 1
 
     asyncio.run(ask())
 
@@ -214,7 +214,7 @@ def test_one_fast_host_is_leased_in_large_batches():
             leased += not robots
         assert leased == 200
         settled = 201
-        assert store.statistics()["store"]["writes"] <= 2 + settled + 10
+        assert store.metrics().writes <= 2 + settled + 10
 
     asyncio.run(ask())
 
@@ -229,7 +229,7 @@ def test_visits_leased_ahead_still_count_as_waiting():
         copy = allowed(robots.link.origin, START + 1e6)
         await frontier.settle([Settlement(visit=robots, verdict=free, robots=copy)], Mark(), START)
         assert await frontier.lease(10, START) == []
-        assert frontier.statistics()["queue"]["ahead"] > 0
+        assert frontier.metrics().queue.ahead > 0
         counts = await frontier.counts()
         assert (counts.queued, counts.leased) == (3, 0)
         host = await frontier.host("a.example")
@@ -246,7 +246,7 @@ def test_all_shards_together_use_the_memory_of_one():
     async def held(shards: int) -> float:
         frontier = ShardFrontier(MemoryStore(MemoryRows()), settings(window=20_000), shards=shards)
         await frontier.open(1.0)
-        return shards * frontier.statistics()["seen"]["capacity"]
+        return shards * frontier.metrics().seen.capacity
 
     assert asyncio.run(held(1)) == asyncio.run(held(8)) == 7 * 20_000
     assert asyncio.run(held(1000)) == 1000 * 7 * 500  # less would be useless
@@ -260,10 +260,10 @@ def test_memory_does_not_grow_with_the_queue():
             names = [f"https://h{n}.example/{page}" for n in range(at, at + 100) for page in range(3)]
             await frontier.add([link(name) for name in names], [], START)
         await frontier.lease(10, START)
-        held = frontier.statistics()
-        assert held["hosts"]["states"] <= 40 + 100 + held["queue"]["leases"] + 80
-        assert held["queue"]["windows"] <= 80 + held["queue"]["leases"]
-        assert held["agenda"]["ready"] <= 80
+        held = frontier.metrics()
+        assert held.hosts.states <= 40 + 100 + held.queue.leases + 80
+        assert held.queue.windows <= 80 + held.queue.leases
+        assert held.agenda.ready <= 80
 
     asyncio.run(ask())
 

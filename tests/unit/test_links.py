@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from skitter import links, urls
 from skitter.links import LinkJudge
+from skitter.metrics import LinkMetrics
 from skitter.model import Directives, Document, Level, Link
 from skitter.scope import Scope
 from skitter.settings import Settings
@@ -121,7 +122,7 @@ def test_navigation_is_judged_once_however_many_pages_repeat_it():
         base = f"http://a.test/{number}/page"
         judging.found(page(base), document("/", "/about", "http://b.test/", base=base))
     assert (judging.hits, judging.misses) == (27, 3)
-    assert judging.statistics() == {"entries": 3, "capacity": links._REMEMBERED, "hits": 27, "misses": 3}
+    assert judging.metrics() == LinkMetrics(3, links._REMEMBERED, hits=27, misses=3)
 
 
 def test_remembered_or_not_every_href_means_the_same():
@@ -162,7 +163,7 @@ def test_memory_is_bounded_and_forgets_the_oldest_first(monkeypatch):
     for number in range(200):  # of each kind: absolute, of the site, of a directory
         base = f"http://a.test/{number // 3}/page"
         judging.found(page(base), document(f"/{number}", f"{number}", f"http://b.test/{number}", base=base))
-        assert judging.statistics()["entries"] <= 40 + 3
+        assert judging.metrics().entries <= 40 + 3
         assert len(judging._memo) <= 40 + 3
     assert (judging.hits, judging.misses) == (0, 600)
     judging.found(page(base), document("/199", "199", "http://b.test/199", base=base))
@@ -188,7 +189,7 @@ def test_a_wider_scope_judges_refused_links_again():
     assert judging.widen("http://b.test/") is True
     assert found_urls(judging.found(page(), wanted)) == ["http://b.test/x"]
     assert judging.widen("http://b.test/again") is False
-    assert judging.statistics()["entries"] == 1
+    assert judging.metrics().entries == 1
 
 
 # ------------------------------------------------------------------------------------------------ scores

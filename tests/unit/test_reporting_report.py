@@ -5,6 +5,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from skitter.metrics import LinkMetrics, Metrics
 from skitter.model import Counts, HostRecord, Reason, Stop
 from skitter.reporting.report import OUTCOMES, Report, histogram, reached, render, to_json
 from skitter.settings import Bytes, CrawlSettings, Seconds
@@ -45,7 +46,7 @@ REPORT = Report(
         HostRecord(host="example.org", domain="example.org", pages=1000, requests=1100, queued=77, delay=1.0, bytes=2**20),
         HostRecord(host="slow.example", domain="slow.example", pages=1, aside=Reason("crawl-delay", "600 s")),
     ],
-    caches={"links": {"hits": 12000.0, "misses": 3.0}},
+    metrics=Metrics(links=LinkMetrics(hits=12000, misses=3)),
     warnings=["no contact is set\x1b[2J"],
 )  # fmt: skip
 

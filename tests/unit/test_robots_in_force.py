@@ -136,7 +136,7 @@ def test_rules_that_are_at_hand_count_as_hits_and_are_bounded():
             assert ground.rules(f"http://{number}.test").delay == 7.0
     assert len(ground.permissions._at_hand) <= _AT_HAND
     ground.rules(f"http://{_AT_HAND}.test")
-    assert ground.permissions.statistics()["hits"] == 1
+    assert ground.permissions.metrics().hits == 1
 
 
 def test_urls_too_expensive_to_match_are_refused_with_the_reason():

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
+from skitter.metrics import CacheMetrics
 from skitter.ports import Clock
 
 T = TypeVar("T")
@@ -63,13 +64,13 @@ class MemoryCache:
         self._values.pop(key, None)
         self._flights.pop(key, None)
 
-    def statistics(self) -> dict[str, float]:
+    def metrics(self) -> CacheMetrics:
         """How well it works."""
-        return {
-            "entries": len(self._values),
-            "capacity": self._capacity,
-            "hits": self._hits,
-            "misses": self._misses,
-            "evictions": self._evictions,
-            "expirations": self._expirations,
-        }
+        return CacheMetrics(
+            entries=len(self._values),
+            capacity=self._capacity,
+            hits=self._hits,
+            misses=self._misses,
+            evictions=self._evictions,
+            expirations=self._expirations,
+        )

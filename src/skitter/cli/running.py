@@ -131,11 +131,10 @@ class Rate:
 def snapshot(fleet: Fleet, rate: Rate, began: float, now: float) -> Progress:
     """The progress of the crawl at a monotonic time."""
     counts, accounts, limits = fleet.counts, fleet.accounts, fleet.settings.crawl
-    ready = [account.statistics.get("agenda", {}).get("ready") for account in accounts]
     return Progress(
         counts=counts,
         in_flight=sum(account.in_flight for account in accounts),
-        hosts_ready=int(sum(hosts for hosts in ready if hosts is not None)) if ready else None,
+        hosts_ready=sum(account.metrics.agenda.ready for account in accounts) if accounts else None,
         rate=rate.of(fleet.pages_of_this_run, now),
         elapsed=now - began,
         max_pages=limits.max_pages,

@@ -9,14 +9,16 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from skitter import metrics
 from skitter.cli.progress import troubles
 from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser
 from skitter.export.source import Source
+from skitter.metrics import Metrics
 from skitter.model import Counts, HostRecord, Stop
 from skitter.reporting.format import as_json, count, counted, duration, printable
 from skitter.reporting.records import host_record
-from skitter.reporting.report import cache_lines, error_answers, host_table, numbers, reached
+from skitter.reporting.report import error_answers, host_table, metric_lines, numbers, reached
 from skitter.settings import Settings
 
 
@@ -40,7 +42,9 @@ def parser() -> Parser:
         metavar="N",
         help="number of hosts to show, those with most pages first (default: 10)",
     )
-    made.add_argument("-v", "--verbose", action="store_true", help="also show caches and filters")
+    made.add_argument(
+        "-v", "--verbose", action="store_true", help="also show caches, connections and other metrics"
+    )
     made.add_argument("--json", action="store_true", help="one JSON object")
     return made
 
@@ -56,12 +60,12 @@ async def _show(arguments: argparse.Namespace, source: Source) -> Exit:
     now = standing(
         source.name, source.settings, counts, running=source.directory.in_use(), short=_shortage(source)
     )
-    caches = source.directory.read_statistics()
+    measured = source.directory.read_statistics()
     if arguments.json:
-        print(as_json(as_fields(source.name, now, counts, hosts, caches)))
+        print(as_json(as_fields(source.name, now, counts, hosts, measured)))
     else:
         lines = as_lines(source.name, now, counts, hosts)
-        print("\n".join([*lines, *(cache_lines(caches) if arguments.verbose else [])]))
+        print("\n".join([*lines, *(metric_lines(measured) if arguments.verbose else [])]))
     return Exit.DONE
 
 
@@ -143,7 +147,7 @@ def as_fields(
     now: Standing,
     counts: Counts,
     hosts: list[HostRecord],
-    caches: dict[str, dict[str, float]],
+    measured: Metrics,
 ) -> dict[str, Any]:
     """The status as one object."""
     return {
@@ -157,7 +161,7 @@ def as_fields(
             "bytes_per_second": per_second(counts.bytes, counts),
         },
         "hosts": [host_record(host) for host in hosts],
-        "caches": caches,
+        "metrics": metrics.as_fields(measured),
     }
 
 

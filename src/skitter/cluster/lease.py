@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
+from skitter.metrics import Metrics
 from skitter.model import Exchange, Failed, Fault, Outcome, Visit
 from skitter.ports import Clock, Fenced, Fetcher
 
@@ -97,9 +98,9 @@ class LeasedFetcher:
                 Fault.BUSY, "broken off, because the lease of its shard could not be renewed", exchange
             )
 
-    def statistics(self) -> dict[str, dict[str, float]]:
+    def metrics(self) -> Metrics:
         """Those of the worker's fetcher."""
-        return self._fetcher.statistics()
+        return self._fetcher.metrics()
 
     async def close(self) -> None:
         """The fetcher belongs to the worker, and stays open."""

@@ -6,6 +6,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, Protocol
 
+import msgspec
+
 from skitter.cluster.limit_watch import LimitWatch
 from skitter.cluster.opening import ShardOpener
 from skitter.cluster.roots import NewRoots
@@ -13,9 +15,11 @@ from skitter.cluster.status import Watched, snapshot
 from skitter.cluster.worker import ClusterWorker
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.done import Activity, Snapshot, why_it_ended
+from skitter.crawl.local_shards import measured
 from skitter.engines.breaker import Guard
 from skitter.engines.watch import EngineWatch, working
 from skitter.events import Event, Requested, Warned
+from skitter.metrics import Metrics, added_up
 from skitter.model import Counts, Stop
 from skitter.ports import EngineAway
 from skitter.reporting.format import amount, counted
@@ -59,6 +63,10 @@ class Storage(Protocol):
     @property
     def guards(self) -> Sequence[Guard]:
         """The breaker of its engine, if it has one."""
+        ...
+
+    def metrics(self) -> Metrics:
+        """What waits for upload, in numbers."""
         ...
 
 
@@ -124,7 +132,7 @@ class WorkerRun:
             self._leave_because(why, Stop.LIMIT)
         else:
             await unwrapped(self._run())
-        for text in changed_settings({"links": self._at.links.statistics()}):
+        for text in changed_settings(self._at.links.metrics()):
             self._events.emit(Warned(text))
         work_left = self._stop is Stop.LIMIT and not (await self._look()).quiet
         return why_it_ended(self._stop, work_left=work_left)
@@ -223,10 +231,15 @@ class WorkerRun:
             "pages": counts.pages,
             "requests": counts.requests,
             "trips": self._engines.trips(),
+            "metrics": msgspec.to_builtins(self.metrics()),
             "engines": self._watch.about(),
             "disk": self._storage.disk,
             "failed": {} if counts.bytes else dict(islice(held.failed.items(), TROUBLES)),
         }
+
+    def metrics(self) -> Metrics:
+        """What this worker measures."""
+        return added_up([measured(self._at, self.worker.held.shards.values()), self._storage.metrics()])
 
     def _count(self, _event: Event) -> None:
         self.requests += 1

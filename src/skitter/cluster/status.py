@@ -13,6 +13,8 @@ from skitter.cluster.quota import began
 from skitter.crawl.done import Activity, Snapshot, why_over
 from skitter.crawl.limits import has_limit, limit_reached
 from skitter.engines.health import Health
+from skitter.metrics import Metrics, added_up
+from skitter.metrics import as_fields as as_metrics
 from skitter.model import Counts, Stop
 from skitter.ports import EngineAway
 from skitter.reporting.format import amount, count, counted, duration, moment, table
@@ -57,6 +59,11 @@ class Status(Struct, frozen=True):
     def counts(self) -> Counts:
         """The counts of the crawl."""
         return total([shard.counts for shard in self.shards])
+
+    @property
+    def metrics(self) -> Metrics:
+        """What the workers measure together, as of their last heartbeats."""
+        return added_up([_measured(worker) for worker in self.workers])
 
     @property
     def hot(self) -> Sequence[int]:
@@ -201,11 +208,21 @@ def as_fields(status: Status, limits: CrawlSettings) -> dict[str, Any]:
                 "up": worker.now - worker.started_at,
                 "silent": worker.now - worker.seen_at,
                 **worker.about,
+                "metrics": as_metrics(_measured(worker)),
             }
             for worker in status.workers
         ],
         "disks": [msgspec.to_builtins(disk) for disk in status.disks],
+        "metrics": as_metrics(status.metrics),
     }
+
+
+def _measured(worker: Colleague) -> Metrics:
+    """One of another version may measure other things: what is known of it counts."""
+    try:
+        return msgspec.convert(worker.about.get("metrics", {}), Metrics)
+    except msgspec.ValidationError:
+        return Metrics()
 
 
 def as_lines(status: Status, limits: CrawlSettings) -> list[str]:

@@ -155,6 +155,7 @@ def stations(at: Shared, frontier: Frontier, archive: Archive, fetcher: Fetcher)
         permissions=Permissions(frontier, MemoryCache(_RULES_CACHED, clock), clock, token),
         links=at.links,
         link_filter=at.link_filter,
+        requests=at.requests,
         judge_again=at.judge_again,
         roots_after=at.roots_after,
         duplicates=Duplicates(frontier, settings.dedup),

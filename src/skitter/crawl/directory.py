@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -18,6 +18,7 @@ from typing import BinaryIO
 import msgspec
 from msgspec.structs import replace
 
+from skitter.metrics import Metrics
 from skitter.ports import StateError
 from skitter.reporting.format import counted
 from skitter.runtime import durable
@@ -273,18 +274,18 @@ class CrawlDirectory:
             f"leave it as it is in {self.settings_file}, or start another crawl with -o"
         )
 
-    def write_statistics(self, statistics: Mapping[str, Mapping[str, float]]) -> None:
+    def write_statistics(self, metrics: Metrics) -> None:
         """Write the numbers that are only in memory to a file, for `status`, which is another process."""
         draft = self.statistics_file.with_suffix(".json.new")
-        draft.write_bytes(msgspec.json.encode(statistics))
+        draft.write_bytes(msgspec.json.encode(metrics))
         draft.replace(self.statistics_file)
 
-    def read_statistics(self) -> dict[str, dict[str, float]]:
+    def read_statistics(self) -> Metrics:
         """The numbers as last written; none before the first second of a crawl."""
         try:
-            return msgspec.json.decode(self.statistics_file.read_bytes(), type=dict[str, dict[str, float]])
-        except FileNotFoundError:
-            return {}
+            return msgspec.json.decode(self.statistics_file.read_bytes(), type=Metrics)
+        except (FileNotFoundError, msgspec.DecodeError):  # of another version, perhaps
+            return Metrics()
 
     @property
     def scope_changed(self) -> bool:

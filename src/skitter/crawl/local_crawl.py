@@ -63,7 +63,7 @@ class Crawl:
             directory=str(self.directory.path),
             hosts=await self.local_shards.top_hosts(),
             warnings=self._warned.texts,
-            caches=self.local_shards.statistics(),
+            metrics=self.local_shards.metrics(),
             limits=self.settings.crawl,
             failed=self.local_shards.failed,
         )

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from heapq import heappush, heappushpop
 
+from msgspec.structs import replace
+
 from skitter import urls
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.done import Activity, Snapshot, hopeless, why_it_ended, why_over
@@ -18,9 +20,10 @@ from skitter.crawl.limits import grace_is_over, limit_reached, pages_left
 from skitter.crawl.shard import Shard
 from skitter.events import Events, Stopped, Warned
 from skitter.links import Judged
+from skitter.metrics import Metrics, added_up
 from skitter.model import Counts, HostRecord, Link, Purpose, Reason, State, Stop
 from skitter.ports import StateError
-from skitter.reporting.report import TOP_HOSTS, Statistics, added_up, changed_settings, total
+from skitter.reporting.report import TOP_HOSTS, changed_settings, total
 from skitter.reporting.waiting import Waiting, together
 from skitter.runtime.process import unwrapped
 from skitter.seeds import BadSeed
@@ -165,7 +168,7 @@ class LocalShards(ShardSet):
         await self.fresh_counts()
         self._write_statistics()
         if self.when_idle is None:  # else the parent decides for all
-            for text in changed_settings(self.statistics()):
+            for text in changed_settings(self._at.links.metrics()):
                 self._events.emit(Warned(text))
         why = why_it_ended(self._stop, work_left=bool(self.in_flight) or not await self.nothing_due())
         self._events.emit(Stopped(why.value, self.counts))
@@ -242,10 +245,9 @@ class LocalShards(ShardSet):
         }
         return hopeless(received=received, in_flight=self.in_flight, waiting=waiting, failed=failed)
 
-    def statistics(self) -> Statistics:
-        """Caches, filters and connections in numbers, by name."""
-        shared = self._at.fetcher.statistics() | {"links": self._at.links.statistics()}
-        return added_up([shard.statistics() for shard in self.shards.values()]) | shared
+    def metrics(self) -> Metrics:
+        """What this process measures."""
+        return measured(self._at, self.shards.values())
 
     async def top_hosts(self) -> list[HostRecord]:
         """The hosts with the most pages."""
@@ -348,7 +350,7 @@ class LocalShards(ShardSet):
     def _write_statistics(self) -> None:
         if self.when_idle is None:  # else the parent writes one file for all
             with suppress(OSError):  # a full disk must not fail the crawl over numbers
-                self._directory.write_statistics(self.statistics())
+                self._directory.write_statistics(self.metrics())
 
     def _look_at_limits(self) -> None:
         self._stop_at_a_limit(self._pages())
@@ -364,6 +366,12 @@ class LocalShards(ShardSet):
 
 
 # ------------------------------------------------------------------------------------------------ small questions
+
+
+def measured(at: Shared, shards: Iterable[Shard]) -> Metrics:
+    """What the shards of a process, and what they share, measure together."""
+    shared = replace(at.fetcher.metrics(), links=at.links.metrics(), requests=at.requests)
+    return added_up([shared, *(shard.metrics() for shard in shards)])
 
 
 def _unusable(seed: BadSeed) -> Judged:

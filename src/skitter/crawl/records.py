@@ -3,9 +3,10 @@
 from collections.abc import AsyncIterator, Sequence
 
 from skitter import urls
+from skitter.metrics import Metrics, added_up
 from skitter.model import Counts, HostRecord, Page, RobotsCopy, UrlRecord
 from skitter.ports import Likeness, Records, Twin
-from skitter.reporting.report import added_up, total
+from skitter.reporting.report import total
 
 
 class ShardedRecords:
@@ -88,6 +89,6 @@ class ShardedRecords:
             async for link in shard.links():
                 yield link
 
-    def statistics(self) -> dict[str, dict[str, float]]:
-        """Caches and filters in numbers."""
-        return added_up([shard.statistics() for shard in self._shards])
+    def metrics(self) -> Metrics:
+        """What the shards measure together."""
+        return added_up([shard.metrics() for shard in self._shards])

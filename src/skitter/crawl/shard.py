@@ -30,6 +30,7 @@ from skitter.events import (
     Settled,
     Warned,
 )
+from skitter.metrics import Metrics
 from skitter.model import Counts, Link, Place, Purpose, Reason, Settlement, Visit
 from skitter.ports import Mark
 from skitter.reporting.format import duration
@@ -213,9 +214,9 @@ class Shard:
         """When there is work that is not done yet; None if nothing waits (apart from visits in flight)."""
         return await self._at.frontier.next_due(self._at.clock.now())
 
-    def statistics(self) -> dict[str, dict[str, float]]:
-        """Caches and filters in numbers, by name."""
-        return self._at.frontier.statistics() | {"rules": self._at.permissions.statistics()}
+    def metrics(self) -> Metrics:
+        """Its frontier and its rules in numbers."""
+        return replace(self._at.frontier.metrics(), rules=self._at.permissions.metrics())
 
     # -- leasing ---------------------------------------------------------------------------------------------
 
@@ -304,6 +305,7 @@ class Shard:
         for finished in group:
             if (request := request_of(finished.settlement)) is not None:
                 self._events.emit(request)
+                at.requests.ended(request.end - request.start, request.bytes)
         self._events.flush()  # a request is in the log before its visit is settled
         completed, packs = await complete(group, at)
         places = iter(await at.archive.append([packed for packed in packs if packed]))

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
 from typing import TypeVar
 
+from skitter.metrics import EngineMetrics
 from skitter.ports import EngineAway
 
 T = TypeVar("T")
@@ -135,15 +136,10 @@ class Breaker:
         if ticket == self._period and self._open:
             self._testing -= 1
 
-    def statistics(self, now: float) -> dict[str, float]:
-        """For the status: 0 closed, 1 half-open, 2 open; times opened in a row; the window's contents."""
-        heights = {Phase.CLOSED: 0.0, Phase.HALF_OPEN: 1.0, Phase.OPEN: 2.0}
-        return {
-            "phase": heights[self.phase(now)],
-            "openings": float(self._openings),
-            "calls": float(len(self._calls)),
-            "failures": float(self._failures),
-        }
+    def metrics(self, now: float) -> EngineMetrics:
+        """Whether it is open, how often it opened in a row, and what is in the window."""
+        heights = {Phase.CLOSED: 0, Phase.HALF_OPEN: 1, Phase.OPEN: 2}
+        return EngineMetrics(heights[self.phase(now)], self._openings, len(self._calls), self._failures)
 
     def _count(self, now: float, *, failed: bool) -> None:
         self._calls.append((now, failed))
@@ -227,9 +223,9 @@ class Guard:
         """The breaker's current state."""
         return self._breaker.phase(self._monotonic())
 
-    def statistics(self) -> dict[str, float]:
-        """Statistics of the breaker."""
-        return self._breaker.statistics(self._monotonic())
+    def metrics(self) -> EngineMetrics:
+        """The breaker in numbers."""
+        return self._breaker.metrics(self._monotonic())
 
     # -- calls -------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from skitter import reasons, urls
+from skitter.metrics import CacheMetrics
 from skitter.model import Reason
 from skitter.ports import Cache
 from skitter.settings import FetchSettings, SettingsError
@@ -187,9 +188,9 @@ class Names:
             return Answer((host,))
         return await self._cache.get_or_fetch(host, lambda: self._ask(host))
 
-    def statistics(self) -> dict[str, float]:
-        """Statistics of the DNS cache."""
-        return self._cache.statistics()
+    def metrics(self) -> CacheMetrics:
+        """The DNS cache in numbers."""
+        return self._cache.metrics()
 
     async def close(self) -> None:
         """Close the resolver's sockets."""

@@ -16,6 +16,7 @@ from skitter.fetch import request, response
 from skitter.fetch.address import Guard, Names
 from skitter.fetch.multi import Multi
 from skitter.fetch.transfer import Flight, Order, Target, Transfer, target
+from skitter.metrics import BodyMetrics, ConnectionMetrics, Metrics
 from skitter.model import Exchange, Failed, Fault, Outcome, Purpose, Reason, Refused, Visit
 from skitter.ports import Cache, Clock
 from skitter.robots import MAX_SIZE
@@ -94,17 +95,14 @@ class HttpFetcher:
         lines = (*self._identity, *request.fields(validators)) if validators else self._identity
         return await self._reach(visit, where, allowed[:_MAX_ADDRESSES], lines, begun)
 
-    def statistics(self) -> dict[str, dict[str, float]]:
-        """Statistics of DNS, connections and bodies."""
-        return {
-            "dns": self._names.statistics(),
-            "connections": {
-                "requests": self._requests,
-                "opened": self._opened,
-                "reused": max(0, self._requests - self._opened),
-            },
-            "bodies": {"held": self._flight.held, "peak": self._flight.peak, "capacity": self._flight.limit},
-        }
+    def metrics(self) -> Metrics:
+        """Names, connections and bodies in numbers."""
+        reused = max(0, self._requests - self._opened)
+        return Metrics(
+            dns=self._names.metrics(),
+            connections=ConnectionMetrics(self._requests, self._opened, reused),
+            bodies=BodyMetrics(self._flight.held, self._flight.peak, self._flight.limit),
+        )
 
     async def close(self) -> None:
         """Close every connection."""

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from skitter.events import Deferred, Opened, Requested, ScopeWidened, SetAside, Warned
+from skitter.metrics import Metrics
 from skitter.model import Counts, HostRecord, Link, Stop
-from skitter.reporting.report import Statistics
 from skitter.reporting.waiting import Waiting
 from skitter.seeds import BadSeed
 
@@ -96,7 +96,7 @@ class Account(Struct, frozen=True, tag=True):
     idle: bool  # nothing is due, or only later
     max_pages: int | None  # as many as it may store, or already might
     wants_pages: bool  # it has work that only this limit holds back
-    statistics: Statistics
+    metrics: Metrics
     waiting: Waiting = Waiting()  # what it is waiting for
     hopeless: bool = False  # only failed hosts are waiting, and none has ever answered
 
@@ -113,7 +113,7 @@ class Ended(Struct, frozen=True, tag=True):
     why: Stop
     counts: Counts
     hosts: Sequence[HostRecord]
-    statistics: Statistics
+    metrics: Metrics
     work_left: bool
     failed: Mapping[str, str] = {}  # origins that could not be reached, and why
 

@@ -39,9 +39,10 @@ from skitter.fleet.messages import (
 from skitter.fleet.processes import COMMAND, WorkerProcess, can_fork, cores
 from skitter.fleet.rounds import Rounds
 from skitter.fleet.seeding import Seeding
+from skitter.metrics import Metrics, added_up
 from skitter.model import Counts, Link, Stop
 from skitter.ports import StateError
-from skitter.reporting.report import TOP_HOSTS, WARNINGS, Report, Run, added_up, changed_settings, total
+from skitter.reporting.report import TOP_HOSTS, WARNINGS, Report, Run, changed_settings, total
 from skitter.runtime.process import unwrapped
 from skitter.seeds import BadSeed
 from skitter.seeds.intake import Intake
@@ -309,7 +310,7 @@ class Fleet:
                 self.stop_at_once()
             if time.monotonic() >= told + _STATISTICS_EVERY:
                 told = time.monotonic()
-                self._write_statistics()
+                self._write_statistics(added_up([account.metrics for account in self.accounts]))
             quiet = before is not None and before.quiet and self._seeding.state is SeedsAre.STORED
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SOON if quiet else _ROUND_EVERY):
@@ -329,9 +330,9 @@ class Fleet:
 
     # -- the end ---------------------------------------------------------------------------------------------
 
-    def _write_statistics(self) -> None:
+    def _write_statistics(self, measured: Metrics) -> None:
         with suppress(OSError):  # a full disk must not fail the crawl over numbers
-            self._directory.write_statistics(added_up([account.statistics for account in self.accounts]))
+            self._directory.write_statistics(measured)
 
     def _report(self, run: Run) -> Report:
         ends = [worker.ended for worker in self.workers if worker.ended is not None]
@@ -339,8 +340,9 @@ class Fleet:
         hosts.sort(key=lambda host: (host.pages, host.requests, host.host), reverse=True)
         work_left = self._seeding.state is not SeedsAre.STORED or any(end.work_left for end in ends)
         why = why_it_ended(self._stop, work_left=work_left)
-        caches = added_up([end.statistics for end in ends])
-        for text in changed_settings(caches):
+        measured = added_up([end.metrics for end in ends])
+        self._write_statistics(measured)
+        for text in changed_settings(measured.links):
             self._events.emit(Warned(text))
         return run.report(
             why,
@@ -349,7 +351,7 @@ class Fleet:
             directory=str(self._directory.path),
             hosts=hosts[:TOP_HOSTS],
             warnings=self._warnings,
-            caches=caches,
+            metrics=measured,
             limits=self.settings.crawl,
             failed={origin: why for end in ends for origin, why in end.failed.items()},
         )

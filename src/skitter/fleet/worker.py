@@ -86,7 +86,7 @@ class Worker:
                     why,
                     shards.counts,
                     await shards.top_hosts(),
-                    shards.statistics(),
+                    shards.metrics(),
                     shards.in_flight > 0 or not await shards.nothing_due(),
                     {} if shards.counts.bytes else shards.failed,
                 )
@@ -162,7 +162,7 @@ class Worker:
                 now.idle,
                 shards.max_pages,
                 wants,
-                shards.statistics(),
+                shards.metrics(),
                 shards.waiting(),
                 now.hopeless,
             )

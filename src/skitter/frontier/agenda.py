@@ -11,6 +11,7 @@ from skitter.frontier.memory import Window
 from skitter.frontier.rows import HostRow, Span
 from skitter.frontier.sortable import number8, score8, time8, time_of
 from skitter.frontier.store import Source
+from skitter.metrics import AgendaMetrics
 from skitter.model import Level
 
 LATER = b"\xff"
@@ -132,9 +133,9 @@ class Agenda:
         """How many free hosts are in memory."""
         return sum(map(len, self._ready))
 
-    def statistics(self) -> dict[str, float]:
+    def metrics(self) -> AgendaMetrics:
         """How much is in memory."""
-        return {"ready": self.ready_count, "later": len(self._later)}
+        return AgendaMetrics(self.ready_count, len(self._later))
 
 
 def _ask(window: Window[bytes, str]) -> Span:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from skitter import urls
 from skitter.frontier.bounded import Bounded
 from skitter.frontier.store import Store
+from skitter.metrics import SameMetrics
 from skitter.model import Link, Purpose
 
 
@@ -89,6 +90,6 @@ class Names:
             if len(kept) > kept.capacity:
                 kept.trim()
 
-    def statistics(self) -> dict[str, float]:
-        """Number of cached entries."""
-        return {"entries": len(self.known) + len(self.refused), "capacity": 2 * _SAME}
+    def metrics(self) -> SameMetrics:
+        """How much is in memory."""
+        return SameMetrics(len(self.known) + len(self.refused), 2 * _SAME)

@@ -16,6 +16,7 @@ from skitter.frontier.pages import is_behind
 from skitter.frontier.rows import RETRY, Times, Wanted
 from skitter.frontier.store import Outbox, Positions
 from skitter.frontier.verbs import LINKS_AT_ONCE, Verbs
+from skitter.metrics import Metrics
 from skitter.model import HostRecord, Link, Page, RobotsCopy
 from skitter.ports import Judge, Judged, Mark, Opened
 
@@ -245,6 +246,6 @@ class ShardFrontier(Verbs):
         shard = self._open_shard
         return shard.flights.get(name, IDLE).visits, shard.waiting_ahead(name)
 
-    def statistics(self) -> dict[str, dict[str, float]]:
+    def metrics(self) -> Metrics:
         """Round trips, and how much is in memory."""
-        return super().statistics() | self._open_shard.statistics()
+        return self._open_shard.metrics(self._store.metrics())

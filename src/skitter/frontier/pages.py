@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from skitter.frontier import counting
 from skitter.frontier.rows import Compared, Found, PageRow, Wanted
+from skitter.metrics import NearbyMetrics
 from skitter.model import Page, Place
 from skitter.ports import Likeness, Mark, Twin
 
@@ -130,9 +131,9 @@ class Nearby:
         """A page no longer represents its SimHash."""
         self._domains.pop(domain, None)
 
-    def statistics(self) -> dict[str, float]:
+    def metrics(self) -> NearbyMetrics:
         """How much is in memory."""
-        return {"domains": len(self._domains), "simhashes": self._total}
+        return NearbyMetrics(len(self._domains), self._total)
 
 
 async def pages_alike(

@@ -16,6 +16,7 @@ from skitter.frontier.rows import (
     Wanted,
 )
 from skitter.frontier.store import Store
+from skitter.metrics import Metrics
 from skitter.model import Counts, HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
 from skitter.ports import Likeness, Twin
 
@@ -121,9 +122,9 @@ class ShardReader:
                 if target in found and row.id in found:
                     yield found[row.id].url, found[target].url
 
-    def statistics(self) -> dict[str, dict[str, float]]:
+    def metrics(self) -> Metrics:
         """Round trips, caches and filters."""
-        return self._store.statistics()
+        return Metrics(store=self._store.metrics())
 
     # -- visits that are out -----------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ A store at hand may have its own set of every URL (see `store.Seen`).
 
 from skitter.frontier.bounded import Bounded
 from skitter.frontier.store import KNOWN, LOOK
+from skitter.metrics import SeenMetrics
 from skitter.model import Level
 
 _Rank = tuple[int, float]  # level and -score; smaller is sooner
@@ -48,9 +49,9 @@ class LatelySeen:
         """Drop the oldest entries."""
         self._ranks.trim()
 
-    def statistics(self) -> dict[str, float]:
-        """Number of entries."""
-        return {"items": len(self._ranks), "capacity": self._ranks.capacity}
+    def metrics(self) -> SeenMetrics:
+        """How much is in memory."""
+        return SeenMetrics(items=len(self._ranks), capacity=self._ranks.capacity)
 
     @property
     def is_full(self) -> bool:

@@ -33,6 +33,7 @@ from skitter.frontier.rows import (
     new_host,
 )
 from skitter.frontier.store import Seen, Source
+from skitter.metrics import HostMetrics, Metrics, QueueMetrics, StoreMetrics
 from skitter.model import Level, Link, Purpose, Reason, RobotsCopy
 from skitter.settings import Settings
 
@@ -366,13 +367,14 @@ class Shard(Memory):
         self.batch.outbox[self.next_seq()] = link
         self.counts.outbox += 1
 
-    def statistics(self) -> dict[str, dict[str, float]]:
-        """How much is in memory."""
-        return {
-            "hosts": {"states": len(self.hosts)},
-            "queue": {"windows": len(self.queues), "ahead": self.reserve.size, "leases": len(self.leases)},
-            "agenda": self.agenda.statistics(),
-            "seen": self.seen.statistics(),
-            "same": self.names.statistics(),
-            "nearby": self.nearby.statistics(),
-        }
+    def metrics(self, store: StoreMetrics) -> Metrics:
+        """How much is in memory; `store` has its own numbers."""
+        return Metrics(
+            hosts=HostMetrics(len(self.hosts)),
+            queue=QueueMetrics(len(self.queues), self.reserve.size, len(self.leases)),
+            agenda=self.agenda.metrics(),
+            seen=self.seen.metrics(),
+            same=self.names.metrics(),
+            nearby=self.nearby.metrics(),
+            store=store,
+        )

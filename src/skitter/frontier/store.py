@@ -1,6 +1,7 @@
 """The ports below the frontier: a store keeps rows and their order, and decides nothing.
 
 Every store implements `Store`. One in this process or on this machine's disk also implements `AtHand`: rows are read
+from skitter.metrics import SeenMetrics, StoreMetrics
 from it one by one, when needed. A store behind a network is asked for many rows in one round trip (see `prefetch`).
 `Seen` knows which URLs were offered before.
 """
@@ -22,6 +23,7 @@ from skitter.frontier.rows import (
     UrlRow,
     Wanted,
 )
+from skitter.metrics import SeenMetrics, StoreMetrics
 from skitter.model import Link, RobotsCopy
 
 
@@ -85,8 +87,8 @@ class Store(Protocol):
         """Every host."""
         ...
 
-    def statistics(self) -> dict[str, dict[str, float]]:
-        """Round trips, caches and filters in numbers, by name."""
+    def metrics(self) -> StoreMetrics:
+        """Round trips and rows."""
         ...
 
     async def close(self) -> None:
@@ -205,8 +207,8 @@ class Seen(Protocol):
         """Drop some entries. Called between two verbs."""
         ...
 
-    def statistics(self) -> dict[str, float]:
-        """Number of entries."""
+    def metrics(self) -> SeenMetrics:
+        """How much is in memory."""
         ...
 
 

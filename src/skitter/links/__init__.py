@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from skitter import reasons, urls
 from skitter.dedup.digest import sha1
+from skitter.metrics import LinkMetrics
 from skitter.model import Document, Link, Reason
 from skitter.schedule import BY_DEPTH_ALONE, COUNTS_IN_LINKS, strategy
 from skitter.scope import ROOTED, Scope
@@ -159,16 +160,16 @@ class LinkJudge:
         if self._in_links is not None:
             self._in_links.pop(link.key, None)
 
-    def statistics(self) -> dict[str, float]:
-        """Statistics of the memo, and the number of dropped links."""
-        numbers: dict[str, float] = {
-            "entries": sum(len(known) for memo in (self._memo, self._before) for known in memo.values()),
-            "capacity": _REMEMBERED,
-            "hits": self.hits,
-            "misses": self.misses,
-        }
-        changed = {"dropped": self.dropped, "returned": self.returned}
-        return numbers | {name: number for name, number in changed.items() if number}
+    def metrics(self) -> LinkMetrics:
+        """The memo in numbers, and how many links changed settings dropped and brought back."""
+        return LinkMetrics(
+            entries=sum(len(known) for memo in (self._memo, self._before) for known in memo.values()),
+            capacity=_REMEMBERED,
+            hits=self.hits,
+            misses=self.misses,
+            dropped=self.dropped,
+            returned=self.returned,
+        )
 
     # -- the hrefs of a page ---------------------------------------------------------------------------------
 

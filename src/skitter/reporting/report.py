@@ -5,18 +5,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from skitter import reasons
+from skitter.metrics import LinkMetrics, Metrics, as_fields
 from skitter.model import Counts, HostRecord, Stop
 from skitter.reporting.format import amount, count, duration, escaped, moment, printable, shortened, table
 from skitter.reporting.records import host_record
 from skitter.reporting.trouble import Trouble, all_explained
 from skitter.settings import Bytes, CrawlSettings, Seconds
 from skitter.settings.values import show
-
-Statistics = dict[str, dict[str, float]]
-"""Caches, filters and connections in numbers, by name."""
 
 TOP_HOSTS = 20  # hosts shown in a report
 WARNINGS = 100  # warnings repeated in a report; all of them are in the log
@@ -47,7 +45,7 @@ class Report(Struct, frozen=True, kw_only=True):
     directory: str = ""
     hosts: Sequence[HostRecord] = ()  # those with the most pages
     warnings: Sequence[str] = ()
-    caches: Mapping[str, Mapping[str, float]] = {}  # by name: entries, hits, misses …
+    metrics: Metrics = field(default_factory=Metrics)  # of this run
     limit: str = ""  # the setting that stopped it
     larger: str = ""  # a value for it with which the crawl would continue
     unreachable: Sequence[Trouble] = ()  # if no host has ever answered: what is wrong, and what to do
@@ -111,6 +109,7 @@ def reached(stop: Stop, limits: CrawlSettings, counts: Counts) -> tuple[str, str
 def to_json(report: Report) -> str:
     """The report as one JSON object on one line. Times are ISO 8601 in UTC."""
     fields: dict[str, Any] = msgspec.to_builtins(report, str_keys=True)
+    fields["metrics"] = as_fields(report.metrics)
     fields["hosts"] = [host_record(host) for host in report.hosts]
     fields["started"] = moment(report.started)
     fields["ended"] = moment(report.ended)
@@ -304,27 +303,34 @@ def host_table(hosts: Sequence[HostRecord]) -> list[str]:
     return ["", "Hosts", *table(head, rows)]
 
 
-def cache_lines(caches: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Statistics of caches and filters, one line each."""
-    if not caches:
-        return []
-    named = {
-        name: ", ".join(f"{key} {value:,g}" for key, value in caches[name].items()) for name in sorted(caches)
-    }
-    return ["", "Caches", *(f"  {name}: {values}" for name, values in named.items())]
+def metric_lines(measured: Metrics) -> list[str]:
+    """What was measured, one line a group, without what is zero."""
+    lines = []
+    for group, numbers_of_group in as_fields(measured).items():
+        told = [
+            f"{name} {value:,g}"
+            for name, value in numbers_of_group.items()
+            if isinstance(value, (int, float)) and value
+        ]
+        if told:
+            lines.append(f"  {group}: {', '.join(told)}")
+    if number := measured.requests.seconds.number:
+        mean = measured.requests.seconds.total / number
+        lines.append(f"  requests: {count(number)} of this run, {mean * 1000:.1f} ms each on average")
+    return ["", "Metrics", *lines] if lines else []
 
 
-def changed_settings(caches: Mapping[str, Mapping[str, float]]) -> list[str]:
+def changed_settings(links: LinkMetrics) -> list[str]:
     """Sentences about links that came back or went because the settings changed, if there were any."""
-    links, said = caches.get("links", {}), []
-    if number := int(links.get("returned", 0)):
+    said = []
+    if number := links.returned:
         are = (
             "URL that earlier settings refused is"
             if number == 1
             else "URLs that earlier settings refused are"
         )
         said.append(f"{count(number)} {are} wanted by the current settings of [scope]")
-    if number := int(links.get("dropped", 0)):
+    if number := links.dropped:
         are = "waiting URL is" if number == 1 else "waiting URLs are"
         said.append(f"{count(number)} {are} no longer wanted by the current settings of [scope]")
     return said
@@ -349,15 +355,4 @@ def total(parts: Sequence[Counts]) -> Counts:
                 whole.elapsed = max(whole.elapsed, value)
             else:
                 setattr(whole, name, getattr(whole, name) + value)
-    return whole
-
-
-def added_up(parts: Sequence[Statistics]) -> Statistics:
-    """Combine the statistics of several shards or workers."""
-    whole: Statistics = {}
-    for part in parts:
-        for name, numbers in part.items():
-            sums = whole.setdefault(name, {})
-            for key, number in numbers.items():
-                sums[key] = sums.get(key, 0) + number
     return whole

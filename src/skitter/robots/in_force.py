@@ -1,8 +1,10 @@
 """May we fetch this URL? The robots.txt rules in force, per origin, parsed once and kept for a while."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from skitter import reasons
+from skitter.metrics import CacheMetrics
 from skitter.model import Reason, RobotsCopy
 from skitter.ports import Cache, Clock, Frontier
 from skitter.robots import RobotsRules, rules_in_force
@@ -77,10 +79,10 @@ class Permissions:
         self._at_hand.pop(origin, None)
         await self._cache.forget(origin)
 
-    def statistics(self) -> dict[str, float]:
-        """Statistics of the cache of parsed rules."""
-        numbers = self._cache.statistics()
-        return numbers | {"hits": numbers["hits"] + self._hits}
+    def metrics(self) -> CacheMetrics:
+        """The cache of parsed rules in numbers."""
+        numbers = self._cache.metrics()
+        return replace(numbers, hits=numbers.hits + self._hits)
 
     async def _load(self, origin: str) -> tuple[InForce, float]:
         copy = await self._frontier.robots(origin)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec.msgpack import Decoder, Encoder
+from msgspec.structs import replace
 
 from skitter.frontier import ShardFrontier
 from skitter.frontier.adding import is_by_settings
@@ -37,6 +38,7 @@ from skitter.frontier.rows import (
 from skitter.frontier.seen import LatelySeen
 from skitter.frontier.store import NEW, Waiting
 from skitter.frontier.verbs import HandMark
+from skitter.metrics import StoreMetrics
 from skitter.model import Level, Link, RobotsCopy, Visit
 from skitter.ports import Fenced
 from skitter.settings import Settings
@@ -74,7 +76,7 @@ class MemoryStore:
     def __init__(self, rows: MemoryRows | None = None, epoch: int = 1) -> None:
         self.rows = rows or MemoryRows()
         self._epoch = epoch
-        self._counts = dict.fromkeys(("reads", "writes", "rows_read", "rows_written"), 0)
+        self._metrics = StoreMetrics()
 
     hash_key = staticmethod(hash16)
 
@@ -105,8 +107,8 @@ class MemoryStore:
             self._find_lists(wanted, found)
         if wanted.digests or wanted.simhashes or wanted.domains:
             self._find_twins(wanted, found)
-        self._counts["reads"] += 1
-        self._counts["rows_read"] += sum(len(getattr(found, name)) for name in found.__struct_fields__)
+        self._metrics.reads += 1
+        self._metrics.rows_read += sum(len(getattr(found, name)) for name in found.__struct_fields__)
         return found
 
     def _standing(self) -> dict[tuple[str, str, int], list[tuple[float, int, bytes, UrlRow]]]:
@@ -164,8 +166,8 @@ class MemoryStore:
         for name in tables:
             self._put(getattr(self.rows, name), getattr(batch, name))
         self.rows.meta = _encode(batch.meta)
-        self._counts["writes"] += 1
-        self._counts["rows_written"] += sum(len(getattr(batch, name)) for name in tables)
+        self._metrics.writes += 1
+        self._metrics.rows_written += sum(len(getattr(batch, name)) for name in tables)
 
     def _check_former_places(self, batch: Batch) -> None:
         """A store that maintains its lists removes rows from where it is told they were: that must be true."""
@@ -218,9 +220,9 @@ class MemoryStore:
         for packed in _still(self.rows.hosts.values()):
             yield _host(packed)
 
-    def statistics(self) -> dict[str, dict[str, float]]:
+    def metrics(self) -> StoreMetrics:
         """Round trips and rows, as if there were an engine."""
-        return {"store": dict(self._counts)}
+        return replace(self._metrics)
 
     async def close(self) -> None:
         """The rows stay."""

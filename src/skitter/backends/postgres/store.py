@@ -8,6 +8,8 @@ happened (`sql/write.sql`). A load returns one row for each shard, with arrays o
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from skitter.backends.postgres import columns
 from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.round_trips import RoundTrips
@@ -15,6 +17,7 @@ from skitter.backends.postgres.statements import Texts
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.names import hash16
 from skitter.frontier.rows import Batch, Found, HostRow, Meta, Opening, PageRow, UrlRow, Wanted
+from skitter.metrics import StoreMetrics
 from skitter.ports import EngineError, Fenced
 
 _AT_ONCE = 1000  # rows an iterator holds
@@ -30,7 +33,7 @@ class PostgresStore:
         self._shard = shard
         self._epoch = epoch
         self._texts = Texts(pool.schema, shard)
-        self._counts = dict.fromkeys(("reads", "writes", "rows_read", "rows_written"), 0)
+        self._metrics = StoreMetrics()
 
     hash_key = staticmethod(hash16)
 
@@ -53,10 +56,10 @@ class PostgresStore:
 
     async def write(self, batch: Batch) -> None:
         """Write all of it, or nothing; Fenced if another worker owns the shard."""
-        self._counts["writes"] += 1
+        self._metrics.writes += 1
         if not await self._round_trips.write(self._shard, self._epoch, batch):
             raise Fenced(f"shard {self._shard}: epoch {self._epoch} is over")
-        self._counts["rows_written"] += sum(
+        self._metrics.rows_written += sum(
             len(part) for part in (batch.urls, batch.hosts, batch.pages, batch.robots, batch.leases)
         )
 
@@ -64,9 +67,9 @@ class PostgresStore:
         """Rows by key, and heads of lists."""
         if not wanted:
             return Found()
-        self._counts["reads"] += 1
+        self._metrics.reads += 1
         found = await self._round_trips.load(self._shard, wanted)
-        self._counts["rows_read"] += len(found.urls) + len(found.hosts) + sum(map(len, found.heads))
+        self._metrics.rows_read += len(found.urls) + len(found.hosts) + sum(map(len, found.heads))
         return found
 
     async def sync(self) -> None:
@@ -79,7 +82,7 @@ class PostgresStore:
         return columns.meta_of(*await self._read_one("meta"))
 
     async def _read_one(self, name: str) -> Any:  # noqa: ANN401
-        self._counts["reads"] += 1
+        self._metrics.reads += 1
         row = await self._pool.row(self._texts.one("read", name), {})
         if row is None:
             raise EngineError(
@@ -96,7 +99,7 @@ class PostgresStore:
         """The ids of every URL, a bounded number at a time."""
         statement, after = self._texts.one("read", "all_ids"), b""
         while True:
-            self._counts["reads"] += 1
+            self._metrics.reads += 1
             rows = await self._pool.rows(statement, {"after": after, "limit": _IDS_AT_ONCE})
             found = [row["id"] for row in rows]
             if found:
@@ -119,7 +122,7 @@ class PostgresStore:
         """Rows in the order of their keys, a bounded number at a time."""
         statement = self._texts.one("read", name)
         while True:
-            self._counts["reads"] += 1
+            self._metrics.reads += 1
             records = await self._pool.rows(statement, {"after": after, "limit": _AT_ONCE})
             for record in records:
                 yield record
@@ -127,9 +130,9 @@ class PostgresStore:
                 return
             after = records[-1][1]
 
-    def statistics(self) -> dict[str, dict[str, float]]:
+    def metrics(self) -> StoreMetrics:
         """Round trips, alone or shared with other shards, and rows."""
-        return {"store": dict(self._counts)}
+        return replace(self._metrics)
 
     async def close(self) -> None:
         """The pool belongs to the worker; nothing is held here."""

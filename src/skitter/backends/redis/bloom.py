@@ -25,6 +25,7 @@ from skitter.backends.redis.store import tag
 from skitter.engines.retry import patiently
 from skitter.frontier.rows import Batch, Found, HostRow, Meta, Opening, PageRow, UrlRow, Wanted
 from skitter.frontier.store import Store
+from skitter.metrics import StoreMetrics
 from skitter.ports import EngineAway
 
 _PART = 128 * 2**10  # bytes
@@ -252,10 +253,9 @@ class BloomStore:
         """Every host."""
         return self._store.hosts()
 
-    def statistics(self) -> dict[str, dict[str, float]]:
+    def metrics(self) -> StoreMetrics:
         """Those of the store, the look-ups saved, and whether the filter is complete."""
-        own = {"spared": self._spared, "bloom_whole": float(self._whole)}
-        return {"store": self._store.statistics()["store"] | own}
+        return replace(self._store.metrics(), spared=self._spared, bloom_whole=int(self._whole))
 
 
 def _known(meta: Meta) -> int:

@@ -13,10 +13,12 @@ from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 from msgspec.msgpack import Decoder, Encoder
+from msgspec.structs import replace
 
 from skitter.backends.memory import MemoryCache
 from skitter.backends.redis.client import Client
 from skitter.engines.damaged import DAMAGED
+from skitter.metrics import CacheMetrics
 from skitter.ports import Clock, EngineAway
 
 T = TypeVar("T")
@@ -122,7 +124,6 @@ class RedisCache:
     def _lock(self, key: str) -> bytes:
         return (self._prefix + "lock:" + key).encode()
 
-    def statistics(self) -> dict[str, float]:
+    def metrics(self) -> CacheMetrics:
         """Those of the local copy; and what other workers fetched, what this one did, and what it did without Redis."""
-        shared = {"shared": self._shared, "fetched": self._fetched, "alone": self._alone}
-        return self._front.statistics() | shared
+        return replace(self._front.metrics(), shared=self._shared, fetched=self._fetched, alone=self._alone)

@@ -29,6 +29,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from msgspec.msgpack import Decoder, Encoder
+from msgspec.structs import replace
 
 from skitter.backends.redis.client import Client, Command
 from skitter.frontier.crashes import Suspicion
@@ -51,6 +52,7 @@ from skitter.frontier.rows import (
     standing,
 )
 from skitter.frontier.sortable import number8, score8, time8
+from skitter.metrics import StoreMetrics
 from skitter.model import RobotsCopy, Visit
 from skitter.ports import Fenced, Unstorable
 
@@ -89,7 +91,7 @@ class RedisStore:
         self._prefix = tag(client.name, shard)
         self._write = client.script("write")
         self._load = client.script("load")
-        self._counts = dict.fromkeys(("reads", "writes", "rows_read", "rows_written"), 0)
+        self._metrics = StoreMetrics()
 
     hash_key = staticmethod(hash16)
 
@@ -102,7 +104,7 @@ class RedisStore:
     async def open(self) -> Opening:
         """Counts and positions, open leases, suspects."""
         key = self._prefix
-        self._counts["reads"] += 1
+        self._metrics.reads += 1
         meta, leases, suspects = await self._client.send(
             lambda: [("GET", key + b"meta"), ("HGETALL", key + b"leases"), ("HGETALL", key + b"suspects")]
         )
@@ -120,12 +122,12 @@ class RedisStore:
                 arguments += (command, self._prefix + suffix, len(values), *values)
         except (ValueError, OverflowError) as problem:  # invalid text, or a number that is too large
             raise Unstorable(f"Redis: {problem}") from problem
-        self._counts["writes"] += 1
+        self._metrics.writes += 1
         keys = [self._prefix + b"epoch", self._prefix + b"written"]
         if not await self._client.run(self._write, keys, arguments):
             raise Fenced(f"shard {self._shard}: epoch {self._epoch} is over")
         rows = len(batch.urls) + len(batch.hosts) + len(batch.pages) + len(batch.robots) + len(batch.leases)
-        self._counts["rows_written"] += rows
+        self._metrics.rows_written += rows
 
     async def load(self, wanted: Wanted) -> Found:
         """Rows by key, and heads of lists."""
@@ -141,7 +143,7 @@ class RedisStore:
             if fields
         ]
         lists = _request(wanted)
-        self._counts["reads"] += 1
+        self._metrics.reads += 1
         answers = await self._client.send(
             lambda: [*hashes, self._load.call([key], lists)] if lists else hashes
         )
@@ -153,7 +155,7 @@ class RedisStore:
         found.pages = _by_key(wanted.pages, rows, _page)
         if lists:
             _read_lists(wanted, found, next(rows))
-        self._counts["rows_read"] += len(found.urls) + len(found.hosts) + sum(map(len, found.heads))
+        self._metrics.rows_read += len(found.urls) + len(found.hosts) + sum(map(len, found.heads))
         return found
 
     async def sync(self) -> None:
@@ -163,7 +165,7 @@ class RedisStore:
 
     async def meta(self) -> Meta:
         """Counts, mark and positions as of the last write."""
-        self._counts["reads"] += 1
+        self._metrics.reads += 1
         (packed,) = await self._client.send(lambda: [("GET", self._prefix + b"meta")])
         return _meta(packed) if packed else Meta()
 
@@ -186,16 +188,16 @@ class RedisStore:
         cursor: Any = 0
         while True:
             ask = ("HSCAN", self._prefix + name, cursor, "COUNT", _AT_ONCE)
-            self._counts["reads"] += 1
+            self._metrics.reads += 1
             ((cursor, rows),) = await self._client.send(lambda ask=ask: [ask])  # type: ignore[misc]
             for _, packed in _pairs(rows):
                 yield packed
             if int(cursor) == 0:
                 return
 
-    def statistics(self) -> dict[str, dict[str, float]]:
+    def metrics(self) -> StoreMetrics:
         """Round trips and rows."""
-        return {"store": dict(self._counts)}
+        return replace(self._metrics)
 
     async def close(self) -> None:
         """The client belongs to the worker."""

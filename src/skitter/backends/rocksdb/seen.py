@@ -29,6 +29,7 @@ from msgspec.msgpack import decode, encode
 from skitter.backends.rocksdb.database import Changes, Database
 from skitter.frontier.sortable import number8, number_of
 from skitter.frontier.store import KNOWN, LOOK, NEW
+from skitter.metrics import SeenMetrics
 from skitter.model import Level
 
 ABSENT = -1
@@ -332,18 +333,18 @@ class Seen(Table):
             self.behind = len(new) // 8
             self.put_all(new, b"".join(ranks))
 
-    def statistics(self) -> dict[str, float]:
+    def metrics(self) -> SeenMetrics:
         """The table in numbers: it works as a filter with one hash and very few false positives."""
         items, slots = len(self), self.slots
-        return {
-            "capacity": self.capacity,
-            "items": items,
-            "bits": 64 * slots,
-            "hashes": 1,
-            "fill": items / slots,
-            "false_positive_rate": items / 2**FINGERPRINT_BITS,
-            "log": self.behind,
-        }
+        return SeenMetrics(
+            items=items,
+            capacity=self.capacity,
+            bits=64 * slots,
+            log=self.behind,
+            hashes=1,
+            fill=items / slots,
+            false_positive_rate=items / 2**FINGERPRINT_BITS,
+        )
 
 
 def _restored(saved: Snapshot, path: Path, table: Table) -> int:

@@ -51,6 +51,7 @@ from skitter.frontier.rows import (
 )
 from skitter.frontier.sortable import number8, number_of, order_of, score8, time8
 from skitter.frontier.store import Waiting
+from skitter.metrics import StoreMetrics
 from skitter.model import Link, RobotsCopy, Visit
 from skitter.ports import StateError
 
@@ -447,9 +448,9 @@ class RocksStore:
         for _, packed in self.db.scan_all("hosts"):
             yield _decode_host(packed)
 
-    def statistics(self) -> dict[str, dict[str, float]]:
+    def metrics(self) -> StoreMetrics:
         """A store at hand counts no round trips."""
-        return {}
+        return StoreMetrics()
 
 
 def _put_others(batch: Batch, changes: Changes) -> None:

@@ -12,6 +12,7 @@ from skitter.backends.s3.uploader import Uploader
 from skitter.backends.warc import WarcArchive
 from skitter.engines.breaker import Guard
 from skitter.engines.retry import patiently
+from skitter.metrics import Metrics
 from skitter.model import Place
 from skitter.ports import Archive, Clock, EngineError, Mark, Packed
 from skitter.runtime.process import unwrapped
@@ -58,6 +59,10 @@ class InBucket:
     def guards(self) -> Sequence[Guard]:
         """The breaker of S3."""
         return [self.uploads.guard]
+
+    def metrics(self) -> Metrics:
+        """What waits for upload, and the state of the breaker."""
+        return self.uploads.metrics()
 
     @asynccontextmanager
     async def running(self, left_behind: Callable[[Sequence[int]], None]) -> AsyncIterator[None]:

@@ -27,6 +27,7 @@ from skitter.backends.s3.segments import WHOLE, Segment, Segments, Stage
 from skitter.backends.warc import Reader
 from skitter.engines.breaker import BreakerRules, Guard
 from skitter.engines.retry import patiently
+from skitter.metrics import Metrics, UploadMetrics
 from skitter.ports import Clock, EngineAway, Mark
 from skitter.settings.engines import S3Settings
 
@@ -152,10 +153,9 @@ class Uploader:
         found = self._directory.glob("*.warc.gz")
         return [path.stat().st_size for path in found if names.is_segment(path.name)]
 
-    def statistics(self) -> dict[str, dict[str, float]]:
-        """Statistics: what waits, and the state of the breaker."""
-        waiting = {"segments": float(len(self._waiting)), "octets": float(self.waiting)}
-        return {"uploads": waiting, "s3": self.guard.statistics()}
+    def metrics(self) -> Metrics:
+        """What waits, and the state of the breaker."""
+        return Metrics(uploads=UploadMetrics(len(self._waiting), self.waiting), s3=self.guard.metrics())
 
     async def recover(self) -> list[str]:
         """Compare disk and register, and continue. Returns the lost segments, whose pages are pending again."""

@@ -15,6 +15,7 @@ from skitter.backends.warc import WarcArchive, trim
 from skitter.cluster.ports import End, Ends
 from skitter.engines.breaker import Guard
 from skitter.engines.retry import patiently
+from skitter.metrics import Metrics
 from skitter.model import Exchange, Page, Place
 from skitter.ports import Archive, EngineAway, Mark, Packed, Twin
 from skitter.reporting.format import amount, counted
@@ -101,6 +102,10 @@ class OnDisk:
     def archive(self, local: WarcArchive, shard: int, epoch: int) -> Archive:
         """The archive of a shard under an epoch."""
         return KeptArchive(local, self, shard, epoch)
+
+    def metrics(self) -> Metrics:
+        """Nothing waits for upload."""
+        return Metrics()
 
     async def tidy(self) -> None:
         """Truncate files of earlier leases to what was settled: the shards' new owners have fetched the rest again."""

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from skitter.metrics import CacheMetrics
 from skitter.ports import Cache
 from skitter.testing.contracts.owner import asynchronous
 
@@ -149,12 +150,12 @@ class CacheContract:
         assert await cache.get_or_fetch("k", source.now()) == 2
 
     @asynchronous
-    async def test_statistics_tell_hits_and_misses_evictions_and_expirations(self) -> None:
+    async def test_metrics_tell_hits_and_misses_evictions_and_expirations(self) -> None:
         clock = ManualClock()
         cache, source = self.cache(2, clock), Source(ttl=60)
         for key in ("a", "b", "b", "c"):
             await cache.get_or_fetch(key, source.now())
         clock.time += 60
         await cache.get_or_fetch("c", source.now())
-        counted = {"entries": 2, "capacity": 2, "hits": 1, "misses": 4, "evictions": 1, "expirations": 1}
-        assert cache.statistics() == counted
+        counted = CacheMetrics(2, 2, hits=1, misses=4, evictions=1, expirations=1)
+        assert cache.metrics() == counted

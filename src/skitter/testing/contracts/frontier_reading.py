@@ -70,11 +70,13 @@ class ReadingContract:
         assert sorted(listed) == sorted((A, url) for url in (A, A + "1", A + "no"))
 
     @asynchronous
-    async def test_statistics_are_numbers_by_name(self, ground: Ground) -> None:
+    async def test_the_metrics_tell_what_is_leased(self, ground: Ground) -> None:
         owner = await Owner.of(ground)
         await owner.add(A)
-        for numbers in owner.frontier.statistics().values():
-            assert all(isinstance(number, int | float) for number in numbers.values())
+        assert owner.frontier.metrics().queue.leases == 0
+        await owner.lease_page()
+        measured = owner.frontier.metrics()
+        assert (measured.queue.leases, measured.hosts.states) == (1, 1)
 
     # -- twins -------------------------------------------------------------------------------------------------
 

@@ -286,15 +286,15 @@ class TripContract:
     ) -> None:
         store = await ground.claim()
         await put(store, *(full_url(n) for n in range(1, 1500)))
-        before = store.statistics()["store"]
+        before = store.metrics()
         heads = [Heads(HOST, level, None, 5) for level in range(5)]
         found = await store.load(
             Wanted(urls=[ident(n) for n in range(2000)], hosts=[HOST] * 10, heads=heads, parked=[HOST])
         )
         assert len(found.urls) == 1499
-        after = store.statistics()["store"]
-        assert after["reads"] - before["reads"] == 1
-        assert after["writes"] == 1
+        after = store.metrics()
+        assert after.reads - before.reads == 1
+        assert after.writes == 1
         await store.close()
 
 
