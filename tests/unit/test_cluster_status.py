@@ -72,10 +72,10 @@ def test_every_worker_shows_the_breakers_that_are_not_closed():
 
 
 def test_mail_that_nobody_can_count_is_no_number():
-    assert as_lines(TROUBLED, LIMITS)[0].endswith("in flight, what is in the mail is not known")
-    assert as_fields(TROUBLED, LIMITS)["shards"][0]["mail"] is None
-    assert as_lines(CALM, LIMITS)[0].endswith("5 messages in the mail")
-    assert as_fields(CALM, LIMITS)["shards"][0]["mail"] == 5
+    assert as_lines(TROUBLED, LIMITS)[0].endswith("in flight, how many messages are unread is not known")
+    assert as_fields(TROUBLED, LIMITS)["shards"][0]["unread"] is None
+    assert as_lines(CALM, LIMITS)[0].endswith("5 messages unread")
+    assert as_fields(CALM, LIMITS)["shards"][0]["unread"] == 5
     assert json.loads(json.dumps(as_fields(TROUBLED, LIMITS))) == as_fields(TROUBLED, LIMITS)
 
 

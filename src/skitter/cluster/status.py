@@ -197,7 +197,7 @@ def as_fields(status: Status, limits: CrawlSettings) -> dict[str, Any]:
                 "queued": shard.counts.queued,
                 "leased": shard.counts.leased,
                 "pages": shard.counts.pages,
-                "mail": None if status.unread is None else status.unread.get(shard.shard, 0),
+                "unread": None if status.unread is None else status.unread.get(shard.shard, 0),
                 "hot": shard.shard in status.hot,
             }
             for shard in status.shards
@@ -229,9 +229,9 @@ def as_lines(status: Status, limits: CrawlSettings) -> list[str]:
     """The status for a terminal."""
     counts, unread = status.counts, status.unread
     messages = (
-        "what is in the mail is not known"
+        "how many messages are unread is not known"
         if unread is None
-        else f"{counted(sum(unread.values()), 'message')} in the mail"
+        else f"{counted(sum(unread.values()), 'message')} unread"
     )
     whole = f"{counts.pages:,} pages, {counts.queued:,} queued, {counts.leased:,} in flight"
     lines = [f"{whole}, {messages}", *_limits(status, limits), *_settings(status), *_unreachable(status)]
@@ -250,7 +250,7 @@ def as_lines(status: Status, limits: CrawlSettings) -> list[str]:
         )
         for shard in status.shards
     ]
-    lines += table(("owner", "shard", "epoch", "pages", "queued", "leased", "mail"), rows)
+    lines += table(("owner", "shard", "epoch", "pages", "queued", "leased", "unread"), rows)
     lines += ["", *_workers(status)]
     if status.disks:
         waiting = [
