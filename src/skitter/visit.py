@@ -39,7 +39,9 @@ from skitter.model import (
     Verdict,
     Visit,
 )
-from skitter.parse import parse
+from skitter.parse import is_slow, parse
+from skitter.parse.frames import Read, Trouble
+from skitter.parse.pool import ParserPool
 from skitter.ports import Archive, Clock, Fetcher, Frontier, Packed, Twin
 from skitter.robots.in_force import Permissions
 from skitter.scope import Scope
@@ -63,6 +65,7 @@ class Finished(Struct, frozen=True):
     settlement: Settlement
     unread: Fetched | None = None
     archived: bool = False
+    read: Read | Trouble | None = None  # by a parser process, if parsing takes long
 
 
 class Shared(Struct, frozen=True, kw_only=True):
@@ -76,6 +79,7 @@ class Shared(Struct, frozen=True, kw_only=True):
     judge_again: bool = False  # waiting links may have been accepted under other settings
     roots_after: float = 0.0  # seconds until roots found elsewhere are known here
     link_filter: LinkFilter | None = None  # passed in by a program; the command line has none
+    parsers: ParserPool | None = None  # for documents that take long; without it, they are parsed like others
 
 
 class Stations(Shared, frozen=True, kw_only=True):
@@ -98,6 +102,8 @@ async def make(visit: Visit, at: Stations) -> Finished:
         return await _fetch_robots(visit, at)
     if at.judge_again and (outdated := at.links.refusal_now(visit.link)):
         return _dropped(visit, outdated, at)
+    if at.parsers is not None and at.parsers.full:
+        await at.parsers.room()
 
     origin = urls.origin(visit.link.url)
     renewals = at.permissions.renewals
@@ -118,7 +124,7 @@ async def make(visit: Visit, at: Stations) -> Finished:
         visit=visit, verdict=verdict, exchange=exchange_of(outcome), status=status_of(outcome)
     )
     if isinstance(outcome, Fetched) and verdict.state is State.CRAWLED:
-        return Finished(settlement, unread=outcome)
+        return Finished(settlement, unread=outcome, read=await _read_elsewhere(visit.link, outcome, at))
     return Finished(settlement)
 
 
@@ -146,15 +152,27 @@ def _postponed(visit: Visit, until: float, reason: Reason = _NO_ROBOTS) -> Finis
 # ------------------------------------------------------------------------------------------------ a page
 
 
+async def _read_elsewhere(link: Link, fetched: Fetched, at: Stations) -> Read | Trouble | None:
+    """What a parser process finds in a document that takes long, so that the committer never waits for it."""
+    if at.parsers is None or not is_slow(link.url, fetched.headers, fetched.content, at.settings.parse):
+        return None
+    return await at.parsers.read(link.url, fetched.headers, fetched.content)
+
+
 def opened(finished: Finished, at: Stations) -> Finished:
     """Parse the answer, if there is one, and check its links."""
     fetched, settlement = finished.unread, finished.settlement
     if fetched is None:
         return finished
     visit, verdict = settlement.visit, settlement.verdict
-    at.frontier.in_hand(visit)  # from here to the line after next, untrusted bytes go through C code
-    document = _read(visit.link, fetched, at)
-    at.frontier.in_hand(None)
+    if finished.read is None:
+        at.frontier.in_hand(visit)  # from here to the line after next, untrusted bytes go through C code
+        document = _read(visit.link, fetched, at)
+        at.frontier.in_hand(None)
+    elif isinstance(finished.read, Read):
+        document = finished.read.document
+    else:
+        document = Failed(Fault.PARSER, finished.read.detail, fetched.exchange)
     if isinstance(document, Failed):
         failed = schedule.verdict(
             visit, document, verdict.host_delay or 0.0, at.settings, at.clock.now(), 0.0
