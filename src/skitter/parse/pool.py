@@ -21,7 +21,6 @@ from skitter.parse.frames import (
     LENGTH,
     Answer,
     Begin,
-    OutOfMemory,
     Order,
     Read,
     Ready,
