@@ -338,7 +338,7 @@ class Simulation:
         try:
             wait = coroutine.send(None)
         except StopIteration as end:
-            self._finished.append((opened(end.value, self._at), self._links.targets))
+            self._finished.append((run(opened(end.value, self._at)), self._links.targets))
             return
         self._begun += 1
         heapq.heappush(self._flying, (self._clock.time + wait, self._begun, visit, coroutine))

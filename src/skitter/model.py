@@ -162,7 +162,7 @@ class Directives(Struct, frozen=True, array_like=True):
     ai: Mapping[str, str] | None = None
 
 
-class Document(Struct, frozen=True):
+class Document(Struct, frozen=True, omit_defaults=True):
     """What the parser extracted from a body. `links` and `nofollow` are hrefs as written, relative to `base`."""
 
     media_type: str = ""

@@ -10,7 +10,7 @@ raise, and that fails one page.
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -40,7 +40,9 @@ from skitter.model import (
     Verdict,
     Visit,
 )
-from skitter.parse import parse
+from skitter.parse import is_slow, parse
+from skitter.parse.frames import Read, Trouble
+from skitter.parse.pool import ParserPool
 from skitter.ports import Archive, Clock, Fetcher, Frontier, Packed, Twin
 from skitter.robots.in_force import Permissions
 from skitter.scope import Scope
@@ -51,6 +53,10 @@ from skitter.settings import Settings
 # by one.
 _HOP_PATIENCE = 3600.0
 _LONG = 0.05  # seconds that a group may block the event loop
+# What takes longer than that is done in pieces, or in a thread if it is one call of C code.
+_MANY_LINKS = 1_000  # judged at once: 5 ms if all are new
+_LARGE = 256 * 1024  # bytes of an answer packed at once: 0.5 ms, and a group may have 64 of them
+_LONG_TEXT = 2 * 2**20  # characters hashed at once: 20 ms
 # If no page of an origin is wanted now, its robots.txt is not fetched for this long; its waiting pages are
 # checked meanwhile.
 _UNASKED = 1.0
@@ -64,6 +70,7 @@ class Finished(Struct, frozen=True):
     settlement: Settlement
     unread: Fetched | None = None
     archived: bool = False
+    read: Read | Trouble | None = None  # by a parser process, if parsing takes long
 
 
 class Shared(Struct, frozen=True, kw_only=True):
@@ -78,6 +85,7 @@ class Shared(Struct, frozen=True, kw_only=True):
     roots_after: float = 0.0  # seconds until roots found elsewhere are known here
     link_filter: LinkFilter | None = None  # passed in by a program; the command line has none
     requests: RequestMetrics = field(default_factory=RequestMetrics)  # of this process
+    parsers: ParserPool | None = None  # for documents that take long; without it, they are parsed like others
 
 
 class Stations(Shared, frozen=True, kw_only=True):
@@ -100,6 +108,8 @@ async def make(visit: Visit, at: Stations) -> Finished:
         return await _fetch_robots(visit, at)
     if at.judge_again and (outdated := at.links.refusal_now(visit.link)):
         return _dropped(visit, outdated, at)
+    if at.parsers is not None and at.parsers.full:
+        await at.parsers.room()
 
     origin = urls.origin(visit.link.url)
     renewals = at.permissions.renewals
@@ -120,7 +130,7 @@ async def make(visit: Visit, at: Stations) -> Finished:
         visit=visit, verdict=verdict, exchange=exchange_of(outcome), status=status_of(outcome)
     )
     if isinstance(outcome, Fetched) and verdict.state is State.CRAWLED:
-        return Finished(settlement, unread=outcome)
+        return Finished(settlement, unread=outcome, read=await _read_elsewhere(visit.link, outcome, at))
     return Finished(settlement)
 
 
@@ -148,15 +158,27 @@ def _postponed(visit: Visit, until: float, reason: Reason = _NO_ROBOTS) -> Finis
 # ------------------------------------------------------------------------------------------------ a page
 
 
-def opened(finished: Finished, at: Stations) -> Finished:
+async def _read_elsewhere(link: Link, fetched: Fetched, at: Stations) -> Read | Trouble | None:
+    """What a parser process finds in a document that takes long, so that the committer never waits for it."""
+    if at.parsers is None or not is_slow(link.url, fetched.headers, fetched.content, at.settings.parse):
+        return None
+    return await at.parsers.read(link.url, fetched.headers, fetched.content)
+
+
+async def opened(finished: Finished, at: Stations) -> Finished:
     """Parse the answer, if there is one, and check its links."""
     fetched, settlement = finished.unread, finished.settlement
     if fetched is None:
         return finished
     visit, verdict = settlement.visit, settlement.verdict
-    at.frontier.in_hand(visit)  # from here to the line after next, untrusted bytes go through C code
-    document = _read(visit.link, fetched, at)
-    at.frontier.in_hand(None)
+    if finished.read is None:
+        at.frontier.in_hand(visit)  # from here to the line after next, untrusted bytes go through C code
+        document = _read(visit.link, fetched, at)
+        at.frontier.in_hand(None)
+    elif isinstance(finished.read, Read):
+        document = finished.read.document
+    else:
+        document = Failed(Fault.PARSER, finished.read.detail, fetched.exchange)
     if isinstance(document, Failed):
         failed = schedule.verdict(
             visit, document, verdict.host_delay or 0.0, at.settings, at.clock.now(), 0.0
@@ -164,12 +186,38 @@ def opened(finished: Finished, at: Stations) -> Finished:
         return Finished(replace(settlement, verdict=failed))
 
     # Links on an error page are its template's; the page itself does not exist.
-    wanted, refused = at.links.found(visit.link, document) if fetched.status < 400 else ([], [])
+    wanted, refused = await _found(visit.link, document, at) if fetched.status < 400 else ([], [])
     page = _page(visit.link, fetched, document, len(wanted) + len(refused))
+    if isinstance(finished.read, Read):
+        page = replace(page, simhash=finished.read.simhash)
     if at.link_filter is not None and wanted:
         wanted, unwanted = at.link_filter(page, fetched, document, wanted)
         refused += unwanted
-    return Finished(replace(settlement, page=page, links=wanted, refused=refused), archived=True)
+    settlement = replace(settlement, page=page, links=wanted, refused=refused)
+    return Finished(settlement, archived=True, read=finished.read)
+
+
+async def _found(
+    link: Link, document: Document, at: Stations
+) -> tuple[list[Link], list[tuple[Link, Reason]]]:
+    """The links of a page: (wanted, refused). While there are many to judge, the event loop gets turns."""
+    if len(document.links) + len(document.nofollow) <= _MANY_LINKS:
+        return at.links.found(link, document)
+    wanted, refused = [], []
+    for part in _parts(document):
+        some_wanted, some_refused = at.links.found(link, part)
+        wanted += some_wanted
+        refused += some_refused
+        await asyncio.sleep(0)
+    return wanted, refused
+
+
+def _parts(document: Document) -> Iterator[Document]:
+    """The same document several times, each with some of its links."""
+    for start in range(0, len(document.links), _MANY_LINKS):
+        yield replace(document, links=document.links[start : start + _MANY_LINKS], nofollow=())
+    for start in range(0, len(document.nofollow), _MANY_LINKS):
+        yield replace(document, links=(), nofollow=document.nofollow[start : start + _MANY_LINKS])
 
 
 def _read(link: Link, fetched: Fetched, at: Stations) -> Document | Failed:
@@ -221,13 +269,16 @@ async def complete(group: Sequence[Finished], at: Stations) -> tuple[list[Settle
     cold CPU caches and cost up to twice as much.
     """
     group = await _all_opened(group, at)
-    compared = await _compared([finished.settlement.page for finished in group], at)
-    packs = [
-        at.archive.pack(exchange, page, twin)
-        if finished.archived and (exchange := finished.settlement.exchange) is not None
-        else None
-        for finished, (page, twin) in zip(group, compared, strict=True)
-    ]
+    compared = await _compared(group, at)
+    packs: list[Packed | None] = []
+    for finished, (page, twin) in zip(group, compared, strict=True):
+        exchange = finished.settlement.exchange
+        if not finished.archived or exchange is None:
+            packs.append(None)
+        elif len(exchange.body) <= _LARGE:
+            packs.append(at.archive.pack(exchange, page, twin))
+        else:
+            packs.append(await asyncio.to_thread(at.archive.pack, exchange, page, twin))
     settlements = [
         finished.settlement if page is None else replace(finished.settlement, page=page)
         for finished, (page, _) in zip(group, compared, strict=True)
@@ -243,19 +294,40 @@ async def _all_opened(group: Sequence[Finished], at: Stations) -> list[Finished]
     read = []
     had_a_turn = at.clock.monotonic()
     for finished in group:
-        read.append(opened(finished, at))
+        read.append(await opened(finished, at))
         if at.clock.monotonic() > had_a_turn + _LONG:
             await asyncio.sleep(0)
             had_a_turn = at.clock.monotonic()
     return read
 
 
-async def _compared(pages: Sequence[Page | None], at: Stations) -> list[tuple[Page | None, Twin | None]]:
+async def _compared(group: Sequence[Finished], at: Stations) -> list[tuple[Page | None, Twin | None]]:
     """Each page with the page it duplicates, and its twin if the payload is identical."""
-    hashed = at.duplicates.hashed(pages)
+    hashed = await _hashed(group, at)
     good = [page for page in hashed if page is not None and 200 <= page.status < 300]
     twins = dict(zip(map(id, good), await at.duplicates.claim(good), strict=True))
     return [_repeating(page, twins.get(id(page))) for page in hashed]
+
+
+async def _hashed(group: Sequence[Finished], at: Stations) -> list[Page | None]:
+    """Each page with its SimHash. A parser process has hashed what it read."""
+    hashed: list[Page | None] = []
+    some: list[Page | None] = []
+    length = 0
+    for finished in group:
+        page = finished.settlement.page
+        if finished.read is not None:
+            hashed += at.duplicates.hashed(some)
+            hashed.append(page)
+            some, length = [], 0
+            continue
+        some.append(page)
+        length += 0 if page is None else len(page.text)
+        if length > _LONG_TEXT:
+            hashed += at.duplicates.hashed(some)
+            some, length = [], 0
+            await asyncio.sleep(0)
+    return [*hashed, *at.duplicates.hashed(some)]
 
 
 def _repeating(page: Page | None, twin: Twin | None) -> tuple[Page | None, Twin | None]:

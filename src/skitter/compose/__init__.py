@@ -28,6 +28,7 @@ from skitter.fetch.request import user_agent
 from skitter.links import LinkJudge
 from skitter.links.filter import LinkFilter, Wanted
 from skitter.model import Link
+from skitter.parse.pool import ParserPool
 from skitter.ports import Archive, Cache, Clock, Fetcher, Frontier
 from skitter.reporting.log import RequestLog
 from skitter.robots import product_token
@@ -96,6 +97,9 @@ async def open_shards(
         judge_again=directory.scope_changed,
     )
     async with AsyncExitStack() as stack:
+        if at.parsers is not None:
+            at.parsers.complain = lambda text: events.emit(Warned(text))
+            stack.push_async_callback(at.parsers.close)
         wired, archives = [], {}
         for number in shards:
             request_log = RequestLog(directory.request_log(number))
@@ -124,7 +128,12 @@ def shared(directory: CrawlDirectory, settings: Settings, clock: Clock, names: C
     scope = Scope(settings.scope, directory.roots())
     fetcher = HttpFetcher(settings.fetch, names, clock)
     return Shared(
-        settings=settings, fetcher=fetcher, scope=scope, links=LinkJudge(settings, scope), clock=clock
+        settings=settings,
+        fetcher=fetcher,
+        scope=scope,
+        links=LinkJudge(settings, scope),
+        clock=clock,
+        parsers=ParserPool(settings),
     )
 
 
@@ -158,6 +167,7 @@ def stations(at: Shared, frontier: Frontier, archive: Archive, fetcher: Fetcher)
         requests=at.requests,
         judge_again=at.judge_again,
         roots_after=at.roots_after,
+        parsers=at.parsers,
         duplicates=Duplicates(frontier, settings.dedup),
         clock=clock,
         dice=random.Random(),  # noqa: S311  jitter is no secret

@@ -103,6 +103,8 @@ async def joined(
             # It may be in scope by a root that the others got with their last heartbeat, and we shall get
             # with our next.
             at = replace(at, judge_again=True, roots_after=2 * settings.cluster.renew)
+            if at.parsers is not None:
+                at.parsers.complain = lambda text: events.emit(Warned(text))
             worker = ClusterWorker(name, engines.claims, clock, settings, events)
             worker.version = version
             async with storing(
@@ -114,4 +116,6 @@ async def joined(
                 try:
                     yield WorkerRun(worker, opener, engines, storage, at, directory)
                 finally:
+                    if at.parsers is not None:
+                        await at.parsers.close()
                     await at.fetcher.close()

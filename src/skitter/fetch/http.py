@@ -54,6 +54,7 @@ _MAX_ADDRESSES = 3
 # RFC 9309 2.5: of an oversized robots.txt the beginning counts, at least 500 KiB. Framing and coding come on
 # top.
 _ROBOTS_BODY = 2 * MAX_SIZE
+_LARGE = 256 * 1024  # bytes of a body that is decoded at once: at most 30 ms, even in chunks of one byte
 # How many hosts are remembered for closing reused connections. The oldest is dropped first, and noticed
 # again.
 _MAX_CLOSERS = 50_000
@@ -162,6 +163,8 @@ class HttpFetcher:
                 return self._closed_on_reuse(order.target.host, exchange)
             if (code and not exchange.cut) or transfer.fault is Fault.HEADERS:
                 return failure(transfer, code, message, exchange)
+            if len(exchange.body) > _LARGE:  # hostile framing takes a second to undo
+                return await asyncio.to_thread(response.outcome, exchange, order.limit, visit.link.purpose)
             return response.outcome(exchange, order.limit, visit.link.purpose)
         finally:
             transfer.clear()

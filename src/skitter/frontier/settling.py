@@ -1,6 +1,6 @@
 """Settles visits: the result of each, in the one batch that closes it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -20,18 +20,33 @@ _FAR = 10
 _FAR_AT_LEAST = 30.0
 
 
-def settle(shard: Shard, settlements: Sequence[Settlement], now: float) -> list[bool]:
-    """Close visits; False for those that are not open under their lease."""
+Targets = Mapping[int, list[bytes]]
+"""The ids of links that were added before, by the identity of the settlement."""
+
+
+def settle(
+    shard: Shard, settlements: Sequence[Settlement], now: float, added: Targets | None = None
+) -> list[bool]:
+    """Close visits; False for those that are not open under their lease. The links in `added` are there already."""
+    if added:
+        return [_settle(shard, settlement, now, added.get(id(settlement))) for settlement in settlements]
     return [_settle(shard, settlement, now) for settlement in settlements]
 
 
-def _settle(shard: Shard, settlement: Settlement, now: float) -> bool:
+def is_open(shard: Shard, visit: Visit) -> bool:
+    """Whether a visit is open under its lease."""
+    lease = shard.leases.get(shard.names.id_of(visit.link))
+    return lease is not None and lease.handed and _is_same(lease.visit, visit)
+
+
+def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[bytes] | None = None) -> bool:
     visit, verdict = settlement.visit, settlement.verdict
     id16 = shard.names.id_of(visit.link)
     lease = shard.leases.get(id16)
     if lease is None or not lease.handed or not _is_same(lease.visit, visit):
         return False
-    targets = add(shard, settlement.links, settlement.refused, now)
+    if targets is None:
+        targets = add(shard, settlement.links, settlement.refused, now)
     shard.end(id16)
     shard.suspect(id16, None)
     host = shard.host(visit.link.host)  # touched by `end`

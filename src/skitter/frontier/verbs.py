@@ -35,6 +35,9 @@ T = TypeVar("T")
 _LEAST_WINDOW = 500  # hosts of a shard, however many shards there are
 _SEEN = 7  # URLs remembered per host in the window
 LINKS_AT_ONCE = 2_000  # links added in one write
+_TOGETHER = 5_000  # links of all visits that are settled together
+_FEW_LINKS = 100  # of one of them; with more, they are added first if there are too many together
+_SOME = 1_000  # links added first in one write, in 15 ms if all are new
 _LEAST_AHEAD, _MOST_AHEAD = 64, 4_096  # visits leased ahead
 _FEW = 8  # hosts with visits in flight, or free hosts with nothing leased yet
 _SHOWN = 200  # characters of a URL shown in a warning
@@ -326,9 +329,10 @@ class Verbs(ShardReader):
     async def settle(self, settlements: Sequence[Settlement], mark: Mark, now: float) -> list[bool]:
         """Close visits with their results. If an engine refuses one, only that fact and the reason are kept."""
         if self._at_hand is not None:
+            added = await self._add_first(settlements, now)
             shard = self._begin()
             self._pass_time(shard, mark, now)
-            told = settling.settle(shard, settlements, now)
+            told = settling.settle(shard, settlements, now, added)
             await self._end(shard, now)
             return told
 
@@ -347,6 +351,35 @@ class Verbs(ShardReader):
             return (await step([settling.unstorable(settlement, str(problem), now)]))[0]
 
         return await in_parts(settlements, step, give_up)
+
+    async def _add_first(self, settlements: Sequence[Settlement], now: float) -> settling.Targets | None:
+        """If there are very many links, add most of them before the visits are settled, some at a time.
+
+        A verb runs to its end without yielding, and 10,000 new links take 0.15 s.
+        """
+        if sum(len(each.links) + len(each.refused) for each in settlements) <= _TOGETHER:
+            return None
+        added: dict[int, list[bytes]] = {}
+        for settlement in settlements:
+            links, refused = settlement.links, settlement.refused
+            if len(links) + len(refused) > _FEW_LINKS and settling.is_open(
+                self._open_shard, settlement.visit
+            ):
+                targets = added.setdefault(id(settlement), [])
+                for start in range(0, len(links), _SOME):
+                    targets += await self._add_some(links[start : start + _SOME], (), now)
+                for start in range(0, len(refused), _SOME):
+                    targets += await self._add_some((), refused[start : start + _SOME], now)
+        return added
+
+    async def _add_some(
+        self, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]], now: float
+    ) -> list[bytes]:
+        shard = self._begin()
+        targets = adding.add(shard, links, refused, now)
+        await self._end(shard, now)
+        await asyncio.sleep(0)
+        return targets
 
     def _pass_time(self, shard: Shard, mark: Mark, now: float) -> None:
         shard.counts.elapsed += max(0.0, now - self._clock)

@@ -192,6 +192,16 @@ class ParseSettings(Struct, frozen=True):
     sloppy_anchors: Annotated[bool, "also follow anchors written like < a href = x >"] = False
     max_input: Annotated[Bytes, "at most this much of a document is parsed"] = Bytes(5 * 2**20)
     max_links: Annotated[int, "maximum number of links taken from one page"] = 10_000
+    pool_above: Annotated[
+        Bytes, "larger documents are parsed by a process of their own, so that nothing else waits meanwhile"
+    ] = Bytes(256 * 2**10)
+    processes: Annotated[int, "parser processes per worker, started when they are needed"] = 1
+    deadline: Annotated[
+        Seconds, "a parser process that takes longer for one document is killed, and the page fails"
+    ] = Seconds(30.0)
+    max_memory: Annotated[Bytes, "address space of a parser process; a document that needs more fails"] = (
+        Bytes(2**30)
+    )
 
 
 class DedupSettings(Struct, frozen=True):

@@ -61,6 +61,7 @@ RANGES: Mapping[str, Range] = {
             "fetch.deadline",
             "fetch.connect_timeout",
             "fetch.idle_timeout",
+            "parse.deadline",
             "crawl.max_time",
             "cluster.lease",
             "cluster.renew",
@@ -78,6 +79,8 @@ RANGES: Mapping[str, Range] = {
     "robots.jitter": _SHARE,
     "robots.cache": Range(1, 86400, "RFC 9309 2.4: a copy must not be used for more than 24 hours"),
     "robots.max_redirects": Range(5, why="RFC 9309 2.3.1.2: at least five must be followed"),
+    "parse.processes": Range(1, 256, "256 are plenty for one machine"),
+    "parse.max_memory": Range(256 * 2**20, why="a parser needs that much for an ordinary document"),
     "dedup.distance": Range(0, 3, "the near-duplicate index cannot find more"),
 }
 

@@ -29,6 +29,7 @@ from skitter.settings import ArchiveSettings
 _NAME = re.compile(r"(\d{2,})-\d{14}-(\d{5,})\.warc\.gz")
 _MAGIC = b"\x1f\x8b\x08"  # RFC 1952 2.3.1: how every gzip member begins
 _LAST_OF_VISIT = (b"WARC/1.1\r\nWARC-Type: metadata\r\n", b"WARC/1.1\r\nWARC-Type: warcinfo\r\n")
+_LARGE = 4 * 2**20  # bytes compressed at once: 5 ms, and a group of ordinary visits has fewer
 _NEW = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _OLD = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 
@@ -113,13 +114,14 @@ class WarcArchive:
         """
         if not packs:
             return []
+        written = await _compressed(packs)
         before = self._file, self._end, self._fd
         if self._fd >= 0:
             _take_back(self._fd, self._end)
         opening = self._begin() if self._fd < 0 or self._end > self._max_file else b""
         group, places, end = [opening], [], self._end + len(opening)
-        for pack in packs:
-            for index, member in enumerate(records.compressed(pack.records)):
+        for pack, compressed in zip(packs, written, strict=True):
+            for index, member in enumerate(compressed):
                 if index == pack.main:
                     places.append(Place(self._file, end, len(member)))
                 end += len(member)
@@ -209,6 +211,14 @@ class WarcArchive:
         if end:
             self._fd = os.open(path, _OLD)
             os.ftruncate(self._fd, end)
+
+
+async def _compressed(packs: Sequence[Packed]) -> list[list[bytes]]:
+    """The records of each visit. Large ones do not make the event loop wait."""
+    every = [pack.records for pack in packs]
+    if sum(sum(map(len, some)) for some in every) > _LARGE:
+        return await asyncio.to_thread(lambda: list(map(records.compressed, every)))
+    return list(map(records.compressed, every))
 
 
 def trim(path: Path, end: int) -> int:
