@@ -19,7 +19,7 @@ from skitter.events import Event, Requested, Warned
 from skitter.model import Counts, Stop
 from skitter.ports import EngineAway
 from skitter.reporting.format import amount, counted
-from skitter.reporting.report import TROUBLES, changed_settings
+from skitter.reporting.report import TROUBLES, link_remarks
 from skitter.runtime.process import unwrapped
 from skitter.visit import Shared
 
@@ -124,7 +124,7 @@ class WorkerRun:
             self._leave_because(why, Stop.LIMIT)
         else:
             await unwrapped(self._run())
-        for text in changed_settings({"links": self._at.links.statistics()}):
+        for text in link_remarks({"links": self._at.links.statistics()}):
             self._events.emit(Warned(text))
         work_left = self._stop is Stop.LIMIT and not (await self._look()).quiet
         return why_it_ended(self._stop, work_left=work_left)

@@ -314,8 +314,8 @@ def cache_lines(caches: Mapping[str, Mapping[str, float]]) -> list[str]:
     return ["", "Caches", *(f"  {name}: {values}" for name, values in named.items())]
 
 
-def changed_settings(caches: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Sentences about links that came back or went because the settings changed, if there were any."""
+def link_remarks(caches: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Sentences about links that came back or went because the settings changed, or that the scorer failed for."""
     links, said = caches.get("links", {}), []
     if number := int(links.get("returned", 0)):
         are = (
@@ -327,6 +327,10 @@ def changed_settings(caches: Mapping[str, Mapping[str, float]]) -> list[str]:
     if number := int(links.get("dropped", 0)):
         are = "waiting URL is" if number == 1 else "waiting URLs are"
         said.append(f"{count(number)} {are} no longer wanted by the current settings of [scope]")
+    if number := int(links.get("unscored", 0)):
+        said.append(
+            f"your scorer failed {count(number)} times (schedule.strategy); `skitter why` shows the reason"
+        )
     return said
 
 
