@@ -229,7 +229,10 @@ def _guarded(work: Callable[[], T], what: str) -> T:
 
 def described(error: BaseException) -> str:
     """An exception in one line."""
-    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    try:
+        text = error.msg if isinstance(error, SyntaxError) else str(error)
+    except Exception:  # noqa: BLE001  an exception of the user's own, whose text is code too
+        text = ""
     return f"{type(error).__name__}: {' '.join(text.split())}" if text else type(error).__name__
 
 
@@ -257,7 +260,7 @@ def check(settings: Settings) -> None:
     """Import the plug-ins in a process of its own. Raises PluginError if that fails, or takes too long."""
     if not used(settings):
         return
-    asked = json.dumps([sys.path, list(settings.crawl.plugins), settings.schedule.strategy])
+    asked = json.dumps([sys.path, list(settings.crawl.plugins), settings.schedule.strategy, DEADLINE])
     program = "import json, sys; asked = json.loads(sys.argv[1]); sys.path[:] = asked[0]; from skitter.plugins import tried; tried(*asked[1:])"
     with tempfile.TemporaryFile() as answer:
         try:
@@ -279,7 +282,7 @@ def check(settings: Settings) -> None:
         raise PluginError(problem)
 
 
-def tried(plugins: list[str], strategy: str) -> None:
+def tried(plugins: list[str], strategy: str, seconds: float) -> None:
     """The child of `check`: import, and write to standard output what is being done and what went wrong."""
     from msgspec.structs import replace  # noqa: PLC0415  for this process alone
 
@@ -297,7 +300,7 @@ def tried(plugins: list[str], strategy: str) -> None:
         schedule=replace(default.schedule, strategy=strategy),
     )
     try:
-        with deadline(report):
+        with deadline(seconds, report):
             load(settings, lambda name: say("importing", name))
     except PluginError as problem:
         say("problem", str(problem))
@@ -311,13 +314,13 @@ def tried(plugins: list[str], strategy: str) -> None:
 
 
 @contextmanager
-def deadline(file: IO[str] | None = None) -> Iterator[None]:
-    """End this process if the block takes longer than DEADLINE, and write to `file` where it was.
+def deadline(seconds: float = DEADLINE, file: IO[str] | None = None) -> Iterator[None]:
+    """End this process if the block takes longer than this, and write to `file` where it was.
 
     The timer is a thread that needs no interpreter, so it also ends an import that never lets go of it.
     """
     with Path(os.devnull).open("w", encoding="ascii") as nowhere:
-        faulthandler.dump_traceback_later(DEADLINE, exit=True, file=file or nowhere)
+        faulthandler.dump_traceback_later(seconds, exit=True, file=file or nowhere)
         try:
             yield
         finally:

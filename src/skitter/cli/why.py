@@ -41,7 +41,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     robots_allow: bool | None  # None: there is no copy
     robots_line: RobotsLine | None
     scope: Reason | None  # why the scope would refuse it now; only for a URL that was never found
-    unscored: dict[str, Any] | None = None  # the last failure of the user's own scorer for it
+    unscored: dict[str, Any] | None = None  # the first failure of the user's own scorer for it
 
     @property
     def read_as_robots(self) -> bool:

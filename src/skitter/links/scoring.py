@@ -96,17 +96,16 @@ def _number(score: object) -> float:
 
 
 def failure_of(log: Path, key: str) -> dict[str, Any] | None:
-    """The last failure written down for a URL; None if there is none."""
-    found = None
+    """The first failure written down for a URL, when it got its score; None if there is none."""
     wanted = msgspec.json.encode(key)
     try:
         with log.open("rb") as file:
             for line in file:
-                if wanted in line:
-                    found = _read(line, key) or found
+                if wanted in line and (fields := _read(line, key)) is not None:
+                    return fields
     except OSError:
         return None
-    return found
+    return None
 
 
 def _read(line: bytes, key: str) -> dict[str, Any] | None:
