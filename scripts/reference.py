@@ -19,7 +19,6 @@ from skitter.cli import COMMANDS
 from skitter.cli.usage import Exit, Parser
 from skitter.metrics import Metric, described
 from skitter.reasons import TABLE, Entry
-from skitter.schedule import STRATEGIES
 from skitter.scope import KINDS
 from skitter.settings import SECTIONS, Bytes, Seconds
 from skitter.settings.keywords import LONG, SHORT
@@ -211,7 +210,7 @@ def options() -> str:
     return "\n".join(lines) + "\n"
 
 
-_WORDS = {"scope.kind": KINDS, "schedule.strategy": STRATEGIES}
+_WORDS = {"scope.kind": KINDS}
 _ANNOTATIONS = {
     Seconds: "str | float",
     Bytes: "str | int",

@@ -82,9 +82,10 @@ class Settled(Struct, frozen=True, tag=True):
 
 
 class Warned(Struct, frozen=True, tag=True):
-    """A message for people, in one sentence."""
+    """A message for people, in one sentence. Of several with the same `once`, a fleet shows the first."""
 
     text: str
+    once: str = ""
 
 
 class Stopped(Struct, frozen=True, tag=True):

@@ -118,6 +118,7 @@ class LinkMetrics(Struct, omit_defaults=True):
     misses: Annotated[int, _counter("links judged anew")] = 0
     dropped: Annotated[int, _counter("waiting links that changed settings no longer want")] = 0
     returned: Annotated[int, _counter("links that earlier settings refused, and that are wanted now")] = 0
+    unscored: Annotated[int, _counter("links for which the user's scorer failed")] = 0
 
 
 class HostMetrics(Struct, omit_defaults=True):

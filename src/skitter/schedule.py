@@ -24,6 +24,7 @@ from skitter.model import (
     Verdict,
     Visit,
 )
+from skitter.plugins import is_own
 from skitter.settings import ScheduleSettings, Settings
 
 # ------------------------------------------------------------------------------------------------ order
@@ -66,8 +67,15 @@ COUNTS_IN_LINKS = frozenset({"depth"})
 BY_DEPTH_ALONE = frozenset({"bfs", "dfs"})  # all links of a page have one score
 
 
+def unscored(_url: str, _depth: int, _parent_score: float, _in_links: int) -> float:
+    """Where a user's own scorer is not at hand."""
+    return 0.0
+
+
 def strategy(settings: ScheduleSettings) -> Strategy:
-    """The strategy named in the settings."""
+    """The strategy named in the settings. One of the user's own (`module:function`) is asked by `links.scoring`."""
+    if is_own(settings.strategy):
+        return unscored
     if settings.strategy == "number":
         return number(settings.number_pattern)
     return {"bfs": bfs, "dfs": dfs, "depth": depth}[settings.strategy]

@@ -15,6 +15,7 @@ LAYERS = (
     ("reasons",),
     ("ports",),
     ("settings", "events"),
+    ("plugins",),
     ("urls",),
     ("dedup",),
     ("reporting", "robots"),
@@ -57,7 +58,7 @@ BACKENDS_SEE = (
 )
 # Shipped for tests; nothing of the product may depend on it.
 TESTING = "testing"
-MOST_ENTRIES = 35  # a folder per idea: `ls` shall be read at a glance
+MOST_ENTRIES = 36  # a folder per idea: `ls` shall be read at a glance
 
 
 def imported(path: Path) -> set[str]:

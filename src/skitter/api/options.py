@@ -49,8 +49,8 @@ class Options(TypedDict, total=False):
     resolve: Sequence[str]
     """HOST:ADDRESS pairs that replace DNS; the address guard still applies"""
 
-    strategy: Literal["bfs", "dfs", "depth", "number"]
-    """bfs, dfs, depth or number: how links are scored"""
+    strategy: str
+    """bfs, dfs, depth or number: how links are scored; or module:function, a function of your own"""
 
     shards: int
     """parts of the crawl, each handled by one process at a time; fixed when the crawl is created; 0 for one per worker"""
@@ -112,8 +112,8 @@ class Options(TypedDict, total=False):
     scope_session_in_path: bool
     """trap rule: session ids in the path are not followed"""
 
-    schedule_strategy: Literal["bfs", "dfs", "depth", "number"]
-    """bfs, dfs, depth or number: how links are scored"""
+    schedule_strategy: str
+    """bfs, dfs, depth or number: how links are scored; or module:function, a function of your own"""
 
     schedule_number_pattern: str
     """strategy number: a regular expression whose group 1 is the number"""
@@ -229,6 +229,18 @@ class Options(TypedDict, total=False):
     parse_max_links: int
     """maximum number of links taken from one page"""
 
+    parse_pool_above: str | int
+    """larger documents are parsed by a process of their own, so that nothing else waits meanwhile"""
+
+    parse_processes: int
+    """parser processes per worker, started when they are needed"""
+
+    parse_deadline: str | float
+    """a parser process that takes longer for one document is killed, and the page fails"""
+
+    parse_max_memory: str | int
+    """address space of a parser process; a document that needs more fails"""
+
     dedup_near: bool
     """find near-duplicates by SimHash (identical payloads are always found)"""
 
@@ -273,3 +285,6 @@ class Options(TypedDict, total=False):
 
     crawl_sync_interval: str | float
     """time between two fsyncs"""
+
+    crawl_plugins: Sequence[str]
+    """Python files or modules of your own, imported by every process that crawls; they run with its rights"""

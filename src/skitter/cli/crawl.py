@@ -38,6 +38,7 @@ def parser() -> Parser:
             "skitter crawl https://example.org",
             "skitter crawl example.org --scope domain --max-pages 1000 --delay 2s --contact me@example.net",
             "skitter crawl --seeds urls.txt -o my-crawl --config crawl.toml",
+            "skitter crawl example.org --with scorer.py --strategy scorer:score",
         ],
     )
     made.add_argument("url", nargs="*", metavar="URL", help="where to start; without a scheme, https is used")

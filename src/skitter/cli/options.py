@@ -34,6 +34,7 @@ FLAGS: Mapping[str, Flag] = {
     "--workers": Flag("crawl.workers", "N"),
     "--shards": Flag("crawl.shards", "N"),
     "--strategy": Flag("schedule.strategy", "NAME"),
+    "--with": Flag("crawl.plugins", "FILE", many=True),
     "--user-agent": Flag("fetch.user_agent", "TEXT"),
     "--contact": Flag("fetch.contact", "TEXT"),
     "--allow-private": Flag("fetch.allow_private", "CIDR", many=True),

@@ -41,6 +41,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     robots_allow: bool | None  # None: there is no copy
     robots_line: RobotsLine | None
     scope: Reason | None  # why the scope would refuse it now; only for a URL that was never found
+    unscored: dict[str, Any] | None = None  # the first failure of the user's own scorer for it
 
     @property
     def read_as_robots(self) -> bool:
@@ -100,6 +101,7 @@ async def find(text: str, source: Source) -> Findings:
 
 async def _look_up(text: str, source: Source) -> Findings:
     from skitter.fetch.request import user_agent  # noqa: PLC0415  `why --help` does not need the fetcher
+    from skitter.links.scoring import failure_of  # noqa: PLC0415  the same
 
     rules, frontier = source.settings.urls, source.frontier
     url = urls.seed(text, rules)
@@ -127,6 +129,7 @@ async def _look_up(text: str, source: Source) -> Findings:
         robots_allow=None if in_force is None else in_force.allows(url),
         robots_line=None if in_force is None else in_force.line(url),
         scope=scope.refusal(url, 0) if record is None else None,
+        unscored=failure_of(source.directory.scorer_log, key),
     )
 
 
@@ -173,7 +176,7 @@ def story(found: Findings, now: float) -> list[str]:
         lines += ["  was never found by this crawl: no page it read links to it, and no seed names it"]
         lines += _would(found)
     else:
-        lines += _record(found.record, now) + _origin(found.record, found.chain)
+        lines += _record(found.record, now) + _unscored(found) + _origin(found.record, found.chain)
     if found.page is not None:
         lines += _page(found.page)
     lines += _robots(found, now)
@@ -228,6 +231,15 @@ def _record(record: UrlRecord, now: float) -> list[str]:
     if record.state is State.QUEUED:
         lines.append(f"  waits at level {record.level.name.lower()} with score {record.score:g}")
     return lines
+
+
+def _unscored(found: Findings) -> list[str]:
+    failure = found.unscored
+    if failure is None:
+        return []
+    where = f" on {failure['parent']}" if failure["parent"] else ""
+    text = f"your scorer failed when it was found{where}, {moment(failure['time'])}; it got the score {failure['score']:g}"
+    return [f"  {printable(text)}", f"    {printable(failure['place'])}: {printable(failure['problem'])}"]
 
 
 def _origin(record: UrlRecord, chain: list[UrlRecord]) -> list[str]:
@@ -341,6 +353,7 @@ def as_fields(found: Findings) -> dict[str, Any]:
         },
         "found_on": [parent.url for parent in found.chain] or ([record.parent] if record and record.parent else []),
         "scope": explained_reason(found.scope),
+        "unscored": found.unscored,
         "page": page,
         "robots": robots,
         "host_record": None if host is None else host_record(host) | {"set_aside": explained_reason(host.aside)},

@@ -23,6 +23,7 @@ _OWN = [
     "crawl.min_free_disk",
     "crawl.commit_visits",
     "crawl.sync_interval",
+    "crawl.plugins",
     "fetch.max_in_flight",
     "fetch.keep_connections",
     "fetch.resolve",

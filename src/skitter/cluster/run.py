@@ -23,7 +23,7 @@ from skitter.metrics import Metrics, added_up
 from skitter.model import Counts, Stop
 from skitter.ports import EngineAway
 from skitter.reporting.format import amount, counted
-from skitter.reporting.report import TROUBLES, changed_settings
+from skitter.reporting.report import TROUBLES, link_remarks
 from skitter.runtime.process import unwrapped
 from skitter.visit import Shared
 
@@ -132,7 +132,7 @@ class WorkerRun:
             self._leave_because(why, Stop.LIMIT)
         else:
             await unwrapped(self._run())
-        for text in changed_settings(self._at.links.metrics()):
+        for text in link_remarks(self._at.links.metrics()):
             self._events.emit(Warned(text))
         work_left = self._stop is Stop.LIMIT and not (await self._look()).quiet
         return why_it_ended(self._stop, work_left=work_left)

@@ -1,5 +1,6 @@
 """Settings in, a wired crawl out. The only importer of back ends, and the only place that knows which one is used."""
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from skitter import __version__
+from skitter import __version__, plugins
 from skitter.backends.memory import MemoryCache
 from skitter.backends.rocksdb import open_reader as open_state
 from skitter.backends.rocksdb import rocks_frontier
@@ -27,6 +28,7 @@ from skitter.fetch.http import HttpFetcher
 from skitter.fetch.request import user_agent
 from skitter.links import LinkJudge
 from skitter.links.filter import LinkFilter, Wanted
+from skitter.links.scoring import UserScorer
 from skitter.model import Link
 from skitter.parse.pool import ParserPool
 from skitter.ports import Archive, Cache, Clock, Fetcher, Frontier
@@ -62,6 +64,7 @@ async def opened(
     `Crawl.seed`.
     """
     check(settings.fetch)
+    await asyncio.to_thread(plugins.check, settings)
     directory = CrawlDirectory(path)
     settings = directory.fitted(settings, workers=1)
     directory.prepare()
@@ -92,7 +95,7 @@ async def open_shards(
     clock = SystemClock()
     names = MemoryCache(settings.fetch.dns_cache, clock)
     at = replace(
-        shared(directory, settings, clock, names),
+        shared(directory, settings, clock, names, events),
         link_filter=link_filter,
         judge_again=directory.scope_changed,
     )
@@ -123,15 +126,19 @@ async def open_shards(
         yield local_shards
 
 
-def shared(directory: CrawlDirectory, settings: Settings, clock: Clock, names: Cache) -> Shared:
+def shared(
+    directory: CrawlDirectory, settings: Settings, clock: Clock, names: Cache, events: Events
+) -> Shared:
     """The parts that all shards of a process share."""
+    function = plugins.load(settings).scorer(settings.schedule.strategy)
+    scorer = None if function is None else UserScorer(function, events, directory.scorer_log)
     scope = Scope(settings.scope, directory.roots())
     fetcher = HttpFetcher(settings.fetch, names, clock)
     return Shared(
         settings=settings,
         fetcher=fetcher,
         scope=scope,
-        links=LinkJudge(settings, scope),
+        links=LinkJudge(settings, scope, scorer),
         clock=clock,
         parsers=ParserPool(settings),
     )

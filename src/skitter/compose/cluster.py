@@ -4,12 +4,14 @@ Its own disk has what must exist before anything is settled: the current archive
 crash mark. Everything else is on the engines.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from skitter import plugins
 from skitter.cluster.agreement import agreed, values
 from skitter.cluster.announce import AnnouncingFrontier
 from skitter.cluster.clock import EngineClock
@@ -85,6 +87,7 @@ async def joined(
     `version` is that of the shared settings these are made from; without it, they are checked against them.
     """
     check(settings.fetch)
+    await asyncio.to_thread(plugins.check, settings)
     name = worker_name()
     async with opened(settings, name) as engines:
         if version is None:
@@ -96,9 +99,8 @@ async def joined(
             settings = fitted_to_machine(settings, events)
             directory.write_settings(settings)
             clock = EngineClock(SystemClock())
-            at = shared(
-                directory, settings, clock, engines.cache("dns", Answer, settings.fetch.dns_cache, clock)
-            )
+            names = engines.cache("dns", Answer, settings.fetch.dns_cache, clock)
+            at = shared(directory, settings, clock, names, events)
             # `cluster set` may have changed the settings, and it is unknown under which a link was accepted.
             # It may be in scope by a root that the others got with their last heartbeat, and we shall get
             # with our next.

@@ -11,6 +11,7 @@ from skitter.fleet.messages import Broken, Line, Message, Start
 from skitter.fleet.worker import Worker
 from skitter.ports import StateError
 from skitter.runtime.process import run, unwrapped
+from skitter.settings import SettingsError
 
 
 async def _main(handle: int) -> int:
@@ -20,6 +21,8 @@ async def _main(handle: int) -> int:
         return 1  # the parent is gone
     try:
         await unwrapped(Worker(line, start, open_shards).work())
+    except SettingsError as problem:
+        line.say(Broken(str(problem), settings=True))
     except StateError as problem:
         line.say(Broken(str(problem)))
     except OSError as problem:

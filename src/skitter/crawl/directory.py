@@ -57,6 +57,7 @@ class CrawlDirectory:
         self.scopes_file = path / "scopes.txt"
         self.roots_file = path / "roots.txt"
         self.statistics_file = path / "log" / "statistics.json"
+        self.scorer_log = path / "log" / "scorer.jsonl"  # links that the user's own scorer failed for
         self.search_file = path / "search.sqlite"  # created and updated by `search`
         self.archive = path / "archive"
         self.seeds = path / "seeds"  # seeds not stored yet; see `intake`

@@ -23,7 +23,7 @@ from skitter.links import Judged
 from skitter.metrics import Metrics, added_up
 from skitter.model import Counts, HostRecord, Link, Purpose, Reason, State, Stop
 from skitter.ports import StateError
-from skitter.reporting.report import TOP_HOSTS, changed_settings, total
+from skitter.reporting.report import TOP_HOSTS, link_remarks, total
 from skitter.reporting.waiting import Waiting, together
 from skitter.runtime.process import unwrapped
 from skitter.seeds import BadSeed
@@ -168,7 +168,7 @@ class LocalShards(ShardSet):
         await self.fresh_counts()
         self._write_statistics()
         if self.when_idle is None:  # else the parent decides for all
-            for text in changed_settings(self._at.links.metrics()):
+            for text in link_remarks(self._at.links.metrics()):
                 self._events.emit(Warned(text))
         why = why_it_ended(self._stop, work_left=bool(self.in_flight) or not await self.nothing_due())
         self._events.emit(Stopped(why.value, self.counts))

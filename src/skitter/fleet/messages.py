@@ -122,6 +122,13 @@ class Broken(Struct, frozen=True, tag=True):
     """The worker cannot go on, and neither could another one: a full disk, a store of another version."""
 
     problem: str
+    settings: bool = False  # the settings are wrong, or a plug-in
+
+
+class Importing(Struct, frozen=True, tag=True):
+    """The worker is about to import a plug-in, which may end it; empty when all are imported."""
+
+    plugin: str
 
 
 # ------------------------------------------------------------------------------------------------ from worker to worker
@@ -159,6 +166,7 @@ Message = (
     | Heard
     | Ended
     | Broken
+    | Importing
     | Carry
     | Carried
 )
@@ -190,6 +198,11 @@ class Line:
             return _decode.decode(await self._reader.readexactly(size))
         except (asyncio.IncompleteReadError, ConnectionError):
             return None
+
+    async def sent(self) -> None:
+        """Return when everything said is on its way, and would survive the end of this process."""
+        while self._writer.transport.get_write_buffer_size():  # noqa: ASYNC110  a message or two
+            await asyncio.sleep(0)
 
     async def close(self) -> None:
         """Close, after everything that was sent."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from skitter import plugins
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.done import SeedsAre, Snapshot, why_it_ended, why_over
 from skitter.crawl.limits import grace_is_over, limit_reached
@@ -30,6 +31,7 @@ from skitter.fleet.messages import (
     Halt,
     Heard,
     Idle,
+    Importing,
     Message,
     Ready,
     Roots,
@@ -42,11 +44,11 @@ from skitter.fleet.seeding import Seeding
 from skitter.metrics import Metrics, added_up
 from skitter.model import Counts, Link, Stop
 from skitter.ports import StateError
-from skitter.reporting.report import TOP_HOSTS, WARNINGS, Report, Run, changed_settings, total
+from skitter.reporting.report import TOP_HOSTS, WARNINGS, Report, Run, link_remarks, total
 from skitter.runtime.process import unwrapped
 from skitter.seeds import BadSeed
 from skitter.seeds.intake import Intake
-from skitter.settings import Settings
+from skitter.settings import Settings, SettingsError
 
 _ROUND_EVERY = 0.25  # seconds between two questions while there is work
 _SOON = 0.01  # … and when a worker says that there is none
@@ -71,6 +73,7 @@ def assembled(
     `keep` copies seeds into it.
     """
     check(settings.fetch)
+    plugins.check(settings)
     directory = CrawlDirectory(path)
     wanted = settings.crawl.workers or cores()
     settings = directory.fitted(settings, wanted)
@@ -136,8 +139,9 @@ class Fleet:
         self._look = asyncio.Event()
         self._stop: Stop | None = None
         self._at_once = False
-        self._broken: StateError | None = None
+        self._broken: StateError | SettingsError | None = None
         self._warnings: list[str] = []
+        self._said_once: set[str] = set()
         events.subscribe(self._remember)
 
     # -- from outside ----------------------------------------------------------------------------------------
@@ -205,6 +209,8 @@ class Fleet:
             code = await worker.hung_up()
             self._carrier.forget(worker.shards)
             self._rounds.answered()
+            if worker.importing:
+                self._break(SettingsError(plugins.died(worker.importing, code)))
             if worker.ended is None and self._broken is None:
                 self._note_death(worker, code)
                 await asyncio.sleep(min(_LONGEST_PAUSE, 0.05 * 2**worker.deaths))
@@ -219,13 +225,12 @@ class Fleet:
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         self._events.emit(Warned(f"worker {worker.number} died ({how}); it is started again"))
         if worker.deaths >= _DEATHS:
-            self._break(
-                f"worker {worker.number} died {_DEATHS} times without getting anywhere, last with {how}"
-            )
+            text = f"worker {worker.number} died {_DEATHS} times without getting anywhere, last with {how}"
+            self._break(StateError(text))
 
-    def _break(self, problem: str) -> None:
+    def _break(self, problem: StateError | SettingsError) -> None:
         """Nothing can go on. Let the others save what they have."""
-        self._broken = self._broken or StateError(problem)
+        self._broken = self._broken or problem
         self.stop(Stop.INTERRUPTED)
 
     def _halt(self) -> None:
@@ -244,7 +249,11 @@ class Fleet:
                 self._note(worker, message)
             case Idle():
                 self._look.set()
+            case Heard(Warned(_, once)) if once in self._said_once:
+                pass
             case Heard(event):
+                if isinstance(event, Warned) and event.once:
+                    self._said_once.add(event.once)
                 self._events.emit(event)
             case Roots():
                 self._tell_everybody(message, but=worker)
@@ -258,8 +267,11 @@ class Fleet:
                 self._rounds.answered()
                 if self._stop is None:  # it reached a limit of its own, such as a full disk
                     self.stop(message.why)
-            case Broken(problem):
-                self._break(problem)
+            case Importing(plugin):
+                worker.importing = plugin
+            case Broken(problem, wrong_settings):
+                worker.importing = ""
+                self._break(SettingsError(problem) if wrong_settings else StateError(problem))
             case _:
                 raise AssertionError(message)
 
@@ -342,7 +354,7 @@ class Fleet:
         why = why_it_ended(self._stop, work_left=work_left)
         measured = added_up([end.metrics for end in ends])
         self._write_statistics(measured)
-        for text in changed_settings(measured.links):
+        for text in link_remarks(measured.links):
             self._events.emit(Warned(text))
         return run.report(
             why,

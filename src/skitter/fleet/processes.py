@@ -125,6 +125,7 @@ class WorkerProcess:
     counts: Counts = field(default_factory=Counts)
     ended: Ended | None = None
     had: int | None = None  # pages, when it was first opened
+    importing: str = ""  # the plug-in that it is importing now
     deaths: int = 0  # in a row, without progress
 
     def fork(self, lock: int) -> None:

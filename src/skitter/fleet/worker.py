@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from skitter import plugins
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.limits import pages_left
 from skitter.crawl.local_shards import LocalShards
@@ -38,6 +39,7 @@ from skitter.fleet.messages import (
     Halt,
     Heard,
     Idle,
+    Importing,
     Line,
     Ready,
     Roots,
@@ -72,6 +74,7 @@ class Worker:
         """Open the shards, crawl until told to stop, and report."""
         directory = CrawlDirectory(Path(self._start.directory))
         settings = _share(directory.read_settings(), self._start.workers)
+        await self._import_plugins(settings)
         async with self._open_shards(directory, self._start.shards, settings, self._events()) as shards:
             shards.when_idle = lambda: self._line.say(Idle())
             shards.elsewhere = self._send
@@ -91,6 +94,16 @@ class Worker:
                     {} if shards.counts.bytes else shards.failed,
                 )
             )
+
+    async def _import_plugins(self, settings: Settings) -> None:
+        """Import user code; the parent knows which, should that end this process."""
+        if not plugins.used(settings):
+            return
+        self._line.say(Importing(", ".join(settings.crawl.plugins) or settings.schedule.strategy))
+        await self._line.sent()
+        with plugins.deadline():
+            plugins.load(settings)
+        self._line.say(Importing(""))
 
     async def _crawl(self, shards: LocalShards) -> Stop:
         async with asyncio.TaskGroup() as tasks:

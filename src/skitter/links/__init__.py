@@ -4,7 +4,8 @@ Navigation repeats on every page of a site, so judgements are memoised by what t
 written, without its fragment, and the part of the base that it is relative to. There is one memo for each
 such part, so a known link costs one dictionary look-up (0.25 µs; judging it costs 4). A memoised Link keeps
 the parent and depth it was first seen with, which is what the frontier records anyway, since it accepts a URL
-once. Parts not used lately are evicted first.
+once. Parts not used lately are evicted first. Where scores depend on more (in-links are counted, or the user has a
+scorer of their own), nothing is memoised.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,8 +16,10 @@ from msgspec.structs import replace
 
 from skitter import reasons, urls
 from skitter.dedup.digest import sha1
+from skitter.links.scoring import UserScorer
 from skitter.metrics import LinkMetrics
 from skitter.model import Document, Link, Reason
+from skitter.plugins import FoundLink
 from skitter.schedule import BY_DEPTH_ALONE, COUNTS_IN_LINKS, strategy
 from skitter.scope import ROOTED, Scope
 from skitter.settings import Settings
@@ -40,15 +43,18 @@ _DOUBTED = 100_000  # most links that wait for news about roots; others queue fo
 class LinkJudge:
     """Turns hrefs, redirects and seeds into links, each wanted or refused with a reason."""
 
-    def __init__(self, settings: Settings, scope: Scope) -> None:
+    def __init__(self, settings: Settings, scope: Scope, scorer: UserScorer | None = None) -> None:
+        """`scorer` is the user's own, if `schedule.strategy` names one."""
         self._settings = settings
         self._scope = scope
         self._strategy = strategy(settings.schedule)
+        self._scorer = scorer
         self._by_depth_alone = settings.schedule.strategy in BY_DEPTH_ALONE
         self._memo: dict[str, Known] = {}  # by the relevant part of the base
         self._before: dict[str, Known] = {}  # parts not used lately, evicted next
         self._remembered = 0  # judgements made or recalled since the last eviction
-        self._in_links: dict[str, int] | None = {} if settings.schedule.strategy in COUNTS_IN_LINKS else None
+        counts = scorer is not None or settings.schedule.strategy in COUNTS_IN_LINKS
+        self._in_links: dict[str, int] | None = {} if counts else None
         self.hits = self.misses = 0
         self.dropped = 0  # waiting links that are no longer wanted
         self.returned = 0  # links that earlier settings refused, and that are wanted now
@@ -93,8 +99,15 @@ class LinkJudge:
     def seed(self, seed: Link) -> Judged:
         """A seed as a link. Its file may have given a score."""
         if not seed.score:
-            seed = replace(seed, score=self._strategy(seed.url, seed.depth, 0.0, 0))
+            seed = replace(seed, score=self._seed_score(seed))
         return seed, self._scope.seed_refusal(seed.url)
+
+    def _seed_score(self, seed: Link) -> float:
+        if self._scorer is None:
+            return self._strategy(seed.url, seed.depth, 0.0, 0)
+        return self._scorer.score(
+            FoundLink(url=seed.url, host=seed.host, depth=seed.depth, seed=True), seed.key
+        )
 
     def refusal_now(self, link: Link) -> Reason | None:
         """Why a waiting link, accepted under other settings, is no longer wanted; None if it is."""
@@ -169,6 +182,7 @@ class LinkJudge:
             misses=self.misses,
             dropped=self.dropped,
             returned=self.returned,
+            unscored=0 if self._scorer is None else self._scorer.failures,
         )
 
     # -- the hrefs of a page ---------------------------------------------------------------------------------
@@ -238,7 +252,18 @@ class LinkJudge:
         reason = self._scope.refusal(url, depth, host)
         if score is None:  # also of what is refused: other settings may want it
             seen = 0 if reason or self._in_links is None else self._count(key)
-            score = self._strategy(url, depth, page.score, seen)
+            if self._scorer is None:
+                score = self._strategy(url, depth, page.score, seen)
+            else:
+                found = FoundLink(
+                    url=url,
+                    host=host,
+                    depth=depth,
+                    parent=page.url,
+                    parent_score=page.score,
+                    in_links=seen,
+                )
+                score = self._scorer.score(found, key)
         link = Link(url=url, key=key, host=host, depth=depth, parent=page.url, score=score)
         return (link, reason) if reason else link
 

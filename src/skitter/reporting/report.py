@@ -320,8 +320,8 @@ def metric_lines(measured: Metrics) -> list[str]:
     return ["", "Metrics", *lines] if lines else []
 
 
-def changed_settings(links: LinkMetrics) -> list[str]:
-    """Sentences about links that came back or went because the settings changed, if there were any."""
+def link_remarks(links: LinkMetrics) -> list[str]:
+    """Sentences about links that came back or went because the settings changed, or that the scorer failed for."""
     said = []
     if number := links.returned:
         are = (
@@ -333,6 +333,10 @@ def changed_settings(links: LinkMetrics) -> list[str]:
     if number := links.dropped:
         are = "waiting URL is" if number == 1 else "waiting URLs are"
         said.append(f"{count(number)} {are} no longer wanted by the current settings of [scope]")
+    if number := links.unscored:
+        said.append(
+            f"your scorer failed {count(number)} times (schedule.strategy); `skitter why` shows the reason"
+        )
     return said
 
 

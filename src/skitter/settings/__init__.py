@@ -104,7 +104,9 @@ class ScopeSettings(Struct, frozen=True):
 class ScheduleSettings(Struct, frozen=True):
     """The order of visits, and retries."""
 
-    strategy: Annotated[str, "bfs, dfs, depth or number: how links are scored"] = "bfs"
+    strategy: Annotated[
+        str, "bfs, dfs, depth or number: how links are scored; or module:function, a function of your own"
+    ] = "bfs"
     number_pattern: Annotated[str, "strategy number: a regular expression whose group 1 is the number"] = (
         r"(\d+)(?!.*\d)"
     )
@@ -255,6 +257,10 @@ class CrawlSettings(Struct, frozen=True):
     min_free_disk: Annotated[Bytes, "stop safely when less disk space is free"] = Bytes(500 * 2**20)
     commit_visits: Annotated[int, "maximum number of visits committed together"] = 64
     sync_interval: Annotated[Seconds, "time between two fsyncs"] = Seconds(1.0)
+    plugins: Annotated[
+        tuple[str, ...],
+        "Python files or modules of your own, imported by every process that crawls; they run with its rights",
+    ] = ()
 
 
 class Settings(Struct, frozen=True):

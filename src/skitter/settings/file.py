@@ -6,6 +6,7 @@ silently. `dump` writes every resolved setting with its help; loading that gives
 """
 
 import difflib
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,7 @@ from msgspec.structs import fields
 
 from skitter.settings import SECTIONS, Settings, SettingsError
 from skitter.settings.engines import SECRETS
+from skitter.settings.rules import is_file_name
 from skitter.settings.values import KEYS, convert, from_text, show
 
 PREFIX = "SKITTER_"
@@ -55,11 +57,21 @@ def given(
     for variable, text in sorted(environ.items()):
         if variable.startswith(PREFIX) and variable not in _SECRETS and not _NOT_SETTINGS.match(variable):
             dotted = _dotted(variable)
-            values[dotted] = value_of(variable, dotted, text)
+            values[dotted] = _located(dotted, value_of(variable, dotted, text), Path())
     for dotted, value in overrides.items():
         where = (flags or {}).get(dotted, "--set")
-        values[dotted] = value_of(where, dotted, value)
+        values[dotted] = _located(dotted, value_of(where, dotted, value), Path())
     return values
+
+
+def _located(dotted: str, value: object, folder: Path) -> object:
+    """Plug-in files as absolute paths, so that a crawl may be resumed from elsewhere; all else as it is."""
+    if dotted != "crawl.plugins" or not isinstance(value, tuple):
+        return value
+    return tuple(
+        os.path.abspath(folder / Path(name).expanduser()) if is_file_name(name) else name  # noqa: PTH100  links stay
+        for name in value
+    )
 
 
 def build(values: Mapping[str, object]) -> Settings:
@@ -129,7 +141,7 @@ def _from_file(path: Path) -> dict[str, object]:
         if key is None:
             raise SettingsError(f"{path}:{_line(text, dotted)}: {_unknown(dotted)}")
         try:
-            values[dotted] = convert(key, value)
+            values[dotted] = _located(dotted, convert(key, value), path.parent)
         except SettingsError as problem:
             raise SettingsError(f"{path}:{_line(text, dotted)}: {dotted}: {problem}") from None
     return values

@@ -6,6 +6,7 @@ a setting without one accepts any text, and any number from zero up.
 
 import ipaddress
 import math
+import os
 import re
 from collections.abc import Callable, Mapping
 
@@ -91,6 +92,30 @@ def _one_of(*words: str) -> Callable[[str], None]:
             raise SettingsError(f"{value!r} is not one of {', '.join(words[:-1])} or {words[-1]}")
 
     return check
+
+
+def _strategy(value: str) -> None:
+    if ":" not in value:
+        try:
+            _one_of("bfs", "dfs", "depth", "number")(value)
+        except SettingsError as problem:
+            raise SettingsError(f"{problem}, nor module:function") from None
+    elif not re.fullmatch(r"[^:\s]+:[^\W\d]\w*", value):
+        raise SettingsError(
+            f"{value!r} is not module:function; write for example scorer:score for the function score in scorer.py"
+        )
+
+
+def is_file_name(plugin: str) -> bool:
+    """Whether a plug-in is named by its file; otherwise it is a module."""
+    return plugin.endswith(".py") or os.sep in plugin
+
+
+def _plugin(value: str) -> None:
+    if not is_file_name(value) and not all(part.isidentifier() for part in value.split(".")):
+        raise SettingsError(
+            f"{value!r} is neither a file nor a module; write for example scorer.py, ./scorer or package.module"
+        )
 
 
 def _pattern(value: str) -> re.Pattern[str]:
@@ -249,7 +274,7 @@ RULES: Mapping[str, Callable[[str], object]] = {
     "scope.include": _pattern,
     "scope.exclude": _pattern,
     "scope.skip_extensions": _extension,
-    "schedule.strategy": _one_of("bfs", "dfs", "depth", "number"),
+    "schedule.strategy": _strategy,
     "schedule.number_pattern": _number_pattern,
     "fetch.user_agent": _user_agent,
     "fetch.contact": _field_value,
@@ -257,4 +282,5 @@ RULES: Mapping[str, Callable[[str], object]] = {
     "fetch.allow_private": _network,
     "fetch.resolve": _pair,
     "fetch.nameservers": _nameserver,
+    "crawl.plugins": _plugin,
 }
