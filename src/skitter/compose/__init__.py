@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from skitter import __version__
 from skitter.backends.memory import MemoryCache
+from skitter.backends.permits import MemoryPermits, SharedPermits
 from skitter.backends.rocksdb import open_reader as open_state
 from skitter.backends.rocksdb import rocks_frontier
 from skitter.backends.warc import Reader as ArchiveReader
@@ -28,7 +29,7 @@ from skitter.fetch.request import user_agent
 from skitter.links import LinkJudge
 from skitter.links.filter import LinkFilter, Wanted
 from skitter.model import Link
-from skitter.ports import Archive, Cache, Clock, Fetcher, Frontier
+from skitter.ports import Archive, Cache, Clock, Fetcher, Frontier, Permits
 from skitter.reporting.log import RequestLog
 from skitter.robots import product_token
 from skitter.robots.in_force import Permissions
@@ -85,13 +86,15 @@ async def open_shards(
     settings: Settings,
     events: Events,
     link_filter: LinkFilter | None = None,
+    *,
+    workers: int = 1,
 ) -> AsyncIterator[LocalShards]:
-    """Some shards of a crawl, open and ready to run in this process."""
+    """Some shards of a crawl, open and ready to run in this process, which is one of so many workers."""
     settings = fitted_to_machine(settings, events)
     clock = SystemClock()
     names = MemoryCache(settings.fetch.dns_cache, clock)
     at = replace(
-        shared(directory, settings, clock, names),
+        shared(directory, settings, clock, names, _permits(directory, shards, settings, clock, workers)),
         link_filter=link_filter,
         judge_again=directory.scope_changed,
     )
@@ -119,10 +122,28 @@ async def open_shards(
         yield local_shards
 
 
-def shared(directory: CrawlDirectory, settings: Settings, clock: Clock, names: Cache) -> Shared:
+def _permits(
+    directory: CrawlDirectory, shards: Sequence[int], settings: Settings, clock: Clock, workers: int
+) -> Permits | None:
+    """Those of this process, or those of all workers; the first shard of a worker has the worker's number."""
+    if not limits_addresses(settings):
+        return None
+    if workers == 1:
+        return MemoryPermits(settings.politeness, clock)
+    return SharedPermits(directory.permits_file, shards[0], workers, settings.politeness, clock)
+
+
+def limits_addresses(settings: Settings) -> bool:
+    """Whether any number of requests may not go to one IP address."""
+    return settings.politeness.per_address is not None or settings.politeness.address_delay > 0
+
+
+def shared(
+    directory: CrawlDirectory, settings: Settings, clock: Clock, names: Cache, permits: Permits | None
+) -> Shared:
     """The parts that all shards of a process share."""
     scope = Scope(settings.scope, directory.roots())
-    fetcher = HttpFetcher(settings.fetch, names, clock)
+    fetcher = HttpFetcher(settings.fetch, names, clock, permits)
     return Shared(
         settings=settings, fetcher=fetcher, scope=scope, links=LinkJudge(settings, scope), clock=clock
     )

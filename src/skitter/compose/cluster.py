@@ -97,7 +97,11 @@ async def joined(
             directory.write_settings(settings)
             clock = EngineClock(SystemClock())
             at = shared(
-                directory, settings, clock, engines.cache("dns", Answer, settings.fetch.dns_cache, clock)
+                directory,
+                settings,
+                clock,
+                engines.cache("dns", Answer, settings.fetch.dns_cache, clock),
+                None,
             )
             # `cluster set` may have changed the settings, and it is unknown under which a link was accepted.
             # It may be in scope by a root that the others got with their last heartbeat, and we shall get
