@@ -13,7 +13,18 @@ import pytest
 
 from skitter.fetch.address import Answer
 from skitter.fetch.http import HttpFetcher
-from skitter.model import Exchange, Failed, Fault, Fetched, NotModified, NotNow, Outcome, Purpose, Redirected, Refused
+from skitter.model import (
+    Exchange,
+    Failed,
+    Fault,
+    Fetched,
+    NotModified,
+    NotNow,
+    Outcome,
+    Purpose,
+    Redirected,
+    Refused,
+)
 from skitter.robots import MAX_SIZE
 from skitter.settings import Bytes, FetchSettings, Seconds, SettingsError
 from skitter.testing.clock import VirtualClock

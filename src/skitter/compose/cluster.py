@@ -18,7 +18,7 @@ from skitter.cluster.opening import ShardOpener, WiredShard
 from skitter.cluster.ports import Claim
 from skitter.cluster.run import WorkerRun
 from skitter.cluster.worker import ClusterWorker, worker_name
-from skitter.compose import archive_of, shared, stations
+from skitter.compose import archive_of, limits_addresses, shared, stations
 from skitter.compose.engines import Engines, opened
 from skitter.compose.storing import ShardStorage, storing
 from skitter.crawl.batching import Batching
@@ -96,12 +96,13 @@ async def joined(
             settings = fitted_to_machine(settings, events)
             directory.write_settings(settings)
             clock = EngineClock(SystemClock())
+            permits = engines.permits(clock) if limits_addresses(settings) else None
             at = shared(
                 directory,
                 settings,
                 clock,
                 engines.cache("dns", Answer, settings.fetch.dns_cache, clock),
-                None,
+                permits,
             )
             # `cluster set` may have changed the settings, and it is unknown under which a link was accepted.
             # It may be in scope by a root that the others got with their last heartbeat, and we shall get
@@ -109,6 +110,8 @@ async def joined(
             at = replace(at, judge_again=True, roots_after=2 * settings.cluster.renew)
             worker = ClusterWorker(name, engines.claims, clock, settings, events)
             worker.version = version
+            if permits is not None:
+                permits.workers = lambda: worker.colleagues
             async with storing(
                 directory, settings, clock, events, engines.claims, engines.segments
             ) as storage:
@@ -116,6 +119,7 @@ async def joined(
                 wiring = _Wiring(engines, directory, events, at, worker, storage, batching)
                 opener = ShardOpener(engines.inbox, wiring.shard, events, clock)
                 try:
-                    yield WorkerRun(worker, opener, engines, storage, at, directory)
+                    beside = () if permits is None else (permits.run,)
+                    yield WorkerRun(worker, opener, engines, storage, at, directory, beside)
                 finally:
                     await at.fetcher.close()

@@ -102,8 +102,8 @@ class HttpFetcher:
         return await self._reach(visit, where, allowed[:_MAX_ADDRESSES], lines, begun)
 
     def statistics(self) -> dict[str, dict[str, float]]:
-        """Statistics of DNS, connections and bodies."""
-        return {
+        """Statistics of DNS, connections and bodies, and of permits if there are any."""
+        numbers: dict[str, dict[str, float]] = {
             "dns": self._names.statistics(),
             "connections": {
                 "requests": self._requests,
@@ -111,7 +111,8 @@ class HttpFetcher:
                 "reused": max(0, self._requests - self._opened),
             },
             "bodies": {"held": self._flight.held, "peak": self._flight.peak, "capacity": self._flight.limit},
-        } | ({} if self._permits is None else {"permits": {"put_off": self._put_off}})
+        }
+        return numbers if self._permits is None else numbers | {"permits": {"put_off": self._put_off}}
 
     async def close(self) -> None:
         """Close every connection."""

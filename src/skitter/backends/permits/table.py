@@ -53,6 +53,7 @@ class SharedPermits:
         self._own = _HEAD + number * _COUNT.size
         self._places: dict[str, int] = {}  # the entry of each address that we hold permits of
         self._out: dict[str, int] = {}
+        self._typical = turns.TYPICAL  # seconds of a request of ours, at any address
         self._busy, self._too_soon = turns.busy(self._limit), turns.too_soon(self._delay)
         self._bucket = lru_cache(maxsize=4096)(self._bucket_of)
         # Opened here, after the fork: processes that share a descriptor share its lock.
@@ -137,7 +138,7 @@ class SharedPermits:
                 unused = place
         if unused is not None:
             table[unused : unused + _ADDRESS] = packed
-            _TIMES.pack_into(table, unused + _ADDRESS, 0.0, 0.0, turns.TYPICAL)
+            _TIMES.pack_into(table, unused + _ADDRESS, 0.0, 0.0, self._typical)
         return unused
 
     def _is_unused(self, place: int, now: float) -> bool:
@@ -156,6 +157,7 @@ class SharedPermits:
             self._out[address] = left
         else:  # from the moment that the count is zero, the entry may be another address's
             del self._out[address], self._places[address]
+        self._typical = turns.smoothed(self._typical, used)
         (typical,) = _TYPICAL.unpack_from(self._table, place + _TYPICAL_AT)
         _TYPICAL.pack_into(self._table, place + _TYPICAL_AT, turns.smoothed(typical, used))
         _COUNT.pack_into(self._table, place + self._own, left)
