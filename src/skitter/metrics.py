@@ -109,6 +109,12 @@ class BodyMetrics(Struct, omit_defaults=True):
     capacity: Annotated[int, _gauge("the most allowed", "bytes")] = 0
 
 
+class PermitMetrics(Struct, omit_defaults=True):
+    """Permits to send to an IP address."""
+
+    put_off: Annotated[int, _counter("visits put off because their address was busy")] = 0
+
+
 class LinkMetrics(Struct, omit_defaults=True):
     """Links judged, and the memo of judgements."""
 
@@ -217,6 +223,7 @@ class Metrics(Struct, kw_only=True):
     requests: RequestMetrics = field(default_factory=RequestMetrics)
     connections: ConnectionMetrics = field(default_factory=ConnectionMetrics)
     bodies: BodyMetrics = field(default_factory=BodyMetrics)
+    permits: PermitMetrics = field(default_factory=PermitMetrics)
     dns: CacheMetrics = field(default_factory=CacheMetrics)
     rules: CacheMetrics = field(default_factory=CacheMetrics)
     links: LinkMetrics = field(default_factory=LinkMetrics)

@@ -149,7 +149,14 @@ class Failed(Struct, frozen=True):
     exchange: Exchange | None  # None when nothing was sent
 
 
-Outcome = Fetched | NotModified | Redirected | Refused | Failed
+class NotNow(Struct, frozen=True):
+    """Not requested: it may not be sent yet. It is neither a refusal nor a failure, and nothing is counted."""
+
+    reason: Reason
+    until: float  # when to try again
+
+
+Outcome = Fetched | NotModified | Redirected | Refused | Failed | NotNow
 
 # ------------------------------------------------------------------------------------------------ document, page
 
@@ -251,6 +258,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     host_free: float | None = None  # None: nothing was sent, the clock does not change
     host_delay: float | None = None  # delay after every response, stored for recovery after a crash
     host_aside: Reason | None = None  # set the host aside (ROBOTS: the origin's host)
+    host_held: float | None = None  # no page of the host is tried before; its clock does not change
 
 
 class RobotsCopy(Struct, frozen=True, array_like=True, kw_only=True):

@@ -17,6 +17,7 @@ from skitter.model import (
     Exchange,
     HostRecord,
     Link,
+    NotNow,
     Outcome,
     Page,
     Place,
@@ -293,6 +294,31 @@ class Fetcher(Protocol):
 
     async def close(self) -> None:
         """Close every connection."""
+        ...
+
+
+class Permits(Protocol):
+    """Permits to send to an IP address. They are asked for when the name is looked up and nothing is sent yet.
+
+    1. At no time are more permits of an address out than the limit, over all processes that share it, and no two are
+       granted closer together than its delay. An IPv4 address has one spelling, wherever it was found.
+    2. `ask` never waits for a permit of somebody else. Whoever gets none is told when to ask again: in the future, and
+       each a little later than the one before, so that they return one by one.
+    3. Every permit is given back, however its request ended. Those of a process that died come back without it.
+    4. Nobody who keeps asking is refused for ever, and no address takes anything from another.
+    5. What is kept does not grow with the number of addresses ever asked for.
+    """
+
+    async def ask(self, address: str) -> NotNow | None:
+        """Ask for one permit; None: it is granted, and must be given back."""
+        ...
+
+    def give_back(self, address: str, used: float) -> None:
+        """The request has ended, `used` seconds after its permit was granted."""
+        ...
+
+    async def close(self) -> None:
+        """Leave what is left to others."""
         ...
 
 

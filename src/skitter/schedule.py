@@ -16,6 +16,7 @@ from skitter.model import (
     Fault,
     Fetched,
     NotModified,
+    NotNow,
     Outcome,
     Reason,
     Redirected,
@@ -104,6 +105,9 @@ def verdict(
     match outcome:
         case Refused(reason):
             return Verdict(state=State.REFUSED, reason=reason, attempted=False)
+        case NotNow(reason, until):
+            # Nothing was sent, so the host's clock stays as it is. Its other pages would be put off as well.
+            return Verdict(state=State.QUEUED, reason=reason, due=until, attempted=False, host_held=until)
         case Failed(Fault.REUSE, detail, exchange):
             # The server said nothing about the page, and the next request gets a new connection: retry as
             # soon as the host is free, without counting an attempt.

@@ -28,6 +28,7 @@ from skitter.model import (
     Fault,
     Fetched,
     Link,
+    NotNow,
     Outcome,
     Page,
     Purpose,
@@ -123,7 +124,8 @@ async def make(visit: Visit, at: Stations) -> Finished:
         robots_txt = await at.permissions.in_force(origin)
     owed = politeness.owed(robots_txt.rules, at.settings.politeness)
     verdict = schedule.verdict(visit, outcome, owed, at.settings, at.clock.now(), at.jitter())
-    at.links.visited(visit.link)
+    if not isinstance(outcome, NotNow):
+        at.links.visited(visit.link)
     if isinstance(outcome, Redirected):
         return _follow(visit, outcome, verdict, at)
     settlement = Settlement(
@@ -385,6 +387,8 @@ async def _fetch_robots(visit: Visit, at: Stations) -> Finished:
         return await _robots_unasked(visit, at)
     outcome = await at.fetcher.fetch(visit)
     now = at.clock.now()
+    if isinstance(outcome, NotNow):
+        return await _robots_later(visit, outcome, at)
     asked = _asked_to_wait(outcome, now)
     answer = robots.RobotsAnswer(origin=link.origin, outcome=outcome, hops=link.hops, retry_after=asked)
     previous = await at.frontier.robots(link.origin)
@@ -431,6 +435,22 @@ async def _robots_unasked(visit: Visit, at: Stations) -> Finished:
     )
 
 
+async def _robots_later(visit: Visit, outcome: NotNow, at: Stations) -> Finished:
+    """It may not be sent yet. The pages of its host wait for it; nothing counts as tried.
+
+    The hop of a moved robots.txt is queued again as it is. Hops do not wait with the pages of their host, so that
+    host's clock has to say when.
+    """
+    link, until = visit.link, outcome.until
+    verdict = Verdict(state=State.QUEUED, due=until, reason=outcome.reason, attempted=False, host_held=until)
+    if not link.hops:
+        return Finished(Settlement(visit=visit, verdict=verdict))
+    expected = await _hop_expected(link.url, at, until)
+    return Finished(
+        Settlement(visit=visit, verdict=replace(verdict, due=expected, host_free=until), again=link)
+    )
+
+
 def _asked_to_wait(outcome: Outcome, now: float) -> float | None:
     if isinstance(outcome, Fetched) and schedule.unwilling(outcome.status):
         return politeness.retry_after(outcome.headers, now)
@@ -466,7 +486,7 @@ def _robots_hop(link: Link, target: str) -> Link:
 
 def exchange_of(outcome: Outcome) -> Exchange | None:
     """What was sent and received, if anything was."""
-    return None if isinstance(outcome, Refused) else outcome.exchange
+    return None if isinstance(outcome, Refused | NotNow) else outcome.exchange
 
 
 def status_of(outcome: Outcome) -> int:
@@ -474,7 +494,7 @@ def status_of(outcome: Outcome) -> int:
     match outcome:
         case Fetched(_, status) | Redirected(_, status):
             return status
-        case Refused() | Failed():
+        case Refused() | Failed() | NotNow():
             return 0
         case _:
             return 304

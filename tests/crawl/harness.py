@@ -25,6 +25,7 @@ from skitter.testing.web import Server
 HASTY: dict[str, object] = {
     "fetch.allow_private": ("127.0.0.0/8",),
     "politeness.delay": "0s",
+    "politeness.per_address": "none",
     "schedule.retry_base": "50ms",
     "robots.retry_after": ("100ms", "100ms"),
     "crawl.min_free_disk": "1MiB",

@@ -154,7 +154,7 @@ def test_a_scorer_that_fails_costs_scores_but_no_page_and_why_tells(server, tmp_
     assert len(once) == 1
     assert "ZeroDivisionError" in once[0]
     assert len([text for text in report["warnings"] if f"{place}:2: your scorer failed" in text]) == 1
-    failures = int(report["caches"]["links"]["unscored"])
+    failures = report["metrics"]["links"]["unscored"]
     assert failures > 2
     assert f"your scorer failed {failures:,} times" in report["warnings"][-1].replace("\u202f", ",")
     reader = open_reader(tmp_path / "c")

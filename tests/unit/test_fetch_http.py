@@ -14,7 +14,18 @@ import pytest
 from skitter.fetch.address import Answer
 from skitter.fetch.http import HttpFetcher
 from skitter.metrics import ConnectionMetrics
-from skitter.model import Exchange, Failed, Fault, Fetched, NotModified, Outcome, Purpose, Redirected, Refused
+from skitter.model import (
+    Exchange,
+    Failed,
+    Fault,
+    Fetched,
+    NotModified,
+    NotNow,
+    Outcome,
+    Purpose,
+    Redirected,
+    Refused,
+)
 from skitter.robots import MAX_SIZE
 from skitter.settings import Bytes, FetchSettings, Seconds, SettingsError
 from skitter.testing.clock import VirtualClock
@@ -40,7 +51,7 @@ def fetched(outcome: Outcome) -> Fetched:
 
 
 def exchanged(outcome: Outcome) -> Exchange:
-    assert not isinstance(outcome, Refused)
+    assert not isinstance(outcome, Refused | NotNow)
     assert outcome.exchange is not None
     return outcome.exchange
 

@@ -30,6 +30,8 @@ FLAGS: Mapping[str, Flag] = {
     "--max-bytes": Flag("crawl.max_bytes", "SIZE"),
     "--delay": Flag("politeness.delay", "TIME"),
     "--per-host": Flag("politeness.per_host", "N"),
+    "--per-address": Flag("politeness.per_address", "N"),
+    "--address-delay": Flag("politeness.address_delay", "TIME"),
     "--concurrency": Flag("crawl.concurrency", "N"),
     "--workers": Flag("crawl.workers", "N"),
     "--shards": Flag("crawl.shards", "N"),

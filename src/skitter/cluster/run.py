@@ -1,7 +1,7 @@
 """One run of a cluster worker: what ends it, its background tasks, and its reports."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any, Protocol
@@ -89,14 +89,16 @@ class WorkerRun:
         storage: Storage,
         at: Shared,
         directory: CrawlDirectory,
+        beside: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
     ) -> None:
-        """`opener` opens the shards that it takes; `at` holds what they share."""
+        """`opener` opens the shards that it takes; `at` holds what they share; `beside` runs for as long as it works."""
         self.worker = worker
         self._opener = opener
         self._engines = engines
         self._storage = storage
         self._at = at
         self._directory = directory
+        self._beside = beside
         self._limits = LimitWatch(worker, engines.claims, at.clock, at.settings)
         self._stop: Stop | None = None  # why it leaves; the first reason counts
         self.why = ""  # the same in words, unless it was told to leave
@@ -146,6 +148,7 @@ class WorkerRun:
                 self._mind_the_limits(),
                 self._mind_the_disk(),
                 self._watch.run(),
+                *(work() for work in self._beside),
             )
             beside = [tasks.create_task(work) for work in works]
             await self.worker.run(self._opener)

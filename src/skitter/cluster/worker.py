@@ -44,6 +44,7 @@ class ClusterWorker:
         self.version: int | None = None  # version of the settings we use; None: any
         self.outdated: Callable[[], None] = lambda: None  # they have changed
         self.says: Callable[[], dict[str, Any]] = dict
+        self.colleagues = 1  # workers of the cluster at the last heartbeat, with this one
         self._claims = claims
         self._clock = clock
         self._renew_every = settings.cluster.renew
@@ -157,6 +158,7 @@ class ClusterWorker:
             # renews must not take what the others are working on.
             self._blind_until = answered + self._lease
         self._renewed_at = answered
+        self.colleagues = max(1, len(seen.workers))
         self.leases.renewed(seen.held & self._epochs.keys(), asked)
         for shard in epochs.keys() - seen.held:
             if self._epochs.get(shard) == epochs[shard]:  # and not given back meanwhile

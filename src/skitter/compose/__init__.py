@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from skitter import __version__, plugins
 from skitter.backends.memory import MemoryCache
+from skitter.backends.permits import MemoryPermits, SharedPermits
 from skitter.backends.rocksdb import open_reader as open_state
 from skitter.backends.rocksdb import rocks_frontier
 from skitter.backends.warc import Reader as ArchiveReader
@@ -31,7 +32,7 @@ from skitter.links.filter import LinkFilter, Wanted
 from skitter.links.scoring import UserScorer
 from skitter.model import Link
 from skitter.parse.pool import ParserPool
-from skitter.ports import Archive, Cache, Clock, Fetcher, Frontier
+from skitter.ports import Archive, Cache, Clock, Fetcher, Frontier, Permits
 from skitter.reporting.log import RequestLog
 from skitter.robots import product_token
 from skitter.robots.in_force import Permissions
@@ -89,13 +90,17 @@ async def open_shards(
     settings: Settings,
     events: Events,
     link_filter: LinkFilter | None = None,
+    *,
+    workers: int = 1,
 ) -> AsyncIterator[LocalShards]:
-    """Some shards of a crawl, open and ready to run in this process."""
+    """Some shards of a crawl, open and ready to run in this process, which is one of so many workers."""
     settings = fitted_to_machine(settings, events)
     clock = SystemClock()
     names = MemoryCache(settings.fetch.dns_cache, clock)
     at = replace(
-        shared(directory, settings, clock, names, events),
+        shared(
+            directory, settings, clock, names, events, _permits(directory, shards, settings, clock, workers)
+        ),
         link_filter=link_filter,
         judge_again=directory.scope_changed,
     )
@@ -126,14 +131,35 @@ async def open_shards(
         yield local_shards
 
 
+def _permits(
+    directory: CrawlDirectory, shards: Sequence[int], settings: Settings, clock: Clock, workers: int
+) -> Permits | None:
+    """Those of this process, or those of all workers; the first shard of a worker has the worker's number."""
+    if not limits_addresses(settings):
+        return None
+    if workers == 1:
+        return MemoryPermits(settings.politeness, clock)
+    return SharedPermits(directory.permits_file, shards[0], workers, settings.politeness, clock)
+
+
+def limits_addresses(settings: Settings) -> bool:
+    """Whether any number of requests may not go to one IP address."""
+    return settings.politeness.per_address is not None or settings.politeness.address_delay > 0
+
+
 def shared(
-    directory: CrawlDirectory, settings: Settings, clock: Clock, names: Cache, events: Events
+    directory: CrawlDirectory,
+    settings: Settings,
+    clock: Clock,
+    names: Cache,
+    events: Events,
+    permits: Permits | None,
 ) -> Shared:
     """The parts that all shards of a process share."""
     function = plugins.load(settings).scorer(settings.schedule.strategy)
     scorer = None if function is None else UserScorer(function, events, directory.scorer_log)
     scope = Scope(settings.scope, directory.roots())
-    fetcher = HttpFetcher(settings.fetch, names, clock)
+    fetcher = HttpFetcher(settings.fetch, names, clock, permits)
     return Shared(
         settings=settings,
         fetcher=fetcher,

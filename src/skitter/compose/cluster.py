@@ -20,7 +20,7 @@ from skitter.cluster.opening import ShardOpener, WiredShard
 from skitter.cluster.ports import Claim
 from skitter.cluster.run import WorkerRun
 from skitter.cluster.worker import ClusterWorker, worker_name
-from skitter.compose import archive_of, shared, stations
+from skitter.compose import archive_of, limits_addresses, shared, stations
 from skitter.compose.engines import Engines, opened
 from skitter.compose.storing import ShardStorage, storing
 from skitter.crawl.batching import Batching
@@ -99,8 +99,9 @@ async def joined(
             settings = fitted_to_machine(settings, events)
             directory.write_settings(settings)
             clock = EngineClock(SystemClock())
+            permits = engines.permits(clock) if limits_addresses(settings) else None
             names = engines.cache("dns", Answer, settings.fetch.dns_cache, clock)
-            at = shared(directory, settings, clock, names, events)
+            at = shared(directory, settings, clock, names, events, permits)
             # `cluster set` may have changed the settings, and it is unknown under which a link was accepted.
             # It may be in scope by a root that the others got with their last heartbeat, and we shall get
             # with our next.
@@ -109,6 +110,8 @@ async def joined(
                 at.parsers.complain = lambda text: events.emit(Warned(text))
             worker = ClusterWorker(name, engines.claims, clock, settings, events)
             worker.version = version
+            if permits is not None:
+                permits.workers = lambda: worker.colleagues
             async with storing(
                 directory, settings, clock, events, engines.claims, engines.segments
             ) as storage:
@@ -116,7 +119,8 @@ async def joined(
                 wiring = _Wiring(engines, directory, events, at, worker, storage, batching)
                 opener = ShardOpener(engines.inbox, wiring.shard, events, clock)
                 try:
-                    yield WorkerRun(worker, opener, engines, storage, at, directory)
+                    beside = () if permits is None else (permits.run,)
+                    yield WorkerRun(worker, opener, engines, storage, at, directory, beside)
                 finally:
                     if at.parsers is not None:
                         await at.parsers.close()

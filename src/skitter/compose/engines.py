@@ -3,7 +3,7 @@
 Problems with an engine show here, before any crawling: EngineError is one line with the setting and the fix.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ from skitter.cluster.shared_settings import in_force, keep
 from skitter.engines.breaker import Guard
 from skitter.frontier.store import Forwarding, Store
 from skitter.model import Settlement
-from skitter.ports import Cache, Clock
+from skitter.ports import Cache, Clock, Permits
 from skitter.settings import Settings, SettingsError
 
 
@@ -26,6 +26,16 @@ class Register(Segments, Disks, Protocol):
 
     def stored(self) -> AsyncIterator[str]:
         """The names of all segments in the bucket, in order."""
+        ...
+
+
+class LeasedPermits(Permits, Protocol):
+    """Permits that all workers share."""
+
+    workers: Callable[[], int]  # how many there are, as far as known
+
+    async def run(self) -> None:
+        """Look after the leases, for as long as permits are asked for."""
         ...
 
 
@@ -57,6 +67,10 @@ class Engines(Protocol):
 
     def cache(self, name: str, kind: Any, capacity: int, clock: Clock) -> Cache:  # noqa: ANN401  any type of value
         """Answers that all workers share; those in it are of one kind."""
+        ...
+
+    def permits(self, clock: Clock) -> LeasedPermits:
+        """Permits to send to an address, for all workers together."""
         ...
 
 

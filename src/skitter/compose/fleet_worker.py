@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+from functools import partial
 
 from skitter.compose import open_shards
 from skitter.fleet.messages import Broken, Line, Message, Start
@@ -20,7 +21,7 @@ async def _main(handle: int) -> int:
     if not isinstance(start, Start):
         return 1  # the parent is gone
     try:
-        await unwrapped(Worker(line, start, open_shards).work())
+        await unwrapped(Worker(line, start, partial(open_shards, workers=start.workers)).work())
     except SettingsError as problem:
         line.say(Broken(str(problem), settings=True))
     except StateError as problem:

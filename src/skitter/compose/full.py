@@ -21,6 +21,7 @@ from skitter.backends.postgres.store import PostgresStore
 from skitter.backends.redis.bloom import BloomStore
 from skitter.backends.redis.cache import RedisCache
 from skitter.backends.redis.client import Client, connect
+from skitter.backends.redis.permits import RedisPermits
 from skitter.backends.redis.removing import remove
 from skitter.cluster import ports
 from skitter.compose.engines import Register
@@ -48,6 +49,7 @@ class FullEngines:
         self.inbox: ports.Inbox = self._inbox
         self.guards: Sequence[Guard] = [pool.guard, sender.guard, redis.guard]
         self._settings = settings
+        self._worker = worker
         self._pool = pool
         self._round_trips = RoundTrips(pool)
         self._sender = sender
@@ -78,6 +80,10 @@ class FullEngines:
     def cache(self, name: str, kind: Any, capacity: int, clock: Clock) -> Cache:  # noqa: ANN401
         """Answers that all workers share. Without Redis each has its own, which is slower but correct."""
         return RedisCache(self._redis, name, kind, capacity, clock)
+
+    def permits(self, clock: Clock) -> RedisPermits:
+        """Permits to send to an address, for all workers together. Without Redis each has its part."""
+        return RedisPermits(self._redis, self._worker, self._settings.politeness, clock)
 
     async def close(self) -> None:
         """Stop receiving links. The engines are closed where they were opened."""

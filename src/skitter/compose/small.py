@@ -10,6 +10,7 @@ from skitter.backends.redis.cache import RedisCache
 from skitter.backends.redis.claims import RedisClaims, prepare, shards_of
 from skitter.backends.redis.client import Client, connect, unfit
 from skitter.backends.redis.forwarding import RedisForwarding, RedisInbox, unread
+from skitter.backends.redis.permits import RedisPermits
 from skitter.backends.redis.removing import remove
 from skitter.backends.redis.store import RedisStore
 from skitter.cluster import ports
@@ -33,6 +34,8 @@ class SmallEngines:
         self.forwarding: Forwarding = RedisForwarding(client)
         self.inbox: ports.Inbox = RedisInbox(listener)
         self.guards: Sequence[Guard] = [client.guard]
+        self._worker = worker
+        self._settings = client.settings
         self._client = client
         self._listener = listener
 
@@ -56,6 +59,10 @@ class SmallEngines:
     def cache(self, name: str, kind: Any, capacity: int, clock: Clock) -> Cache:  # noqa: ANN401
         """Answers that all workers share."""
         return RedisCache(self._client, name, kind, capacity, clock)
+
+    def permits(self, clock: Clock) -> RedisPermits:
+        """Permits to send to an address, for all workers together."""
+        return RedisPermits(self._client, self._worker, self._settings.politeness, clock)
 
 
 async def open_small(settings: Settings, worker: str, stack: AsyncExitStack) -> SmallEngines:

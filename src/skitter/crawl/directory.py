@@ -58,6 +58,7 @@ class CrawlDirectory:
         self.roots_file = path / "roots.txt"
         self.statistics_file = path / "log" / "statistics.json"
         self.scorer_log = path / "log" / "scorer.jsonl"  # links that the user's own scorer failed for
+        self.permits_file = path / "log" / "permits"  # of the workers of one run
         self.search_file = path / "search.sqlite"  # created and updated by `search`
         self.archive = path / "archive"
         self.seeds = path / "seeds"  # seeds not stored yet; see `intake`
@@ -113,7 +114,8 @@ class CrawlDirectory:
             durable.make_folder(folder)
 
     def begin(self) -> None:
-        """Under the lock, before seeds are kept: remove what is left of a crawl that was never created."""
+        """Under the lock, before seeds are kept: remove what is left of the last run, and of a crawl never created."""
+        self.permits_file.unlink(missing_ok=True)
         if not self.exists and self.seeds.is_dir():
             shutil.rmtree(self.seeds)
 

@@ -31,7 +31,7 @@ from skitter.events import (
     Warned,
 )
 from skitter.metrics import Metrics
-from skitter.model import Counts, Link, Place, Purpose, Reason, Settlement, Visit
+from skitter.model import Counts, Link, Place, Purpose, Reason, Settlement, State, Visit
 from skitter.ports import Mark
 from skitter.reporting.format import duration
 from skitter.reporting.log import request_of
@@ -344,7 +344,9 @@ class Shard:
             self._pauses.note(settlement, now)
         if settlement.robots is not None and not settlement.status and len(self.failed) < _FAILED_KEPT:
             self.failed[settlement.robots.origin] = settlement.robots.problem
-        if link.purpose is Purpose.ROBOTS and (reason := verdict.host_aside or verdict.reason):
+        if verdict.state is State.QUEUED and not verdict.attempted:
+            pass  # it was only put off
+        elif link.purpose is Purpose.ROBOTS and (reason := verdict.host_aside or verdict.reason):
             self._events.emit(SetAside(link.origin, reason))
         elif verdict.host_aside is not None:
             self._events.emit(SetAside(link.host, verdict.host_aside))

@@ -245,6 +245,14 @@ def is_literal(host: str) -> bool:
     return True
 
 
+@lru_cache(maxsize=4096)
+def spelt(address: str) -> str:
+    """The one spelling of an address; that of an IPv4 address mapped into IPv6 is the IPv4 address (RFC 4291 2.5.5.2)."""
+    parsed = ipaddress.ip_address(address)
+    mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
+    return str(mapped or parsed)
+
+
 def _numeric(address: bytes | str) -> str:
     return address.decode() if isinstance(address, bytes) else address
 

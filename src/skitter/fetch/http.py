@@ -1,8 +1,8 @@
 """The Fetcher: one visit in, one outcome out, with libcurl on the event loop.
 
 Read `fetch` first. The order provides the safety: the URL is split, its host resolved, every address checked,
-and only then is a connection opened, pinned to the checked address; the socket callback checks the actual
-address once more. libcurl resolves nothing, follows nothing, decodes nothing, repeats nothing and ignores the
+a permit asked for, and only then is a connection opened, pinned to the checked address; the socket callback
+checks the actual address once more. libcurl resolves nothing, follows nothing, decodes nothing, repeats nothing and ignores the
 environment. A visit is one request: a retry is another visit, after the host's delay.
 """
 
@@ -13,12 +13,12 @@ import pycurl
 
 from skitter import reasons, urls
 from skitter.fetch import request, response
-from skitter.fetch.address import Guard, Names
+from skitter.fetch.address import Guard, Names, spelt
 from skitter.fetch.multi import Multi
 from skitter.fetch.transfer import Flight, Order, Target, Transfer, target
-from skitter.metrics import BodyMetrics, ConnectionMetrics, Metrics
-from skitter.model import Exchange, Failed, Fault, Outcome, Purpose, Reason, Refused, Visit
-from skitter.ports import Cache, Clock
+from skitter.metrics import BodyMetrics, ConnectionMetrics, Metrics, PermitMetrics
+from skitter.model import Exchange, Failed, Fault, NotNow, Outcome, Purpose, Reason, Refused, Visit
+from skitter.ports import Cache, Clock, Permits
 from skitter.robots import MAX_SIZE
 from skitter.settings import FetchSettings
 
@@ -51,6 +51,8 @@ _LIMITS = {
 }
 # How many addresses of a host are tried for one visit; they share the connect timeout.
 _MAX_ADDRESSES = 3
+# Seconds until a host is tried again that could not be reached at one address and got no permit for another.
+_UNREACHED = 1.0
 # RFC 9309 2.5: of an oversized robots.txt the beginning counts, at least 500 KiB. Framing and coding come on
 # top.
 _ROBOTS_BODY = 2 * MAX_SIZE
@@ -63,8 +65,12 @@ _MAX_CLOSERS = 50_000
 class HttpFetcher:
     """Fetches by HTTP/1.1. Implements `skitter.ports.Fetcher`."""
 
-    def __init__(self, settings: FetchSettings, cache: Cache, clock: Clock) -> None:
+    def __init__(
+        self, settings: FetchSettings, cache: Cache, clock: Clock, permits: Permits | None = None
+    ) -> None:
+        """Without `permits`, any number of requests may go to one address."""
         self._settings = settings
+        self._permits = permits
         self._clock = clock
         self._identity = request.identity(settings)
         self._guard = Guard(settings.allow_private)
@@ -78,6 +84,7 @@ class HttpFetcher:
         self._closers: dict[str, None] = {}
         self._opened = 0
         self._requests = 0
+        self._put_off = 0
 
     async def fetch(self, visit: Visit, validators: Sequence[tuple[str, str]] = ()) -> Outcome:
         """Make the one request that the visit permits."""
@@ -97,12 +104,13 @@ class HttpFetcher:
         return await self._reach(visit, where, allowed[:_MAX_ADDRESSES], lines, begun)
 
     def metrics(self) -> Metrics:
-        """Names, connections and bodies in numbers."""
+        """Names, connections, bodies and permits in numbers."""
         reused = max(0, self._requests - self._opened)
         return Metrics(
             dns=self._names.metrics(),
             connections=ConnectionMetrics(self._requests, self._opened, reused),
             bodies=BodyMetrics(self._flight.held, self._flight.peak, self._flight.limit),
+            permits=PermitMetrics(self._put_off),
         )
 
     async def close(self) -> None:
@@ -114,6 +122,8 @@ class HttpFetcher:
             self._multi.close()
             self._multi = None
         await self._names.close()
+        if self._permits is not None:
+            await self._permits.close()
 
     async def _reach(
         self,
@@ -123,7 +133,9 @@ class HttpFetcher:
         lines: tuple[str, ...],
         begun: float,
     ) -> Outcome:
-        """Make the request to the first address that accepts a connection."""
+        """Make the request to the first address that may be sent to and accepts a connection."""
+        outcome: Outcome | None = None
+        busy: NotNow | None = None
         for left in range(len(addresses), 0, -1):
             spent = self._clock.monotonic() - begun
             connect = (self._settings.connect_timeout - spent) / left
@@ -138,10 +150,36 @@ class HttpFetcher:
                 whole=whole,
                 kept=where.host not in self._closers,
             )
-            outcome = await self._carry(visit, order)
+            if self._permits is None:
+                outcome = await self._carry(visit, order)
+            else:
+                sent = await self._permitted(visit, order, self._permits)
+                if isinstance(sent, NotNow):
+                    busy = sent if busy is None or sent.until < busy.until else busy
+                    continue
+                outcome = sent
             if not _unreached(outcome):
-                break
-        return outcome
+                return outcome
+        if busy is None:
+            assert outcome is not None  # noqa: S101  there is at least one address
+            return outcome
+        self._put_off += 1
+        if outcome is None:
+            return busy
+        # The page may be at the other address: giving it up would be wrong, trying again at once impolite.
+        return NotNow(busy.reason, max(busy.until, self._clock.now() + _UNREACHED))
+
+    async def _permitted(self, visit: Visit, order: Order, permits: Permits) -> Outcome:
+        """Make one request to one address, if there is a permit for it now."""
+        address = spelt(order.address)
+        refusal = await permits.ask(address)
+        if refusal is not None:
+            return refusal
+        since = self._clock.monotonic()
+        try:
+            return await self._carry(visit, order)
+        finally:
+            permits.give_back(address, self._clock.monotonic() - since)
 
     async def _carry(self, visit: Visit, order: Order) -> Outcome:
         """Make one request to one address."""

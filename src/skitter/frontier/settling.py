@@ -48,13 +48,16 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
     if targets is None:
         targets = add(shard, settlement.links, settlement.refused, now)
     shard.end(id16)
-    shard.suspect(id16, None)
+    if not _was_put_off(settlement):
+        shard.suspect(id16, None)
     host = shard.host(visit.link.host)  # touched by `end`
     counting.count_answer(shard.counts, host, settlement)
     if verdict.host_free is not None:
         host.free_at = max(host.free_at, verdict.host_free)
     if verdict.host_delay is not None:
         host.delay = verdict.host_delay
+    if verdict.host_held is not None:
+        host.held = max(host.held, verdict.host_held)
     if visit.link.purpose is Purpose.ROBOTS:
         if lease.row is not None:  # it was a hop, which was in a queue
             shard.drop(id16)
@@ -68,6 +71,12 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
     if shard.ahead and host.ready_at() > now + max(_FAR * shard.ahead, _FAR_AT_LEAST):
         shard.put_back(host.name)
     return True
+
+
+def _was_put_off(settlement: Settlement) -> bool:
+    """Whether nothing was sent and it waits again: a visit suspected of killing the process still is."""
+    verdict = settlement.verdict
+    return verdict.state is State.QUEUED and not verdict.attempted and settlement.exchange is None
 
 
 def _is_same(held: Visit, visit: Visit) -> bool:

@@ -13,6 +13,7 @@ from skitter.model import (
     Fault,
     Fetched,
     NotModified,
+    NotNow,
     Outcome,
     Reason,
     Redirected,
@@ -72,7 +73,7 @@ def judge(  # noqa: PLR0911  one return per kind of answer
             return _failed(answer, previous, settings, now, f"status {status}")
         case NotModified():
             return _failed(answer, previous, settings, now, "status 304 about a copy that we do not have")
-        case Refused(reason=reason):
+        case Refused(reason=reason) | NotNow(reason=reason):  # a visit that is put off does not come here
             return _failed(answer, previous, settings, now, reason.detail or reason.code)
         case Failed(fault=fault, detail=detail):
             return _failed(answer, previous, settings, now, f"{fault}: {detail}" if detail else str(fault))

@@ -130,6 +130,13 @@ class PolitenessSettings(Struct, frozen=True):
     max_retry_after: Annotated[Seconds, "a host that asks for a longer Retry-After is set aside"] = Seconds(
         86400.0
     )
+    per_address: Annotated[
+        int | None,
+        "requests in flight per IP address, over all hosts, workers and machines; none for no limit",
+    ] = 8
+    address_delay: Annotated[Seconds, "least time between the starts of two requests to one IP address"] = (
+        Seconds(0.0)
+    )
 
 
 class RobotsSettings(Struct, frozen=True):

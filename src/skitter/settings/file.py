@@ -17,7 +17,7 @@ from msgspec.structs import fields
 from skitter.settings import SECTIONS, Settings, SettingsError
 from skitter.settings.engines import SECRETS
 from skitter.settings.rules import is_file_name
-from skitter.settings.values import KEYS, convert, from_text, show
+from skitter.settings.values import KEYS, Key, convert, from_text, show
 
 PREFIX = "SKITTER_"
 LOCAL_SHARDS = 256  # most shards of a crawl on one machine
@@ -160,15 +160,15 @@ def from_toml(text: str) -> dict[str, object]:
 
 
 def to_toml(values: Mapping[str, object]) -> str:
-    """These values as TOML; unset ones are left out, and unset is the default of every setting that may be unset."""
+    """These values as TOML; unset ones are left out if that is their default."""
     lines: list[str] = []
     for section in SECTIONS:
         own = {dotted: value for dotted, value in values.items() if dotted.startswith(f"{section}.")}
         lines += [f"[{section}]"] if own else []
         lines += [
-            f"{KEYS[dotted].name} = {show(KEYS[dotted].kind, value)}"
+            f"{KEYS[dotted].name} = {_show(KEYS[dotted], value)}"
             for dotted, value in own.items()
-            if value is not None
+            if value is not None or KEYS[dotted].default is not None
         ]
     return "\n".join(lines) + "\n"
 
@@ -279,6 +279,11 @@ def dump(settings: Settings) -> str:
             key = KEYS[f"{section}.{field.name}"]
             value = getattr(values, field.name)
             lines += ["", f"# {key.doc}"]
-            # TOML cannot express "not set", and unset is the default of every setting that may be unset.
-            lines.append(f"# {key.name} =" if value is None else f"{key.name} = {show(key.kind, value)}")
+            unset = value is None and key.default is None
+            lines.append(f"# {key.name} =" if unset else f"{key.name} = {_show(key, value)}")
     return "\n".join(lines) + "\n"
+
+
+def _show(key: Key, value: object) -> str:
+    """TOML has no word for "not set", so it is a text."""
+    return '"none"' if value is None else show(key.kind, value)

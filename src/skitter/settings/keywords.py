@@ -16,6 +16,8 @@ SHORT: Mapping[str, str] = {
     "exclude": "scope.exclude",
     "delay": "politeness.delay",
     "per_host": "politeness.per_host",
+    "per_address": "politeness.per_address",
+    "address_delay": "politeness.address_delay",
     "concurrency": "crawl.concurrency",
     "contact": "fetch.contact",
     "user_agent": "fetch.user_agent",

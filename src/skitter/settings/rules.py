@@ -35,6 +35,7 @@ RANGES: Mapping[str, Range] = {
             "scope.max_segment_repeats",
             "politeness.per_host",
             "politeness.burst",
+            "politeness.per_address",
             "fetch.max_body",
             "fetch.max_headers",
             "fetch.max_in_flight",

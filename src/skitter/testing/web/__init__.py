@@ -13,12 +13,12 @@ server and its request log.
 
 from skitter.testing.web.features import Features
 from skitter.testing.web.graph import Fate, Refusal, Trap
-from skitter.testing.web.log import Request, gaps, overlaps
+from skitter.testing.web.log import Request, crowds, gaps, overlaps
 from skitter.testing.web.running import Server, serve, serve_here, serve_process
 from skitter.testing.web.truth import Truth
 from skitter.testing.web.web import SyntheticWeb, botcrawler_site
 
 __all__ = [
-    "Fate", "Features", "Refusal", "Request", "Server", "SyntheticWeb", "Trap", "Truth", "botcrawler_site", "gaps",
-    "overlaps", "serve", "serve_here", "serve_process",
+    "Fate", "Features", "Refusal", "Request", "Server", "SyntheticWeb", "Trap", "Truth", "botcrawler_site", "crowds",
+    "gaps", "overlaps", "serve", "serve_here", "serve_process",
 ]  # fmt: skip

@@ -70,3 +70,15 @@ def overlaps(requests: Iterable[Request], *, slack: float = 0.25) -> list[tuple[
             end = float("inf") if request.end is None else request.end
             running.append((end if request.whole else end - slack, request))
     return found
+
+
+def crowds(requests: Iterable[Request], *, slack: float = 0.25) -> dict[str, int]:
+    """Per address: the most requests in flight at one time. `slack` is that of `overlaps`."""
+    most: dict[str, int] = defaultdict(int)
+    running: dict[str, list[float]] = defaultdict(list)
+    for request in sorted(requests, key=lambda request: request.start):
+        end = float("inf") if request.end is None else request.end
+        here = [other for other in running[request.address] if other > request.start]
+        running[request.address] = [*here, end if request.whole else end - slack]
+        most[request.address] = max(most[request.address], len(here) + 1)
+    return dict(most)

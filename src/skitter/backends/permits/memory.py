@@ -1,0 +1,85 @@
+"""Permits of one process: a count for every address in use."""
+
+from skitter.backends.permits import turns
+from skitter.model import NotNow
+from skitter.ports import Clock
+from skitter.settings import PolitenessSettings
+
+_SWEEP = 1024  # addresses with turns before those that nobody waits for are forgotten
+
+
+class _Turns:
+    """What is known of an address where somebody was refused, or where requests have to be apart."""
+
+    __slots__ = ("free_at", "promised", "typical")
+
+    def __init__(self, typical: float) -> None:
+        self.free_at = 0.0  # when the next request may begin
+        self.promised = 0.0  # the last turn that was promised
+        self.typical = typical  # seconds of a request
+
+
+class MemoryPermits:
+    """`skitter.ports.Permits` of one process."""
+
+    def __init__(self, settings: PolitenessSettings, clock: Clock) -> None:
+        self._limit = turns.most(settings.per_address)
+        self._delay = float(settings.address_delay)
+        self._clock = clock
+        self._out: dict[str, int] = {}
+        self._turns: dict[str, _Turns] = {}
+        self._sweep_at = _SWEEP
+        self._typical = turns.TYPICAL  # seconds of a request, at any address
+        self._busy, self._too_soon = turns.busy(self._limit), turns.too_soon(self._delay)
+
+    async def ask(self, address: str) -> NotNow | None:
+        """None: granted. Else when to ask again."""
+        out = self._out.get(address, 0)
+        if out >= self._limit:
+            return self._refused(address, self._of(address))
+        if self._delay:
+            known, now = self._of(address), self._clock.monotonic()
+            if now < known.free_at:
+                return self._refused(address, known)
+            known.free_at = now + self._delay
+        self._out[address] = out + 1
+        return None
+
+    def give_back(self, address: str, used: float) -> None:
+        """The request has ended, after so many seconds."""
+        out = self._out[address]
+        if out > 1:
+            self._out[address] = out - 1
+        else:
+            del self._out[address]
+        self._typical = turns.smoothed(self._typical, used)
+        if self._turns and (known := self._turns.get(address)) is not None:
+            known.typical = turns.smoothed(known.typical, used)
+
+    async def close(self) -> None:
+        """There is nothing to release."""
+
+    def _refused(self, address: str, known: _Turns) -> NotNow:
+        now = self._clock.monotonic()
+        after = turns.step(known.typical, self._limit, self._delay)
+        known.promised = turns.next_turn(known.promised, after, now, known.free_at)
+        is_full = self._out.get(address, 0) >= self._limit
+        reason = self._busy if is_full else self._too_soon
+        return NotNow(reason, self._clock.now() + known.promised - now)
+
+    def _of(self, address: str) -> _Turns:
+        known = self._turns.get(address)
+        if known is None:
+            if len(self._turns) >= self._sweep_at:
+                self._sweep()
+            known = self._turns[address] = _Turns(self._typical)
+        return known
+
+    def _sweep(self) -> None:
+        now = self._clock.monotonic()
+        self._turns = {
+            address: known
+            for address, known in self._turns.items()
+            if address in self._out or max(known.free_at, known.promised) > now
+        }
+        self._sweep_at = max(_SWEEP, 2 * len(self._turns))

@@ -1,0 +1,173 @@
+"""Permits of the workers of a fleet: a table in a file that all of them have mapped into memory.
+
+The table has buckets of a few entries. An entry belongs to an address while anybody uses it, or its next request has
+to wait:
+
+    address (16 bytes) · next request · last turn promised · typical seconds of a request · one count per worker
+
+A worker asks under a lock, so that the sum of the counts is exact and never above the limit. It gives back without
+one: nobody else writes its count. A worker that cannot have the lock at once (its holder was interrupted, or stopped)
+gets no permit this time, rather than stop everything else it does. The kernel releases the lock of a process that
+dies; its counts are cleared when its successor opens the table. Until then its permits are not used by others.
+
+The file is not durable: a run starts without one. Times are those of CLOCK_MONOTONIC, which all processes of a machine
+share.
+"""
+
+import fcntl
+import mmap
+import os
+import socket
+import struct
+from functools import lru_cache
+from pathlib import Path
+from zlib import crc32
+
+from skitter.backends.permits import turns
+from skitter.model import NotNow
+from skitter.ports import Clock
+from skitter.settings import PolitenessSettings
+
+_WAYS = 8  # entries of a bucket
+_BUCKETS = 2048  # for 16,384 addresses in use at once
+_ADDRESS = 16
+_TIMES = struct.Struct("@ddd")  # next request, last turn promised, typical seconds
+_HEAD = _ADDRESS + _TIMES.size
+_COUNT = struct.Struct("@I")  # of a worker. In native form and aligned, it is written in one step
+_TYPICAL = struct.Struct("@d")
+_TYPICAL_AT = _ADDRESS + 16
+_TRIES = 20  # for the lock
+
+
+class SharedPermits:
+    """`skitter.ports.Permits` of one worker among `workers`, by its number."""
+
+    def __init__(
+        self, path: Path, number: int, workers: int, settings: PolitenessSettings, clock: Clock
+    ) -> None:
+        self._limit = turns.most(settings.per_address)
+        self._delay = float(settings.address_delay)
+        self._clock = clock
+        self._size = -(-(_HEAD + workers * _COUNT.size) // 8) * 8
+        self._counts = struct.Struct(f"@{workers}I")
+        self._own = _HEAD + number * _COUNT.size
+        self._places: dict[str, int] = {}  # the entry of each address that we hold permits of
+        self._out: dict[str, int] = {}
+        self._typical = turns.TYPICAL  # seconds of a request of ours, at any address
+        self._busy, self._too_soon = turns.busy(self._limit), turns.too_soon(self._delay)
+        self._bucket = lru_cache(maxsize=4096)(self._bucket_of)
+        # Opened here, after the fork: processes that share a descriptor share its lock.
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        whole = _BUCKETS * _WAYS * self._size
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            if os.fstat(self._file).st_size != whole:
+                os.ftruncate(self._file, 0)
+                # Zeros: no entry is in use. A disk that is full says so here, and not at the first write.
+                os.posix_fallocate(self._file, 0, whole)
+            self._table = mmap.mmap(self._file, whole)
+            self._forget_predecessor(whole)
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def _forget_predecessor(self, whole: int) -> None:
+        for place in range(self._own, whole, self._size):
+            if _COUNT.unpack_from(self._table, place)[0]:
+                _COUNT.pack_into(self._table, place, 0)
+
+    # -- asking ------------------------------------------------------------------------------------------------
+
+    async def ask(self, address: str) -> NotNow | None:
+        """None: granted. Else when to ask again."""
+        now = self._clock.monotonic()
+        if not self._locked():
+            return self._later(now + turns.LEAST, now)
+        try:
+            return self._ask(address, now)
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def _locked(self) -> bool:
+        for left in range(_TRIES, 0, -1):
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if left > 1:
+                    os.sched_yield()
+            else:
+                return True
+        return False
+
+    def _ask(self, address: str, now: float) -> NotNow | None:
+        table, place = self._table, self._places.get(address)
+        if place is None:
+            packed, first = self._bucket(address)
+            place = self._found(packed, first, now)
+            if place is None:
+                return self._later(now + turns.LEAST, now)
+        free_at, promised, typical = _TIMES.unpack_from(table, place + _ADDRESS)
+        out = sum(self._counts.unpack_from(table, place + _HEAD))
+        if out >= self._limit or now < free_at:
+            promised = turns.next_turn(promised, turns.step(typical, self._limit, self._delay), now, free_at)
+            _TIMES.pack_into(table, place + _ADDRESS, free_at, promised, typical)
+            return self._later(promised, now, full=out >= self._limit)
+        if self._delay:
+            _TIMES.pack_into(table, place + _ADDRESS, now + self._delay, promised, typical)
+        self._places[address] = place
+        mine = self._out[address] = self._out.get(address, 0) + 1
+        _COUNT.pack_into(table, place + self._own, mine)
+        return None
+
+    def _later(self, turn: float, now: float, *, full: bool = True) -> NotNow:
+        return NotNow(self._busy if full else self._too_soon, self._clock.now() + turn - now)
+
+    def _bucket_of(self, address: str) -> tuple[bytes, int]:
+        """The address in 16 bytes, and its first entry."""
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        packed = socket.inet_pton(family, address)
+        packed = packed if len(packed) == _ADDRESS else b"\0" * 10 + b"\xff\xff" + packed
+        return packed, crc32(packed) % _BUCKETS * _WAYS * self._size
+
+    def _found(self, packed: bytes, first: int, now: float) -> int | None:
+        """The entry of an address, or one that nobody uses, now its own; None if there is none."""
+        table, unused = self._table, None
+        for place in range(first, first + _WAYS * self._size, self._size):
+            if table[place : place + _ADDRESS] == packed:
+                return place
+            if unused is None and self._is_unused(place, now):
+                unused = place
+        if unused is not None:
+            table[unused : unused + _ADDRESS] = packed
+            _TIMES.pack_into(table, unused + _ADDRESS, 0.0, 0.0, self._typical)
+        return unused
+
+    def _is_unused(self, place: int, now: float) -> bool:
+        free_at, promised, _ = _TIMES.unpack_from(self._table, place + _ADDRESS)
+        return max(free_at, promised) <= now and not any(self._counts.unpack_from(self._table, place + _HEAD))
+
+    # -- giving back -------------------------------------------------------------------------------------------
+
+    def give_back(self, address: str, used: float) -> None:
+        """The request has ended, after so many seconds."""
+        place = self._places.get(address)
+        if place is None:  # closed
+            return
+        left = self._out[address] - 1
+        if left:
+            self._out[address] = left
+        else:  # from the moment that the count is zero, the entry may be another address's
+            del self._out[address], self._places[address]
+        self._typical = turns.smoothed(self._typical, used)
+        (typical,) = _TYPICAL.unpack_from(self._table, place + _TYPICAL_AT)
+        _TYPICAL.pack_into(self._table, place + _TYPICAL_AT, turns.smoothed(typical, used))
+        _COUNT.pack_into(self._table, place + self._own, left)
+
+    async def close(self) -> None:
+        """Whatever is still out is given back: nothing is sent any more."""
+        if self._table.closed:
+            return
+        for place in self._places.values():
+            _COUNT.pack_into(self._table, place + self._own, 0)
+        self._places.clear()
+        self._table.close()
+        os.close(self._file)
