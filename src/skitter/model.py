@@ -45,6 +45,14 @@ class Purpose(StrEnum):
     ROBOTS = "robots"
 
 
+class Hints(Struct, frozen=True, array_like=True, gc=False):
+    """What was said about a URL where it was found: by a seed file, or by the anchor. New ones go to the end."""
+
+    lastmod: float | None = None  # when it last changed
+    priority: float | None = None  # between 0 and 1, compared with other URLs of its site
+    rel: tuple[str, ...] = ()  # words of the anchor's rel attribute: "next", "author"; see `parse.findings`
+
+
 class Link(Struct, frozen=True, array_like=True, kw_only=True, omit_defaults=True, gc=False):
     """A URL to crawl. `url` is what will be fetched, `key` identifies the page."""
 
@@ -61,6 +69,7 @@ class Link(Struct, frozen=True, array_like=True, kw_only=True, omit_defaults=Tru
     hops: int = 0  # number of redirects that led here
     seed: bool = False
     meta: Mapping[str, Any] | None = None  # from the seed file; copied to the page record
+    hints: Hints | None = None  # of the first link to it; few links have any
 
 
 class Visit(Struct, frozen=True, array_like=True, gc=False):
@@ -179,6 +188,9 @@ class Document(Struct, frozen=True):
     links: Sequence[str] = ()
     nofollow: Sequence[str] = ()
     ignored: str = ""  # why a parsed body does not count as content: its markers are missing
+    rels: Mapping[str, tuple[str, ...]] | None = (
+        None  # of those few hrefs whose rel says something about them
+    )
 
 
 class Place(Struct, frozen=True, array_like=True):
@@ -304,6 +316,7 @@ class UrlRecord(Struct, frozen=True, kw_only=True):
     first_seen: float = 0.0
     last_crawl: float | None = None
     next_crawl: float | None = None
+    hints: Hints | None = None
 
 
 class HostRecord(Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from skitter import reasons, urls
 from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.export.source import Source
-from skitter.model import HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
+from skitter.model import Hints, HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
 from skitter.reporting.format import amount, as_json, count, counted, duration, moment, printable
 from skitter.reporting.records import explained_reason, host_record, page_record, robots_record, url_record
 from skitter.robots import RobotsLine, product_token, rules_in_force
@@ -174,6 +174,7 @@ def story(found: Findings, now: float) -> list[str]:
         lines += _would(found)
     else:
         lines += _record(found.record, now) + _origin(found.record, found.chain)
+        lines += _hints(found.record.hints) if found.record.hints is not None else []
     if found.page is not None:
         lines += _page(found.page)
     lines += _robots(found, now)
@@ -239,6 +240,18 @@ def _origin(record: UrlRecord, chain: list[UrlRecord]) -> list[str]:
     if not chain:
         lines.append(f"    {printable(record.parent)}")
     return lines
+
+
+def _hints(hints: Hints) -> list[str]:
+    """What was said about it where it was found."""
+    said = []
+    if hints.lastmod is not None:
+        said.append(f"last changed {moment(hints.lastmod)}")
+    if hints.priority is not None:
+        said.append(f"priority {hints.priority:g}")
+    if hints.rel:
+        said.append(f"rel={printable(' '.join(hints.rel))}")
+    return [f"  where it was found, it was called: {', '.join(said)}"] if said else []
 
 
 def _would(found: Findings) -> list[str]:

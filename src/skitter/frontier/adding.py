@@ -58,7 +58,7 @@ def _accept_found(shard: Shard, id16: bytes, named: Named, link: Link, now: floa
     Written out because it is the most frequent step of all. Returns False for any other link.
     """
     host = shard.hosts[link.host]
-    if host is None or host.aside is not None or link.hops or link.meta:
+    if host is None or host.aside is not None or link.hops or link.meta or link.hints is not None:
         return False
     shard.meta.seq = seq = shard.meta.seq + 1
     row = UrlRow(

@@ -209,6 +209,7 @@ def link_of(row: UrlRow) -> Link:
         hops=row.hops,
         seed=row.seed,
         meta=row.meta,
+        hints=None if row.extra is None else row.extra.hints,
     )
 
 
