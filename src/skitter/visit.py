@@ -29,7 +29,6 @@ from skitter.model import (
     Link,
     Outcome,
     Page,
-    Purpose,
     Reason,
     Redirected,
     Refused,
@@ -38,8 +37,9 @@ from skitter.model import (
     State,
     Verdict,
     Visit,
+    handling,
 )
-from skitter.parse import parse
+from skitter.parse import described, parse
 from skitter.ports import Archive, Clock, Fetcher, Frontier, Packed, Twin
 from skitter.robots.in_force import Permissions
 from skitter.scope import Scope
@@ -94,7 +94,7 @@ class Stations(Shared, frozen=True, kw_only=True):
 
 async def make(visit: Visit, at: Stations) -> Finished:
     """Make one visit."""
-    if visit.link.purpose is Purpose.ROBOTS:
+    if not handling(visit.link.purpose).asks_robots:
         return await _fetch_robots(visit, at)
     if at.judge_again and (outdated := at.links.refusal_now(visit.link)):
         return _dropped(visit, outdated, at)
@@ -104,7 +104,9 @@ async def make(visit: Visit, at: Stations) -> Finished:
     robots_txt = await at.permissions.in_force(origin)
     if robots_txt.held and robots_txt.held > at.clock.now():
         return _postponed(visit, robots_txt.held)
-    refusal = robots_txt.refusal(visit.link.url) or at.scope.budget_refusal(visit.host_pages)
+    refusal = robots_txt.refusal(visit.link.url)
+    if refusal is None and handling(visit.link.purpose).counts:
+        refusal = at.scope.budget_refusal(visit.host_pages)
     outcome: Outcome = Refused(refusal) if refusal else await at.fetcher.fetch(visit)
 
     if at.permissions.renewals != renewals:
@@ -171,8 +173,9 @@ def opened(finished: Finished, at: Stations) -> Finished:
 
 
 def _read(link: Link, fetched: Fetched, at: Stations) -> Document | Failed:
+    read = parse if handling(link.purpose).parsed else described
     try:
-        return parse(link.url, fetched.headers, fetched.content, at.settings.parse)
+        return read(link.url, fetched.headers, fetched.content, at.settings.parse)
     except Exception as error:  # noqa: BLE001  a parser's bug costs one page, is recorded with its name, and ends there
         return Failed(Fault.PARSER, f"{type(error).__name__}: {error}", fetched.exchange)
 
@@ -206,6 +209,7 @@ def _page(link: Link, fetched: Fetched, document: Document, links_count: int) ->
         links_count=links_count,
         ignored=document.ignored,
         meta=link.meta,
+        purpose=link.purpose,
     )
 
 
@@ -251,9 +255,13 @@ async def _all_opened(group: Sequence[Finished], at: Stations) -> list[Finished]
 async def _compared(pages: Sequence[Page | None], at: Stations) -> list[tuple[Page | None, Twin | None]]:
     """Each page with the page it duplicates, and its twin if the payload is identical."""
     hashed = at.duplicates.hashed(pages)
-    good = [page for page in hashed if page is not None and 200 <= page.status < 300]
+    good = [page for page in hashed if page is not None and 200 <= page.status < 300 and _is_compared(page)]
     twins = dict(zip(map(id, good), await at.duplicates.claim(good), strict=True))
     return [_repeating(page, twins.get(id(page))) for page in hashed]
+
+
+def _is_compared(page: Page) -> bool:
+    return handling(page.purpose).compared
 
 
 def _repeating(page: Page | None, twin: Twin | None) -> tuple[Page | None, Twin | None]:

@@ -30,7 +30,7 @@ from skitter.events import (
     Settled,
     Warned,
 )
-from skitter.model import Counts, Link, Place, Purpose, Reason, Settlement, Visit
+from skitter.model import Counts, Link, Place, Purpose, Reason, Settlement, Visit, handling
 from skitter.ports import Mark
 from skitter.reporting.format import duration
 from skitter.reporting.log import request_of
@@ -327,8 +327,9 @@ class Shard:
                 self._tell(settlement, now)
 
     def take_into_scope(self, links: Sequence[Link], seed: Link | None = None) -> None:
-        """Seeds widen the scope; so does a seed's redirect, with a message."""
-        roots = [link.url for link in links if not self._at.scope.has_root(link.url)]
+        """Seeds widen the scope; so does a seed's redirect, with a message. What counts as no page does not."""
+        pages = (link.url for link in links if handling(link.purpose).counts)
+        roots = [url for url in pages if not self._at.scope.has_root(url)]
         if roots:
             self._directory.add_roots(roots)
             self._events.emit(RootsAdded(roots))

@@ -28,6 +28,7 @@ class Extra(Struct, frozen=True, array_like=True, gc=False):
     """What few URLs have. Every store keeps it as one value, so that a new field, at the end, changes no store."""
 
     hints: Hints | None = None
+    purpose: Purpose = Purpose.PAGE
 
 
 class UrlRow(Struct, array_like=True, gc=False):
@@ -64,6 +65,13 @@ class UrlRow(Struct, array_like=True, gc=False):
     def hints(self) -> Hints | None:
         """What was said about it where it was found."""
         return None if self.extra is None else self.extra.hints
+
+    @property
+    def purpose(self) -> Purpose:
+        """What it is fetched for. A robots.txt hop is known by its origin."""
+        if self.origin:
+            return Purpose.ROBOTS
+        return Purpose.PAGE if self.extra is None else self.extra.purpose
 
     def spot(self) -> Spot:
         """Its place in its queue."""
@@ -284,4 +292,6 @@ def url_row(id16: bytes, link: Link, domain: str, now: float) -> UrlRow:
 
 def extra_of(link: Link) -> Extra | None:
     """What few links have; None for all others."""
-    return None if link.hints is None else Extra(link.hints)
+    if link.hints is None and (link.purpose is Purpose.PAGE or link.purpose is Purpose.ROBOTS):
+        return None
+    return Extra(link.hints, Purpose.PAGE if link.purpose is Purpose.ROBOTS else link.purpose)

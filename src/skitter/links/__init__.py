@@ -83,6 +83,7 @@ class LinkJudge:
             parent=link.url,
             level=link.level,
             score=link.score,
+            purpose=link.purpose,
             requested=link.requested or link.url,
             hops=link.hops + 1,
             seed=link.seed,

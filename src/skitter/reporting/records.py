@@ -46,6 +46,7 @@ def page_record(page: Page, text: str) -> dict[str, Any]:
         "links_count": page.links_count,
         "meta": page.meta,
         "archive": place(page),
+        "purpose": page.purpose.value,
     }
 
 
@@ -71,6 +72,7 @@ def url_record(record: UrlRecord) -> dict[str, Any]:
         "last_crawl": when(record.last_crawl),
         "next_crawl": when(record.next_crawl),
         "hints": hints(record.hints),
+        "purpose": record.purpose.value,
     }
 
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from skitter import reasons, urls
-from skitter.model import Hints, Level, Link, Reason
+from skitter.model import Hints, Level, Link, Purpose, Reason
 from skitter.runtime import dates
 from skitter.runtime.hiding import hidden
 
@@ -53,8 +53,11 @@ class _Line(Struct, frozen=True):
     depth: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     meta: dict[str, Any] | None = None
     lastmod: _Lastmod = None
+    purpose: str = Purpose.PAGE.value
     hints: _Hints | None = None
 
+
+_PURPOSES = {purpose.value: purpose for purpose in (Purpose.PAGE, Purpose.PROBE, Purpose.ASSET)}
 
 _decode = msgspec.json.Decoder(_Line).decode
 
@@ -138,6 +141,9 @@ def _seed(line: _Line, where: str, rules: urls.UrlRules) -> Link | BadSeed:
             f"the priority {line.priority!r} is not one of {names} (or 0 to {len(Level) - 1}), nor a fraction "
             "between 0.0 and 1.0",
         )
+    purpose = _PURPOSES.get(line.purpose)
+    if purpose is None:
+        return _bad(where, line.url, _no_purpose(line.purpose))
     hints = _hints(line)
     if isinstance(hints, str):
         return _bad(where, line.url, hints)
@@ -155,6 +161,7 @@ def _seed(line: _Line, where: str, rules: urls.UrlRules) -> Link | BadSeed:
         depth=line.depth,
         level=level,
         score=line.score,
+        purpose=purpose,
         seed=True,
         meta=line.meta,
         hints=hints,
@@ -185,6 +192,14 @@ def _level(priority: str | float | None) -> Level | None:
     if isinstance(priority, str):
         return Level.__members__.get(priority.upper())
     return Level(priority) if isinstance(priority, int) and 0 <= priority < len(Level) else None
+
+
+def _no_purpose(written: str) -> str:
+    if written in (Purpose.SITEMAP, Purpose.FEED):
+        return (
+            f"the purpose {written} is not possible yet: nothing reads a {written}; give its pages as seeds"
+        )
+    return f"the purpose {written[:50]!r} is not one of {', '.join(_PURPOSES)}"
 
 
 def _hints(line: _Line) -> Hints | str | None:

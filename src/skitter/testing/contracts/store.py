@@ -34,7 +34,7 @@ from skitter.frontier.rows import (
     standing,
 )
 from skitter.frontier.store import Store
-from skitter.model import Counts, Hints, Page, Place, Reason, Visit
+from skitter.model import Counts, Hints, Page, Place, Purpose, Reason, Visit
 from skitter.ports import Fenced, Mark
 from skitter.testing.contracts.owner import allowed, asynchronous, link
 
@@ -372,7 +372,7 @@ def full_url(number: int, *, score: float = 0.0, level: int = 2, due: float | No
         hops=2,
         seed=True,
         meta={"a": [1, None, "x"]},
-        extra=Extra(Hints(1.5, 0.25, ("next", "author"))),
+        extra=Extra(Hints(1.5, 0.25, ("next", "author")), Purpose.ASSET),
     )
 
 
@@ -405,6 +405,9 @@ def a_page(
         digest=digest,
         simhash=simhash,
         archive=Place("00-00001.warc.gz", 5, 10),
+        etag='W/"a\x00b"',
+        last_modified="yesterday",
+        purpose=Purpose.ASSET,
     )
     return PageRow(ident(number), page, ident(5) + ident(6), by_digest, by_simhash)
 
