@@ -26,7 +26,7 @@ class Requested(Struct, frozen=True, tag=True):
     end: float
     status: int  # 0: no answer
     bytes: int
-    purpose: str  # page, robots, redirect, retry
+    purpose: str  # page, redirect or retry; else a Purpose that is no page: robots, probe, asset …
     attempt: int
     fault: str = ""
 

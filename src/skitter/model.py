@@ -39,10 +39,46 @@ class Level(IntEnum):
 
 
 class Purpose(StrEnum):
-    """What a visit is for. A robots.txt is a visit like any other: leased, timed, logged, archived, settled."""
+    """What a visit is for. All are leased, timed, logged, archived and settled alike; `handling` has the differences."""
 
     PAGE = "page"
     ROBOTS = "robots"
+    SITEMAP = "sitemap"
+    FEED = "feed"
+    PROBE = "probe"  # is it there? what it contains does not matter
+    ASSET = "asset"  # a file that belongs to a page, or that somebody wants in the archive
+
+
+class Handling(Struct, frozen=True, kw_only=True):
+    """What a purpose means. A new purpose is a line in this table, and changes no store."""
+
+    asks_robots: bool = True  # the robots.txt of its origin must allow it
+    counts: bool = False  # as a page: in the numbers, in page limits, and as a seed for the scope
+    parsed: bool = False  # for its text and links
+    compared: bool = False  # with other pages, so that the archive has an identical body once
+
+
+_PAGE = Handling(counts=True, parsed=True, compared=True)
+_HANDLING = {
+    Purpose.ROBOTS: Handling(asks_robots=False),
+    Purpose.SITEMAP: Handling(),
+    Purpose.FEED: Handling(),
+    Purpose.PROBE: Handling(),
+    Purpose.ASSET: Handling(),
+}
+
+
+def handling(purpose: Purpose) -> Handling:
+    """What a purpose means."""
+    return _PAGE if purpose is Purpose.PAGE else _HANDLING[purpose]
+
+
+class Hints(Struct, frozen=True, array_like=True, gc=False):
+    """What was said about a URL where it was found: by a seed file, or by the anchor. New ones go to the end."""
+
+    lastmod: float | None = None  # when it last changed
+    priority: float | None = None  # between 0 and 1, compared with other URLs of its site
+    rel: tuple[str, ...] = ()  # words of the anchor's rel attribute: "next", "author"; see `parse.findings`
 
 
 class Link(Struct, frozen=True, array_like=True, kw_only=True, omit_defaults=True, gc=False):
@@ -61,6 +97,7 @@ class Link(Struct, frozen=True, array_like=True, kw_only=True, omit_defaults=Tru
     hops: int = 0  # number of redirects that led here
     seed: bool = False
     meta: Mapping[str, Any] | None = None  # from the seed file; copied to the page record
+    hints: Hints | None = None  # of the first link to it; few links have any
 
 
 class Visit(Struct, frozen=True, array_like=True, gc=False):
@@ -186,6 +223,9 @@ class Document(Struct, frozen=True, omit_defaults=True):
     links: Sequence[str] = ()
     nofollow: Sequence[str] = ()
     ignored: str = ""  # why a parsed body does not count as content: its markers are missing
+    rels: Mapping[str, tuple[str, ...]] | None = (
+        None  # of those few hrefs whose rel says something about them
+    )
 
 
 class Place(Struct, frozen=True, array_like=True):
@@ -233,6 +273,7 @@ class Page(Struct, frozen=True, array_like=True, kw_only=True):
     ignored: str = ""
     meta: Mapping[str, Any] | None = None
     archive: Place | None = None
+    purpose: Purpose = Purpose.PAGE
 
 
 # ------------------------------------------------------------------------------------------------ verdict, settlement
@@ -312,6 +353,8 @@ class UrlRecord(Struct, frozen=True, kw_only=True):
     first_seen: float = 0.0
     last_crawl: float | None = None
     next_crawl: float | None = None
+    hints: Hints | None = None
+    purpose: Purpose = Purpose.PAGE
 
 
 class HostRecord(Struct, frozen=True, kw_only=True):
@@ -367,3 +410,4 @@ class Counts(Struct, kw_only=True):
     failures: dict[str, int] = field(default_factory=dict)  # by reason code
     statuses: dict[int, int] = field(default_factory=dict)
     depths: dict[int, int] = field(default_factory=dict)
+    others: dict[str, int] = field(default_factory=dict)  # stored answers that count as no page, by purpose

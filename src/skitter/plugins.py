@@ -29,6 +29,7 @@ from typing import IO, TypeVar
 
 from msgspec import Struct
 
+from skitter.model import Hints
 from skitter.settings import Settings, SettingsError
 from skitter.settings.rules import is_file_name
 
@@ -56,6 +57,7 @@ class FoundLink(Struct, frozen=True, kw_only=True, gc=False):
     parent_score: float = 0.0
     in_links: int = 0  # links to it that this process has seen while it waits, including this one
     seed: bool = False
+    hints: Hints | None = None  # what the page or the seed file says about it: rel, lastmod, priority
 
 
 Scorer = Callable[[FoundLink], float]

@@ -31,7 +31,6 @@ from skitter.model import (
     NotNow,
     Outcome,
     Page,
-    Purpose,
     Reason,
     Redirected,
     Refused,
@@ -40,8 +39,9 @@ from skitter.model import (
     State,
     Verdict,
     Visit,
+    handling,
 )
-from skitter.parse import is_slow, parse
+from skitter.parse import described, is_slow, parse
 from skitter.parse.frames import Read, Trouble
 from skitter.parse.pool import ParserPool
 from skitter.ports import Archive, Clock, Fetcher, Frontier, Packed, Twin
@@ -105,7 +105,7 @@ class Stations(Shared, frozen=True, kw_only=True):
 
 async def make(visit: Visit, at: Stations) -> Finished:
     """Make one visit."""
-    if visit.link.purpose is Purpose.ROBOTS:
+    if not handling(visit.link.purpose).asks_robots:
         return await _fetch_robots(visit, at)
     if at.judge_again and (outdated := at.links.refusal_now(visit.link)):
         return _dropped(visit, outdated, at)
@@ -117,7 +117,9 @@ async def make(visit: Visit, at: Stations) -> Finished:
     robots_txt = await at.permissions.in_force(origin)
     if robots_txt.held and robots_txt.held > at.clock.now():
         return _postponed(visit, robots_txt.held)
-    refusal = robots_txt.refusal(visit.link.url) or at.scope.budget_refusal(visit.host_pages)
+    refusal = robots_txt.refusal(visit.link.url)
+    if refusal is None and handling(visit.link.purpose).counts:
+        refusal = at.scope.budget_refusal(visit.host_pages)
     outcome: Outcome = Refused(refusal) if refusal else await at.fetcher.fetch(visit)
 
     if at.permissions.renewals != renewals:
@@ -162,7 +164,9 @@ def _postponed(visit: Visit, until: float, reason: Reason = _NO_ROBOTS) -> Finis
 
 async def _read_elsewhere(link: Link, fetched: Fetched, at: Stations) -> Read | Trouble | None:
     """What a parser process finds in a document that takes long, so that the committer never waits for it."""
-    if at.parsers is None or not is_slow(link.url, fetched.headers, fetched.content, at.settings.parse):
+    if at.parsers is None or not handling(link.purpose).parsed:
+        return None
+    if not is_slow(link.url, fetched.headers, fetched.content, at.settings.parse):
         return None
     return await at.parsers.read(link.url, fetched.headers, fetched.content)
 
@@ -223,8 +227,9 @@ def _parts(document: Document) -> Iterator[Document]:
 
 
 def _read(link: Link, fetched: Fetched, at: Stations) -> Document | Failed:
+    read = parse if handling(link.purpose).parsed else described
     try:
-        return parse(link.url, fetched.headers, fetched.content, at.settings.parse)
+        return read(link.url, fetched.headers, fetched.content, at.settings.parse)
     except Exception as error:  # noqa: BLE001  a parser's bug costs one page, is recorded with its name, and ends there
         return Failed(Fault.PARSER, f"{type(error).__name__}: {error}", fetched.exchange)
 
@@ -258,6 +263,7 @@ def _page(link: Link, fetched: Fetched, document: Document, links_count: int) ->
         links_count=links_count,
         ignored=document.ignored,
         meta=link.meta,
+        purpose=link.purpose,
     )
 
 
@@ -306,7 +312,7 @@ async def _all_opened(group: Sequence[Finished], at: Stations) -> list[Finished]
 async def _compared(group: Sequence[Finished], at: Stations) -> list[tuple[Page | None, Twin | None]]:
     """Each page with the page it duplicates, and its twin if the payload is identical."""
     hashed = await _hashed(group, at)
-    good = [page for page in hashed if page is not None and 200 <= page.status < 300]
+    good = [page for page in hashed if page is not None and 200 <= page.status < 300 and _is_compared(page)]
     twins = dict(zip(map(id, good), await at.duplicates.claim(good), strict=True))
     return [_repeating(page, twins.get(id(page))) for page in hashed]
 
@@ -330,6 +336,10 @@ async def _hashed(group: Sequence[Finished], at: Stations) -> list[Page | None]:
             some, length = [], 0
             await asyncio.sleep(0)
     return [*hashed, *at.duplicates.hashed(some)]
+
+
+def _is_compared(page: Page) -> bool:
+    return handling(page.purpose).compared
 
 
 def _repeating(page: Page | None, twin: Twin | None) -> tuple[Page | None, Twin | None]:

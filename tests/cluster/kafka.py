@@ -14,7 +14,7 @@ from skitter.backends.kafka.forwarding import Inbox, KafkaForwarding
 from skitter.backends.kafka.packing import owner
 from skitter.backends.kafka.sending import Sender
 from skitter.cluster.ports import Delivery
-from skitter.model import Level, Link
+from skitter.model import Hints, Level, Link
 from skitter.settings import Settings
 from skitter.settings.engines import ClusterSettings, KafkaSettings
 from tests.engines import Engine
@@ -94,7 +94,8 @@ async def both_ends(settings: Settings, *, own: bool = True) -> AsyncIterator[Bo
 def link(number: int, level: Level = Level.NORMAL, host: str = "") -> Link:
     host = host or f"h{number % 50}.example"
     url = f"http://{host}/page/{number}"
-    return Link(url=url, key=url, host=host, level=level, depth=3, parent=f"http://{host}/")
+    hints = Hints(lastmod=1.5, priority=0.5, rel=("next",)) if number % 10 == 0 else None
+    return Link(url=url, key=url, host=host, level=level, depth=3, parent=f"http://{host}/", hints=hints)
 
 
 def everything(settings: Settings, topic: str, partitions: int) -> list[Message]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def plugin(folder: Path, notes: Path) -> Path:
     return file
 
 
-def ended(crawl: Cluster, code: int, **changes: object) -> str:
+def ended(crawl: Cluster, code: int, **changes: Any) -> str:
     """What a worker says that does not start."""
     worker = crawl.work(**changes)
     worker.expected = code

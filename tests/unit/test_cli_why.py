@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from skitter import reasons
 from skitter.cli.usage import UsageError
 from skitter.cli.why import Findings, as_fields, find, story
-from skitter.model import HostRecord, Level, Reason, State, UrlRecord
+from skitter.model import Hints, HostRecord, Level, Reason, State, UrlRecord
 from tests.unit.crawled import ABOUT, COPY, NOW, ROOT, CrawledSource, crawled, link
 
 
@@ -194,3 +194,15 @@ def test_programs_get_everything_as_one_object(source):
     assert unknown["scope"]["code"] == "scope.host"
     assert unknown["scope"]["meaning"] == reasons.TABLE[reasons.SCOPE_HOST].meaning
     assert unknown["record"] is unknown["page"] is unknown["robots"] is None
+
+
+def test_what_was_said_about_a_url_where_it_was_found_is_shown(source):
+    url = "https://example.org/page/2"
+    hints = Hints(lastmod=1_714_521_600.0, priority=0.8, rel=("next",))
+    asyncio.run(source.frontier.add([replace(link(url), hints=hints)], [], NOW))
+    said = "last changed 2024-05-01T00:00:00.000Z, priority 0.8, rel=next"
+    assert f"  where it was found, it was called: {said}" in told(source, url)
+    record = as_fields(asyncio.run(find(url, source)))["record"]
+    assert record["hints"] == {"lastmod": "2024-05-01T00:00:00.000Z", "priority": 0.8, "rel": ["next"]}
+    assert "it was called" not in told(source, ABOUT)
+    assert as_fields(asyncio.run(find(ABOUT, source)))["record"]["hints"] is None

@@ -37,6 +37,7 @@ def test_jsonl_has_every_field_of_a_page_record(source):
         "url", "requested_url", "host", "domain", "status", "fetched_at", "depth", "parent", "content_type", "charset",
         "headers", "size", "title", "description", "author", "keywords", "language", "text", "digest", "simhash",
         "duplicate_of", "canonical", "robots", "etag", "last_modified", "links_count", "meta", "archive",
+        "purpose",
     ]  # fmt: skip
     about = records[ABOUT]
     assert about["fetched_at"] == "2023-11-14T22:13:20.000Z"
@@ -86,6 +87,7 @@ def test_urls_has_every_url_with_state_and_reason(source):
     records = {record["url"]: record for record in map(json.loads, lines)}
     assert list(records[ROOT]) == [
         "url", "key", "state", "status", "reason", "depth", "parent", "priority", "score", "crawl_count", "last_crawl", "next_crawl",
+        "hints", "purpose",
     ]  # fmt: skip
     assert records[ROOT]["state"] == "crawled"
     assert records[ROOT]["priority"] == "critical"

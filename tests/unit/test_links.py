@@ -3,11 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from skitter import links, urls
 from skitter.links import LinkJudge
 from skitter.metrics import LinkMetrics
-from skitter.model import Directives, Document, Level, Link
+from skitter.model import Directives, Document, Hints, Level, Link
 from skitter.scope import Scope
 from skitter.settings import Settings
 from skitter.settings.file import load
@@ -260,3 +261,31 @@ def test_a_seed_keeps_the_score_of_its_file_or_gets_one():
     assert judging.seed(page(seed=True, score=5.0))[0].score == 5.0
     scored, _ = judging.seed(page(seed=True, depth=0))
     assert scored.score == pytest.approx(120.0)
+
+
+# ------------------------------------------------------------------------------------------------ hints
+
+
+def test_a_link_carries_what_its_rel_says_and_the_others_carry_nothing():
+    told = replace(document("/2#top", "/x", nofollow=["/me"]), rels={"/2#top": ("next",), "/me": ("me",)})
+    (following, plain), ((refused, _),) = judge().found(page(), told)
+    assert following.hints == Hints(rel=("next",))
+    assert plain.hints is None
+    assert refused.hints == Hints(rel=("me",))
+
+
+def test_a_redirect_keeps_the_hints_of_its_link():
+    hop, _ = judge().redirected(page(hints=Hints(priority=0.5)), "http://a.test/moved")
+    assert hop.hints == Hints(priority=0.5)
+
+
+@pytest.mark.parametrize("strategy", ["bfs", "depth"])
+def test_seeds_are_ordered_by_the_priority_of_a_sitemap_unless_they_have_a_score(strategy):
+    judging = judge(schedule__strategy=strategy)
+
+    def score(**fields):
+        return judging.seed(page(seed=True, **fields))[0].score
+
+    plain, high, low = score(), score(hints=Hints(priority=0.8)), score(hints=Hints(priority=0.1))
+    assert low < plain == score(hints=Hints(priority=0.5)) == score(hints=Hints(lastmod=5.0)) < high
+    assert score(score=7.0, hints=Hints(priority=0.8)) == 7.0

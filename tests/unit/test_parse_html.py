@@ -285,3 +285,34 @@ def test_large_documents_come_out_the_same_without_a_tree() -> None:
     flat.read(source, large)
     assert (large.title, large.hrefs(), large.text()) == (small.title, small.hrefs(), small.text())
     assert len(large.hrefs()) == 2000
+
+
+# ------------------------------------------------------------------------------------------------ rel
+
+
+@both
+def test_the_rel_of_a_link_is_kept_where_it_says_what_the_link_leads_to(reader: Reader) -> None:
+    found = reader(
+        '<link rel="alternate" href="/de"><a href="/2" rel="NEXT noopener next">2</a><a href="/x" rel="noopener external">x'
+        '</a><a href="/3">3</a><a href="/3" rel="author\nme">me</a><a href="/3" rel="tag">no</a><a rel="next">none</a>'
+    )
+    assert found.rels == {"/de": ("alternate",), "/2": ("next",), "/3": ("author", "me")}
+
+
+def test_rels_are_found_under_the_hrefs_as_the_document_has_them() -> None:
+    source = '<a rel=next href=" /a\nb ">1</a><a rel=author href="mailto:a@b.test">2</a>'
+    document = read(source)
+    assert document.rels == {"/ab": ("next",)}
+    assert list(document.links) == ["/ab"]
+    assert read('<a href="/x" rel="noopener">x</a>').rels is None
+    settings = ParseSettings(content_start="<!--in-->", content_end="<!--out-->")
+    body = b'<a rel=next href="/nav">x</a><!--in--><a rel=tag href="/t">t</a><!--out-->'
+    assert parse("http://a.test/", [("content-type", "text/html")], body, settings).rels == {"/t": ("tag",)}
+
+
+def test_a_page_with_very_many_rels_keeps_no_more_than_it_keeps_links() -> None:
+    settings = ParseSettings(max_links=50)
+    body = "".join(f'<a rel="next {"x" * 50}{n}" href="/{n}">x</a>' for n in range(5000)).encode()
+    document = parse("http://a.test/", [("content-type", "text/html")], body, settings)
+    assert len(document.rels or ()) <= 50
+    assert set((document.rels or {}).values()) == {("next",)}

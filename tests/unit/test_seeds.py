@@ -2,12 +2,15 @@
 
 import io
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from skitter import urls
-from skitter.model import Level, Link
+from skitter.model import Hints, Level, Link, State, UrlRecord
+from skitter.reporting.records import url_record
 from skitter.seeds import MAX_LINE, BadSeed, named, read
 
 
@@ -147,3 +150,64 @@ def test_meta_that_cannot_be_stored_is_a_bad_seed_and_costs_no_other():
     first, second = read(io.BytesIO(lines), "seeds.jsonl")
     assert isinstance(first, BadSeed)
     assert second.url == "http://b.test/"
+
+
+def test_a_line_may_say_what_a_sitemap_says():
+    (seed,) = seeds(b'{"url": "https://a.example/", "lastmod": "2024-05-01", "priority": 0.8}')
+    assert seed.hints == Hints(lastmod=1_714_521_600.0, priority=0.8)
+    assert (seed.level, seed.score) == (Level.CRITICAL, 0.0)
+    (other,) = seeds(b'{"url": "https://a.example/", "lastmod": 5, "priority": "low"}')
+    assert (other.hints, other.level) == (Hints(lastmod=5.0), Level.LOW)
+    (plain,) = seeds(b'{"url": "https://a.example/", "priority": 1}')
+    assert (plain.hints, plain.level) == (None, Level.HIGH)
+
+
+def test_hints_of_an_export_are_read_again():
+    record = UrlRecord(
+        url="https://a.example/", key="", state=State.QUEUED, hints=Hints(5.5, 0.25, ("next",))
+    )
+    (seed,) = seeds(msgspec.json.encode(url_record(record)))
+    assert seed.hints == Hints(5.5, 0.25)
+    (none,) = seeds(msgspec.json.encode(url_record(replace(record, hints=None))))
+    assert none.hints is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '"lastmod": "yesterday"',
+        '"lastmod": "2024-02-30"',
+        '"lastmod": 1e300',
+        '"lastmod": -1',
+        '"lastmod": []',
+        '"priority": 1.5',
+        '"priority": -0.1',
+        '"hints": {"priority": 2}',
+        '"hints": "high"',
+        f'"lastmod": "{"9" * 100_000}"',
+    ],
+)
+def test_hints_that_make_no_sense_are_a_bad_seed_told_in_few_words(said):
+    assert len(bad(f'{{"url": "https://a.example/", {said}}}').complaint) < 600
+
+
+@pytest.mark.parametrize("purpose", ["page", "probe", "asset"])
+def test_a_line_may_name_a_purpose(purpose):
+    (seed,) = seeds(f'{{"url": "https://a.example/", "purpose": "{purpose}"}}')
+    assert seed.purpose == purpose
+
+
+@pytest.mark.parametrize(
+    ("purpose", "part"),
+    [
+        ("sitemap", "nothing reads a sitemap"),
+        ("feed", "nothing reads a feed"),
+        ("robots", "'robots' is not one of page, probe, asset"),
+        ("x" * 10_000, "is not one of page, probe, asset"),
+        ("", "is not one of page, probe, asset"),
+    ],
+)
+def test_a_purpose_that_nobody_serves_is_a_bad_seed(purpose, part):
+    found = bad(f'{{"url": "https://a.example/", "purpose": "{purpose}"}}')
+    assert part in found.reason.detail
+    assert len(found.complaint) < 600

@@ -15,7 +15,7 @@ from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.export.ordering import Ordered
 from skitter.export.source import Source
-from skitter.model import Page, State, UrlRecord
+from skitter.model import Page, Purpose, State, UrlRecord
 from skitter.reporting.format import as_json, printable
 from skitter.reporting.records import page_record, url_record
 
@@ -66,6 +66,11 @@ def parser() -> Parser:
     )
     made.add_argument(
         "--duplicates", action="store_true", help="only exact and near-duplicates of other pages"
+    )
+    made.add_argument(
+        "--purpose",
+        choices=[purpose.value for purpose in Purpose if purpose is not Purpose.ROBOTS],
+        help="only what was fetched for this purpose: pages, or probes and assets from a seed file",
     )
     made.add_argument("--sort", choices=sorted(_KEYS), help="sort order; unsorted by default")
     made.add_argument("--reverse", action="store_true", help="reverse the sort order")
@@ -142,6 +147,7 @@ async def _pages(arguments: argparse.Namespace, source: Source) -> AsyncIterator
             arguments.contains,
             types=arguments.type,
             duplicates=arguments.duplicates,
+            purpose=arguments.purpose,
         ):
             yield page
 
@@ -154,8 +160,11 @@ def matches(
     *,
     types: Sequence[str] = (),
     duplicates: bool,
+    purpose: str | None = None,
 ) -> bool:
     """Whether a page matches all filters."""
+    if purpose is not None and page.purpose != purpose:
+        return False
     if statuses and not _has_status(page.status, statuses):
         return False
     if host is not None and not fnmatchcase(page.host, host.lower()):
@@ -190,6 +199,8 @@ async def _failures(arguments: argparse.Namespace, source: Source) -> AsyncItera
         if arguments.status and not _has_status(record.status, arguments.status):
             continue
         if arguments.host is not None and not fnmatchcase(_host(record), arguments.host.lower()):
+            continue
+        if arguments.purpose is not None and record.purpose != arguments.purpose:
             continue
         if not text or text in record.url.casefold():
             yield record

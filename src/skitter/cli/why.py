@@ -16,7 +16,7 @@ from skitter import reasons, urls
 from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.export.source import Source
-from skitter.model import HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
+from skitter.model import Hints, HostRecord, Page, Purpose, Reason, RobotsCopy, State, UrlRecord
 from skitter.reporting.format import amount, as_json, count, counted, duration, moment, printable
 from skitter.reporting.records import explained_reason, host_record, page_record, robots_record, url_record
 from skitter.robots import RobotsLine, product_token, rules_in_force
@@ -177,6 +177,7 @@ def story(found: Findings, now: float) -> list[str]:
         lines += _would(found)
     else:
         lines += _record(found.record, now) + _unscored(found) + _origin(found.record, found.chain)
+        lines += _hints(found.record.hints) if found.record.hints is not None else []
     if found.page is not None:
         lines += _page(found.page)
     lines += _robots(found, now)
@@ -218,6 +219,10 @@ def _record(record: UrlRecord, now: float) -> list[str]:
         if record.reason.detail:
             first += f": {printable(record.reason.detail)}"
     lines = [first, *_explained(record.reason)]
+    if record.purpose is not Purpose.PAGE:
+        lines.append(
+            f"  its purpose is {record.purpose.value}: it counts as no page, and is not read for links"
+        )
     if record.last_crawl is not None:
         status = f" with status {record.status}" if record.status else ""
         times = f", for the {record.crawl_count}th time" if record.crawl_count > 3 else ""
@@ -253,6 +258,18 @@ def _origin(record: UrlRecord, chain: list[UrlRecord]) -> list[str]:
     return lines
 
 
+def _hints(hints: Hints) -> list[str]:
+    """What was said about it where it was found."""
+    said = []
+    if hints.lastmod is not None:
+        said.append(f"last changed {moment(hints.lastmod)}")
+    if hints.priority is not None:
+        said.append(f"priority {hints.priority:g}")
+    if hints.rel:
+        said.append(f"rel={printable(' '.join(hints.rel))}")
+    return [f"  where it was found, it was called: {', '.join(said)}"] if said else []
+
+
 def _would(found: Findings) -> list[str]:
     if found.scope is not None:
         refused = f"  the scope would refuse it now ({found.scope.code}): {printable(found.scope.detail)}"
@@ -263,7 +280,7 @@ def _would(found: Findings) -> list[str]:
 def _page(page: Page) -> list[str]:
     kind = ", ".join(word for word in (page.content_type, page.charset, amount(page.size)) if word)
     lines = [
-        f"  its page: {printable(kind)}, {counted(page.links_count, 'link')}, title {printable(page.title)!r}"
+        f"  its {'page' if page.purpose is Purpose.PAGE else 'answer'}: {printable(kind)}, {counted(page.links_count, 'link')}, title {printable(page.title)!r}"
     ]
     if page.requested_url and page.requested_url != page.url:
         lines.append(f"    was reached by redirects from {printable(page.requested_url)}")

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from skitter import urls
 from skitter.crawl.check_values import Answer, Damaged, Whole
 from skitter.crawl.directory import CrawlDirectory
-from skitter.model import Page, State
+from skitter.model import Page, State, handling
 from skitter.ports import Mark, Records, StateError
 from skitter.reporting.checking import SHOWN, Checked, Finding, Lost, Places
 from skitter.reporting.format import counted
@@ -93,6 +93,8 @@ class Check:
         self.lost: dict[int, Lost] = {}  # by shard
         self.unusable: list[int] = []  # shards whose store is damaged
         self._progress = progress
+        self._has_no_roots = False
+        self._needs_roots = False  # something was fetched or waits that is a page
         self.settings = self._settings()
 
     async def run(self) -> Checked:
@@ -101,6 +103,8 @@ class Check:
         if self.settings.cluster.size == "none":
             for shard in range(max(1, self.settings.crawl.shards)):
                 await self._shard(shard)
+            if self._has_no_roots and self._needs_roots:
+                self._tell("roots.txt", "is empty or gone: the scope of the crawl is measured from it")
         else:
             self._tell(
                 "crawl.toml",
@@ -136,9 +140,8 @@ class Check:
         self.done.files.append("roots.txt")
         try:
             # The roots of a cluster's crawl are on its engines.
-            needed = self.settings.cluster.size == "none" and self.directory.files()
-            if needed and not self.directory.roots():
-                self._tell("roots.txt", "is empty or gone: the scope of the crawl is measured from it")
+            if self.settings.cluster.size == "none" and self.directory.files():
+                self._has_no_roots = not self.directory.roots()
         except (UnicodeDecodeError, StateError) as problem:
             self._tell("roots.txt", f"cannot be read: {problem}")
         for path in sorted(self.directory.path.glob("log/requests-*.jsonl")):
@@ -156,6 +159,7 @@ class Check:
             store = self.kept.store(shard, lambda rows: self._progress(name, rows, 0))
         except StateError as problem:
             self.unusable.append(shard)
+            self._needs_roots = True
             self._tell(
                 name,
                 str(problem).partition(" is damaged: ")[2].partition("; ")[0] or str(problem),
@@ -172,7 +176,10 @@ class Check:
                 self._tell(name, disagreement, mendable=store.unreadable)
             if problems and store.unreadable:
                 self.unusable.append(shard)
+                self._needs_roots = True
                 return
+            if self._has_no_roots and not self._needs_roots:
+                self._needs_roots = await _has_page(store.records)
             counts = await store.records.counts()
             self.done.urls += counts.added
             self.done.waiting += counts.queued + counts.leased
@@ -281,6 +288,14 @@ class _Visit:
     def __init__(self, answer: Answer | None = None, known: bool = False) -> None:  # noqa: FBT001, FBT002
         self.answer = answer
         self.known = known  # this answer is a page of the store
+
+
+async def _has_page(records: Records) -> bool:
+    """Whether a shard knows a wanted URL that is a page: only those are measured from a root."""
+    async for record in records.urls():
+        if record.state is not State.REFUSED and handling(record.purpose).counts:
+            return True
+    return False
 
 
 def _bad_lines(path: Path) -> Iterator[int]:

@@ -31,7 +31,7 @@ from skitter.events import (
     Warned,
 )
 from skitter.metrics import Metrics
-from skitter.model import Counts, Link, Place, Purpose, Reason, Settlement, State, Visit
+from skitter.model import Counts, Link, Place, Purpose, Reason, Settlement, State, Visit, handling
 from skitter.ports import Mark
 from skitter.reporting.format import duration
 from skitter.reporting.log import request_of
@@ -329,8 +329,9 @@ class Shard:
                 self._tell(settlement, now)
 
     def take_into_scope(self, links: Sequence[Link], seed: Link | None = None) -> None:
-        """Seeds widen the scope; so does a seed's redirect, with a message."""
-        roots = [link.url for link in links if not self._at.scope.has_root(link.url)]
+        """Seeds widen the scope; so does a seed's redirect, with a message. What counts as no page does not."""
+        pages = (link.url for link in links if handling(link.purpose).counts)
+        roots = [url for url in pages if not self._at.scope.has_root(url)]
         if roots:
             self._directory.add_roots(roots)
             self._events.emit(RootsAdded(roots))

@@ -36,7 +36,7 @@ PAGE_COLUMNS = (
     ),
     *("size", "title", "description", "author", "keywords", "language", "digest", "simhash", "duplicate_of"),
     *("canonical", "robots_index", "robots_follow", "etag", "last_modified", "links_count"),
-    *("archive_file", "archive_offset", "archive_length"),
+    *("archive_file", "archive_offset", "archive_length", "purpose"),
 )
 _FORMULA = (
     "=",

@@ -10,7 +10,7 @@ import re
 from skitter import urls
 from skitter.export.source import Source
 from skitter.fetch.response import outcome
-from skitter.model import Document, Exchange, Fetched, Page
+from skitter.model import Document, Exchange, Fetched, Page, handling
 from skitter.parse import parse, sniff
 from skitter.settings import Settings
 
@@ -23,6 +23,8 @@ async def document(page: Page, source: Source) -> Document | None:
 
     Raises OSError if the archive cannot be read where the record should be.
     """
+    if not handling(page.purpose).parsed:
+        return Document(media_type=page.content_type, charset=page.charset, base=page.url)
     holder = page
     if page.identical:
         key = urls.key(page.duplicate_of, source.settings.urls) or ""

@@ -10,7 +10,7 @@ from skitter.frontier import robots_first
 from skitter.frontier.aside import is_passing, take_back
 from skitter.frontier.levels import better, retried
 from skitter.frontier.names import Named
-from skitter.frontier.rows import FAILED, FOREIGN, QUEUED, REFUSED, UrlRow, url_row
+from skitter.frontier.rows import CRAWLED, FAILED, FOREIGN, QUEUED, REFUSED, UrlRow, extra_of, url_row
 from skitter.frontier.shard import Shard
 from skitter.frontier.store import KNOWN, NEW
 from skitter.model import Level, Link, Purpose, Reason
@@ -60,6 +60,8 @@ def _accept_found(shard: Shard, id16: bytes, named: Named, link: Link, now: floa
     host = shard.hosts[link.host]
     if host is None or host.aside is not None or link.hops or link.meta:
         return False
+    if link.hints is not None or link.purpose is not Purpose.PAGE:
+        return False
     shard.meta.seq = seq = shard.meta.seq + 1
     row = UrlRow(
         id16, link.url, link.key, link.host, named.domain, QUEUED, link.level, link.score, seq, link.depth, link.parent, now
@@ -85,6 +87,8 @@ def _look_at(shard: Shard, id16: bytes, host: Named, link: Link, now: float, *, 
     if row is not None and not _may_enter(shard, row, link, host, named=named):
         shard.counts.seen += 1
         shard.counts.known += 1
+        if named and row.purpose is not link.purpose:
+            _change_purpose(shard, row, link)
         _move_forward(shard, row, link)
     elif host.foreign:
         _forward(shard, id16, row, link, host, now)
@@ -111,9 +115,9 @@ def _may_enter(shard: Shard, row: UrlRow, link: Link, named_host: Named, *, name
     """Whether a URL with a row is accepted as if it were new.
 
     A URL that the settings refused, when it was offered or when its turn came, may be accepted from the next link to
-    it. One that ended with a visit comes back only as a seed.
+    it. One that ended with a visit comes back only as a seed; if it was answered, only as one with another purpose.
     """
-    if row.state not in (REFUSED, FAILED):
+    if row.state not in (REFUSED, FAILED) and not (row.state == CRAWLED and row.purpose is not link.purpose):
         return False
     host = None if named_host.foreign else shard.hosts[link.host]
     if host is not None and host.aside is not None:
@@ -137,6 +141,8 @@ def _accept(shard: Shard, id16: bytes, known: UrlRow | None, link: Link, named: 
             return
     else:
         shard.leave(known)
+        if known.due is not None:  # it was to be fetched again
+            shard.set_due(known, None)
         row.first_seen, row.status, row.crashes = known.first_seen, known.status, known.crashes
         row.crawl_count, row.last_crawl = known.crawl_count, known.last_crawl
     row.seq = shard.next_seq()
@@ -158,6 +164,19 @@ def _forward(shard: Shard, id16: bytes, known: UrlRow | None, link: Link, named:
     shard.keep(UrlRow(id16, link.url, link.key, link.host, named.domain, FOREIGN, first_seen=now))
     shard.send(link)
     shard.seen.ended(id16)
+
+
+def _change_purpose(shard: Shard, row: UrlRow, link: Link) -> None:
+    """A seed names a URL that waits for something else: the person decides."""
+    if row.state != QUEUED or shard.is_out(row):
+        return
+    if row.due is None:
+        shard.take(shard.host(row.host), row.level, row.spot())
+    row.extra = extra_of(replace(link, hints=row.hints))
+    if row.due is None:
+        shard.push(shard.host(row.host), row)
+    else:
+        shard.keep(row)
 
 
 def _move_forward(shard: Shard, row: UrlRow, link: Link) -> None:

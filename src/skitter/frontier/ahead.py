@@ -81,8 +81,8 @@ def _is_last(shard: Shard, host: HostRow, taken: Lease) -> bool:
 
 def _ready_at(host: HostRow, taken: Lease) -> float:
     """When the host clock allows a visit. A robots.txt does not wait for itself."""
-    page = taken.visit.link.purpose is Purpose.PAGE
-    return max(host.free_at, host.held) if page else host.free_at
+    robots = taken.visit.link.purpose is Purpose.ROBOTS
+    return host.free_at if robots else max(host.free_at, host.held)
 
 
 def _put_back_what_lost_its_rules(shard: Shard, now: float) -> None:

@@ -5,7 +5,7 @@ from typing import Protocol, TypeVar
 from msgspec.structs import replace
 
 from skitter import reasons
-from skitter.model import Counts, Page, Purpose, Reason, Settlement, State
+from skitter.model import Counts, Page, Reason, Settlement, State, handling
 
 K = TypeVar("K")
 
@@ -53,13 +53,16 @@ def count_answer(counts: Counts, host: Tally, settlement: Settlement) -> None:
     )  # its robots.txt could not be fetched
     if (failed and verdict.attempted) or unheard:  # a postponed visit is not an error of the host
         host.errors += 1
-    if settlement.status and settlement.visit.link.purpose is Purpose.PAGE:
+    if settlement.status and handling(settlement.visit.link.purpose).counts:
         _bump(counts.statuses, settlement.status, 1)
         counts.not_found += settlement.status in (404, 410)
 
 
 def count_page(counts: Counts, host: Tally, page: Page, by: int) -> None:
     """A stored page is added or removed."""
+    if not handling(page.purpose).counts:
+        _bump(counts.others, page.purpose.value, by)
+        return
     if 200 <= page.status < 300:
         host.pages += by
         counts.pages += by
@@ -84,4 +87,5 @@ def copied(counts: Counts) -> Counts:
         failures=dict(counts.failures),
         statuses=dict(counts.statuses),
         depths=dict(counts.depths),
+        others=dict(counts.others),
     )

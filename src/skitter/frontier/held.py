@@ -14,6 +14,7 @@ class Flight(NamedTuple):
 
     visits: int = 0
     robots: bool = False
+    others: int = 0  # of visits: those that count as no page
 
 
 IDLE = Flight()

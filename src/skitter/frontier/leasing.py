@@ -172,8 +172,9 @@ def _drain(shard: Shard, name: str) -> None:
 
 
 def _pages(shard: Shard, host: HostRow) -> int:
-    """Pages of a host that are stored or may be soon. No robots.txt is in flight there now."""
-    return host.pages + shard.flights.get(host.name, IDLE).visits
+    """Pages of a host that are stored or may be soon."""
+    flight = shard.flights.get(host.name, IDLE)
+    return host.pages + flight.visits - flight.others
 
 
 def hand_out(shard: Shard, taken: Lease, now: float) -> Visit:
@@ -203,12 +204,13 @@ def link_of(row: UrlRow) -> Link:
         parent=row.parent,
         level=LEVELS[row.level % len(LEVELS)],
         score=row.score,
-        purpose=Purpose.ROBOTS if row.origin else Purpose.PAGE,
+        purpose=row.purpose if row.origin or row.extra is not None else Purpose.PAGE,
         origin=row.origin,
         requested=row.requested,
         hops=row.hops,
         seed=row.seed,
         meta=row.meta,
+        hints=None if row.extra is None else row.extra.hints,
     )
 
 

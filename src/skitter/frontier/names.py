@@ -80,7 +80,7 @@ class Names:
 
     def id_of(self, link: Link) -> bytes:
         """The id of a link's row, lease and page."""
-        key = link.key if link.purpose is Purpose.PAGE else f"robots\0{link.host}\0{link.origin}"
+        key = f"robots\0{link.host}\0{link.origin}" if link.purpose is Purpose.ROBOTS else link.key
         named = self.hosts.get(link.host) or self.host(link.host)
         return named.prefix + self.hash_key(key.encode("utf-8", "surrogatepass"))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from skitter.frontier import counting
 from skitter.frontier.rows import Compared, Found, PageRow, Wanted
 from skitter.metrics import NearbyMetrics
-from skitter.model import Page, Place
+from skitter.model import Page, Place, handling
 from skitter.ports import Likeness, Mark, Twin
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def drop_page(shard: "Shard", id16: bytes) -> None:
 
 def indexed(page: Page) -> tuple[bool, bool]:
     """Whether later pages are compared with this one: by digest, by SimHash."""
-    good = 200 <= page.status < 300
+    good = 200 <= page.status < 300 and handling(page.purpose).compared
     by_simhash = good and page.simhash is not None and not page.duplicate_of
     return good and bool(page.digest) and not page.identical, by_simhash
 

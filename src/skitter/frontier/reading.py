@@ -179,4 +179,6 @@ def _url_record(row: UrlRow, host: HostRow | None, *, leased: bool) -> UrlRecord
         first_seen=row.first_seen,
         last_crawl=row.last_crawl,
         next_crawl=None if state is State.REFUSED else row.due,
+        hints=row.hints,
+        purpose=row.purpose,
     )

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.levels import QUEUES
-from skitter.model import Counts, Level, Link, Page, Purpose, Reason, RobotsCopy, State, Visit
+from skitter.model import Counts, Hints, Level, Link, Page, Purpose, Reason, RobotsCopy, State, Visit
 from skitter.ports import Mark
 
 Spot = tuple[float, int]
@@ -22,6 +22,13 @@ Spot = tuple[float, int]
 QUEUED, CRAWLED, FAILED, REFUSED, FOREIGN = range(5)
 STATES = (State.QUEUED, State.CRAWLED, State.FAILED, State.REFUSED)
 CODES = {state: code for code, state in enumerate(STATES)}
+
+
+class Extra(Struct, frozen=True, array_like=True, gc=False):
+    """What few URLs have. Every store keeps it as one value, so that a new field, at the end, changes no store."""
+
+    hints: Hints | None = None
+    purpose: Purpose = Purpose.PAGE
 
 
 class UrlRow(Struct, array_like=True, gc=False):
@@ -52,6 +59,19 @@ class UrlRow(Struct, array_like=True, gc=False):
     seed: bool = False
     meta: dict[str, Any] | None = None
     origin: str = ""  # of a robots.txt hop; empty for a page
+    extra: Extra | None = None
+
+    @property
+    def hints(self) -> Hints | None:
+        """What was said about it where it was found."""
+        return None if self.extra is None else self.extra.hints
+
+    @property
+    def purpose(self) -> Purpose:
+        """What it is fetched for. A robots.txt hop is known by its origin."""
+        if self.origin:
+            return Purpose.ROBOTS
+        return Purpose.PAGE if self.extra is None else self.extra.purpose
 
     def spot(self) -> Spot:
         """Its place in its queue."""
@@ -266,4 +286,12 @@ def url_row(id16: bytes, link: Link, domain: str, now: float) -> UrlRow:
         seed=link.seed,
         meta=dict(link.meta) if link.meta else None,
         origin=link.origin if link.purpose is Purpose.ROBOTS else "",
+        extra=extra_of(link),
     )
+
+
+def extra_of(link: Link) -> Extra | None:
+    """What few links have; None for all others."""
+    if link.hints is None and (link.purpose is Purpose.PAGE or link.purpose is Purpose.ROBOTS):
+        return None
+    return Extra(link.hints, Purpose.PAGE if link.purpose is Purpose.ROBOTS else link.purpose)

@@ -34,7 +34,7 @@ from skitter.frontier.rows import (
 )
 from skitter.frontier.store import Seen, Source
 from skitter.metrics import HostMetrics, Metrics, QueueMetrics, StoreMetrics
-from skitter.model import Level, Link, Purpose, Reason, RobotsCopy
+from skitter.model import Level, Link, Purpose, Reason, RobotsCopy, handling
 from skitter.settings import Settings
 
 _LARGEST_WINDOW = 1024
@@ -283,8 +283,10 @@ class Shard(Memory):
 
     def fly(self, name: str, purpose: Purpose) -> None:
         """A visit is handed out."""
-        flight = self.flights.get(name, IDLE)
-        self.flights[name] = Flight(flight.visits + 1, flight.robots or purpose is Purpose.ROBOTS)
+        visits, robots, others = self.flights.get(name, IDLE)
+        if not handling(purpose).counts:
+            robots, others = robots or purpose is Purpose.ROBOTS, others + 1
+        self.flights[name] = Flight(visits + 1, robots, others)
 
     def end(self, id16: bytes) -> Lease:
         """A visit is no longer in flight. Its row was not written meanwhile, so it is where the store has it."""
@@ -295,7 +297,8 @@ class Shard(Memory):
             flight = self.flights.pop(link.host, IDLE)
             if flight.visits > 1:
                 robots = flight.robots and link.purpose is not Purpose.ROBOTS
-                self.flights[link.host] = Flight(flight.visits - 1, robots)
+                others = flight.others - (not handling(link.purpose).counts)
+                self.flights[link.host] = Flight(flight.visits - 1, robots, others)
             if self.ahead:
                 self.reserve.look_at(link.host, 0.0)
         else:

@@ -3,12 +3,12 @@
 Navigation repeats on every page of a site, so judgements are memoised by what they depend on: the href as
 written, without its fragment, and the part of the base that it is relative to. There is one memo for each
 such part, so a known link costs one dictionary look-up (0.25 µs; judging it costs 4). A memoised Link keeps
-the parent and depth it was first seen with, which is what the frontier records anyway, since it accepts a URL
+the parent, depth and hints it was first seen with, which is what the frontier records anyway, since it accepts a URL
 once. Parts not used lately are evicted first. Where scores depend on more (in-links are counted, or the user has a
 scorer of their own), nothing is memoised.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 import msgspec
@@ -18,7 +18,7 @@ from skitter import reasons, urls
 from skitter.dedup.digest import sha1
 from skitter.links.scoring import UserScorer
 from skitter.metrics import LinkMetrics
-from skitter.model import Document, Link, Reason
+from skitter.model import Document, Hints, Link, Reason
 from skitter.plugins import FoundLink
 from skitter.schedule import BY_DEPTH_ALONE, COUNTS_IN_LINKS, strategy
 from skitter.scope import ROOTED, Scope
@@ -26,6 +26,7 @@ from skitter.settings import Settings
 
 Judged = tuple[Link, Reason | None]
 Refused = tuple[Link, Reason]
+Rels = Mapping[str, tuple[str, ...]]
 # By href. A wanted link is stored without a wrapper: each object saved is a cache miss saved, for each of 40
 # links on a page.
 Known = dict[str, Link | Refused | None]
@@ -34,6 +35,7 @@ _REMEMBERED = 20_000  # judgements; about 12 MB when full
 _NEW = Link(url="", key="", host="")  # means not memoised: None is a judgement
 _NOFOLLOW = Reason(reasons.NOFOLLOW, "every link to it found so far is rel=nofollow")
 _NOFOLLOW_PAGE = Reason(reasons.NOFOLLOW_PAGE, "the page asks not to follow its links")
+_USUAL_PRIORITY = 0.5  # what a sitemap means that gives none (sitemaps.org)
 _ABSOLUTE = ("http://", "https://")
 _LONGEST_HREF = 16_384  # characters: longer hrefs are never fetched, and worth neither a record nor memory
 _COUNTED = 1_000_000  # URLs whose in-links are counted
@@ -64,12 +66,12 @@ class LinkJudge:
 
     def found(self, page: Link, document: Document) -> tuple[list[Link], list[Refused]]:
         """The links of a page: (wanted, refused)."""
-        wanted, refused = self._judge(document.links, document.base, page)
+        wanted, refused = self._judge(document.links, document.base, page, document.rels)
         if not document.directives.follow:
             refused += [(link, _NOFOLLOW_PAGE) for link in wanted]
             wanted = []
         if document.nofollow:
-            unwanted, refused_anyway = self._judge(document.nofollow, document.base, page)
+            unwanted, refused_anyway = self._judge(document.nofollow, document.base, page, document.rels)
             refused += [(link, _NOFOLLOW) for link in unwanted]
             refused += refused_anyway
         return wanted, refused
@@ -88,26 +90,29 @@ class LinkJudge:
             parent=link.url,
             level=link.level,
             score=link.score,
+            purpose=link.purpose,
             requested=link.requested or link.url,
             hops=link.hops + 1,
             seed=link.seed,
             meta=link.meta,
+            hints=link.hints,
         )
         reason = self._scope.seed_refusal(url) if link.seed else self._scope.refusal(url, link.depth)
         return hop, reason
 
     def seed(self, seed: Link) -> Judged:
-        """A seed as a link. Its file may have given a score."""
+        """A seed as a link. Its file may have given a score, or a priority, which moves it among its likes."""
         if not seed.score:
             seed = replace(seed, score=self._seed_score(seed))
         return seed, self._scope.seed_refusal(seed.url)
 
     def _seed_score(self, seed: Link) -> float:
-        if self._scorer is None:
-            return self._strategy(seed.url, seed.depth, 0.0, 0)
-        return self._scorer.score(
-            FoundLink(url=seed.url, host=seed.host, depth=seed.depth, seed=True), seed.key
-        )
+        if self._scorer is not None:
+            found = FoundLink(url=seed.url, host=seed.host, depth=seed.depth, seed=True, hints=seed.hints)
+            return self._scorer.score(found, seed.key)
+        priority = None if seed.hints is None else seed.hints.priority
+        moved = 0.0 if priority is None else priority - _USUAL_PRIORITY
+        return self._strategy(seed.url, seed.depth, 0.0, 0) + moved
 
     def refusal_now(self, link: Link) -> Reason | None:
         """Why a waiting link, accepted under other settings, is no longer wanted; None if it is."""
@@ -187,7 +192,9 @@ class LinkJudge:
 
     # -- the hrefs of a page ---------------------------------------------------------------------------------
 
-    def _judge(self, hrefs: Sequence[str], base: str, page: Link) -> tuple[list[Link], list[Refused]]:
+    def _judge(
+        self, hrefs: Sequence[str], base: str, page: Link, rels: Rels | None
+    ) -> tuple[list[Link], list[Refused]]:
         """Each href as a link: (wanted, refused)."""
         everywhere, site, folder = self._known(base, page)
         wanted: list[Link] = []
@@ -200,7 +207,8 @@ class LinkJudge:
             judged = known.get(href, _NEW)
             if judged is _NEW:
                 new += 1
-                judged = self._judge_anew(href, base, page, score)
+                rel = rels.get(written) if rels else None
+                judged = self._judge_anew(href, base, page, score, None if rel is None else Hints(rel=rel))
                 if self._is_worth_remembering(href):
                     known[href] = judged
             if isinstance(judged, Link):
@@ -242,7 +250,9 @@ class LinkJudge:
             self._in_links is None and href[:1] > " " and href[0] not in "?#" and len(href) <= _LONGEST_HREF
         )
 
-    def _judge_anew(self, href: str, base: str, page: Link, score: float | None) -> Link | Refused | None:
+    def _judge_anew(
+        self, href: str, base: str, page: Link, score: float | None, hints: Hints | None
+    ) -> Link | Refused | None:
         """`score` is that of every link of the page, if it is the same for all."""
         forms = urls.link(href, base, self._settings.urls) if len(href) <= _LONGEST_HREF else None
         if forms is None:
@@ -262,9 +272,10 @@ class LinkJudge:
                     parent=page.url,
                     parent_score=page.score,
                     in_links=seen,
+                    hints=hints,
                 )
                 score = self._scorer.score(found, key)
-        link = Link(url=url, key=key, host=host, depth=depth, parent=page.url, score=score)
+        link = Link(url=url, key=key, host=host, depth=depth, parent=page.url, score=score, hints=hints)
         return (link, reason) if reason else link
 
     def _count(self, key: str) -> int:

@@ -48,12 +48,21 @@ def parse(url: str, headers: Sequence[tuple[str, str]], content: bytes, settings
     """
     body = sniff.body(url, headers, content[: settings.max_input])
     parser = PARSERS.get(body.media_type)
-    if parser is not None:
-        return _function(parser.module)(body, settings)
+    return _described(body) if parser is None else _function(parser.module)(body, settings)
+
+
+def described(
+    url: str, headers: Sequence[tuple[str, str]], content: bytes, settings: ParseSettings
+) -> Document:
+    """What a body is, without reading it."""
+    return _described(sniff.body(url, headers, content[: settings.max_input]))
+
+
+def _described(body: Body) -> Document:
     return Document(
         media_type=body.media_type,
         charset=body.http_charset,
-        base=url,
+        base=body.url,
         language=body.language,
         directives=directives.of_page(body.headers),
     )

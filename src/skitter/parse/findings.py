@@ -5,7 +5,7 @@ handlers.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
@@ -27,6 +27,11 @@ _DROPPED = str.maketrans("", "", "\t\n\r")  # WHATWG URL 4.4: the parser removes
 _NOT_WEB = re.compile(r"(?!https?:)[a-z][a-z0-9+.\-]*+:", re.IGNORECASE | re.ASCII)
 _WEB = ("http://", "https://")
 _LINK_KINDS = frozenset(("next", "alternate"))
+# The words of rel that say what a link leads to (HTML Standard 4.6.7, and the microformats that pages use). All
+# others are about how a browser opens it, or whether we may follow it; a page cannot make up more of them.
+_TELLING = markup.names(
+    "alternate author bookmark canonical category help license me next prev previous search tag"
+)
 _TOLD = frozenset(("author", "description", "keywords"))  # meta names that become fields of the document
 _ROBOTS = frozenset(("robots", directives.AGENT))
 
@@ -46,6 +51,7 @@ class Findings:
         "meta_language",
         "pieces",
         "preferences",
+        "rels",
         "rules",
         "title",
         "unchecked",
@@ -55,6 +61,7 @@ class Findings:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.written: dict[str, bool] = {}  # hrefs in order of appearance, and whether they may be followed
+        self.rels: dict[str, tuple[str, ...]] = {}  # by href as written: what the rel of some of them says
         self.unchecked = limit  # how many may be collected before they are checked for being links
         self.pieces: list[str] = []  # pieces of the text
         self.title: str | None = None
@@ -76,10 +83,15 @@ class Findings:
         if len(self.written) >= self.unchecked:
             if self.unchecked:
                 self.written, self.unchecked = self.hrefs(), 0
-            href = _tidy(href)
+            href = tidy(href)
             if not href or (href not in self.written and len(self.written) >= self.limit):
                 return
         self.written[href] = follow or self.written.get(href, False)
+
+    def _told(self, href: str, words: Sequence[str]) -> None:
+        """Remember what the rel of the first link to an href says."""
+        if href not in self.rels and len(self.rels) < self.limit:
+            self.rels[href] = tuple(dict.fromkeys(word for word in words if word in _TELLING))
 
     def hrefs(self) -> dict[str, bool]:
         """The links in order of appearance, and whether they may be followed.
@@ -91,8 +103,8 @@ class Findings:
         if not together.isprintable() or together.count(" ") >= len(written):
             tidied: dict[str, bool] = {}
             for href, follow in written.items():
-                if tidy := _tidy(href):
-                    tidied[tidy] = follow or tidied.get(tidy, False)
+                if clean := tidy(href):
+                    tidied[clean] = follow or tidied.get(clean, False)
             return tidied
         gone = {
             href for href in written if ":" in href and not href.startswith(_WEB) and _NOT_WEB.match(href)
@@ -110,7 +122,10 @@ class Findings:
             self.written[href] = True  # as `link` would do it, in half the time
         else:
             rel = attributes.get("rel")
-            self.link(href, follow=not rel or "nofollow" not in rel.lower().split())
+            words = rel.lower().split() if rel else ()
+            self.link(href, follow="nofollow" not in words)
+            if href and words and not _TELLING.isdisjoint(words):
+                self._told(href, words)
 
     def on_frame(self, attributes: Attributes) -> None:
         """<iframe>, <frame>."""
@@ -125,7 +140,10 @@ class Findings:
         if "canonical" in kinds and not self.canonical:
             self.canonical = (attributes.get("href") or "").strip(SPACE).translate(_DROPPED)
         if not _LINK_KINDS.isdisjoint(kinds) and "stylesheet" not in kinds:
-            self.link(attributes.get("href"), follow="nofollow" not in kinds)
+            href = attributes.get("href")
+            self.link(href, follow="nofollow" not in kinds)
+            if href:
+                self._told(href, kinds)
 
     def on_base(self, attributes: Attributes) -> None:
         """<base>: the first with an href counts (HTML Standard, 4.2.3)."""
@@ -164,7 +182,7 @@ class Findings:
         self.link(found[1] if found else None)
 
 
-def _tidy(href: str) -> str:
+def tidy(href: str) -> str:
     """An href without what the URL parser drops anyway; empty if it cannot lead to another page."""
     href = href.strip(SPACE)
     if not href.isprintable():

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from skitter.model import Document
 from skitter.parse import charset, content, directives, flat, markup, sniff
-from skitter.parse.findings import INLINE, Findings, read_tree
+from skitter.parse.findings import INLINE, Findings, read_tree, tidy
 from skitter.parse.sniff import Body
 from skitter.settings import ParseSettings
 from skitter.urls import resolve
@@ -36,11 +36,12 @@ def parse(body: Body, settings: ParseSettings) -> Document:
         return document
     inside = content.between(source.decode("utf-8", "replace"), settings)
     if inside is None:
-        return replace(document, text="", links=(), nofollow=(), ignored=content.MISSING)
+        return replace(document, text="", links=(), nofollow=(), rels=None, ignored=content.MISSING)
     part = read("\n".join(inside).encode(), settings)
     followed, unfollowed = _hrefs(part, encoding)
     title = capped(page.title or part.heading, TITLE)
-    return replace(document, title=title, text=part.text(), links=followed, nofollow=unfollowed)
+    rels = _rels(part, encoding)
+    return replace(document, title=title, text=part.text(), links=followed, nofollow=unfollowed, rels=rels)
 
 
 def _utf8(raw: bytes, encoding: str) -> bytes:
@@ -82,6 +83,7 @@ def _document(body: Body, encoding: str, page: Findings) -> Document:
         directives=directives.of_page(body.headers, page.rules, page.preferences),
         links=followed,
         nofollow=unfollowed,
+        rels=_rels(page, encoding),
     )
 
 
@@ -103,6 +105,14 @@ def _hrefs(page: Findings, encoding: str) -> tuple[list[str], list[str]]:
     return [href for href, follow in hrefs.items() if follow], [
         href for href, follow in hrefs.items() if not follow
     ]
+
+
+def _rels(page: Findings, encoding: str) -> dict[str, tuple[str, ...]] | None:
+    """What is said about a few of the hrefs, spelt as they are in `_hrefs`."""
+    if not page.rels:
+        return None
+    tidied = ((tidy(href), words) for href, words in page.rels.items())
+    return {in_encoding(href, encoding): words for href, words in tidied if href}
 
 
 def in_encoding(href: str, encoding: str) -> str:

@@ -88,8 +88,8 @@ def request_of(settlement: Settlement) -> Requested | None:
 
 def _purpose(visit: Visit) -> str:
     """The purpose of a request, as named in the request log."""
-    if visit.link.purpose is Purpose.ROBOTS:
-        return "robots"
+    if visit.link.purpose is not Purpose.PAGE:
+        return visit.link.purpose.value
     if visit.attempt > 1:
         return "retry"
     return "redirect" if visit.link.hops else "page"

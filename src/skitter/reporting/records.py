@@ -7,7 +7,7 @@ ISO 8601 in UTC.
 from typing import Any
 
 from skitter import reasons
-from skitter.model import HostRecord, Page, Reason, RobotsCopy, UrlRecord
+from skitter.model import Hints, HostRecord, Page, Reason, RobotsCopy, UrlRecord
 from skitter.reporting.format import moment
 
 
@@ -46,6 +46,7 @@ def page_record(page: Page, text: str) -> dict[str, Any]:
         "links_count": page.links_count,
         "meta": page.meta,
         "archive": place(page),
+        "purpose": page.purpose.value,
     }
 
 
@@ -70,7 +71,17 @@ def url_record(record: UrlRecord) -> dict[str, Any]:
         "crawl_count": record.crawl_count,
         "last_crawl": when(record.last_crawl),
         "next_crawl": when(record.next_crawl),
+        "hints": hints(record.hints),
+        "purpose": record.purpose.value,
     }
+
+
+def hints(said: Hints | None) -> dict[str, Any] | None:
+    """What was said about a URL where it was found. A seed file takes the same shape."""
+    if said is None:
+        return None
+    lastmod = None if said.lastmod is None else moment(said.lastmod)
+    return {"lastmod": lastmod, "priority": said.priority, "rel": list(said.rel)}
 
 
 def host_record(host: HostRecord) -> dict[str, Any]:

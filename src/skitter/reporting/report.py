@@ -21,6 +21,8 @@ WARNINGS = 100  # warnings repeated in a report; all of them are in the log
 TROUBLES = 10  # failed hosts named in a report
 _EXIT_CODES = {Stop.DONE: 0, Stop.UNREACHABLE: 1, Stop.LIMIT: 3, Stop.DISK: 4, Stop.INTERRUPTED: 130}
 
+_OTHERS = {"asset": "Assets fetched", "probe": "Probes answered"}
+
 # The possible outcomes of a run, in words.
 OUTCOMES: Mapping[str, str] = {
     "done": "finished: nothing is left to do",
@@ -77,7 +79,7 @@ class Run(Struct, frozen=True):
         limit, larger = reached(stop, limits, counts)
         return Report(
             outcome=stop.value,
-            exit_code=1 if stop is Stop.DONE and not counts.pages else _EXIT_CODES[stop],
+            exit_code=1 if stop is Stop.DONE and not (counts.pages or counts.others) else _EXIT_CODES[stop],
             started=self.started,
             ended=ended,
             elapsed=elapsed,
@@ -161,7 +163,7 @@ def _named(report: Report) -> str:
 
 def next_steps(report: Report) -> list[str]:
     """Where the pages are, and how to look at them."""
-    if not report.directory or not report.counts.pages:
+    if not report.directory or not (report.counts.pages or report.counts.others):
         return []
     where = _named(report)
     return [
@@ -222,6 +224,7 @@ def numbers(counts: Counts) -> list[str]:
         ("Pages fetched", counts.pages),
         ("  processed", counts.processed),
         ("  duplicates", counts.duplicates),
+        *((_OTHERS.get(purpose, purpose), number) for purpose, number in sorted(counts.others.items())),
         ("Error answers (4xx, 5xx)", error_answers(counts)),
         ("  not found (404, 410)", counts.not_found),
         ("Hosts", counts.hosts),

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from skitter.engines.breaker import until_again
-from skitter.model import Page
+from skitter.model import Page, handling
 from skitter.ports import EngineAway, Entry, Rejected, SearchIndex
 
 PATIENCE = 180.0  # seconds that an engine may be away
@@ -32,6 +32,8 @@ def unwanted(page: Page) -> str:
     A page that asks robots not to index it (meta robots, X-Robots-Tag) is obeyed here, like robots.txt
     elsewhere.
     """
+    if not handling(page.purpose).parsed:
+        return f"it was fetched as {page.purpose.value}, and not read"
     if not 200 <= page.status < 300:
         return f"its status is {page.status}"
     if not page.robots.index:

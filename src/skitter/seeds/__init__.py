@@ -1,7 +1,7 @@
 """Seeds: URLs from the command line, from files and from standard input, as Links.
 
-A file has one URL per line, or one JSON object {url, priority, score, depth, meta} per line; both may be
-mixed. Empty lines and lines that begin with "#" are skipped. Other keys of an object are ignored, so that an
+A file has one URL per line, or one JSON object {url, priority, score, depth, lastmod, meta} per line; both may
+be mixed. A whole number or a name is a priority of ours (a level), a fraction such as 0.8 that of a sitemap. Empty lines and lines that begin with "#" are skipped. Other keys of an object are ignored, so that an
 export of URLs can seed the next crawl. A bad line is a value, `BadSeed`, with its place and reason: one typo
 in a million seeds must not cost the others. Files are read as a stream, so their size does not matter.
 """
@@ -14,7 +14,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from skitter import reasons, urls
-from skitter.model import Level, Link, Reason
+from skitter.model import Hints, Level, Link, Purpose, Reason
+from skitter.runtime import dates
 from skitter.runtime.hiding import hidden
 
 MAX_LINE = 2**20  # bytes; URLs have at most a few thousand, the rest is room for meta
@@ -33,15 +34,30 @@ class BadSeed(Struct, frozen=True):
         return f"{self.where}: {self.text}: {self.reason.detail}"
 
 
+_Lastmod = str | Annotated[float, Meta(ge=0, le=dates.LATEST)] | None
+
+
+class _Hints(Struct, frozen=True):
+    """The hints of a URL as `skitter export --format urls` writes them."""
+
+    lastmod: _Lastmod = None
+    priority: Annotated[float, Meta(ge=0, le=1)] | None = None
+
+
 class _Line(Struct, frozen=True):
     """A JSON line of a seed file."""
 
     url: str
-    priority: str | int | None = None
+    priority: str | int | float | None = None
     score: float = 0.0
     depth: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     meta: dict[str, Any] | None = None
+    lastmod: _Lastmod = None
+    purpose: str = Purpose.PAGE.value
+    hints: _Hints | None = None
 
+
+_PURPOSES = {purpose.value: purpose for purpose in (Purpose.PAGE, Purpose.PROBE, Purpose.ASSET)}
 
 _decode = msgspec.json.Decoder(_Line).decode
 
@@ -122,8 +138,15 @@ def _seed(line: _Line, where: str, rules: urls.UrlRules) -> Link | BadSeed:
         return _bad(
             where,
             line.url,
-            f"the priority {line.priority!r} is not one of {names} (or 0 to {len(Level) - 1})",
+            f"the priority {line.priority!r} is not one of {names} (or 0 to {len(Level) - 1}), nor a fraction "
+            "between 0.0 and 1.0",
         )
+    purpose = _PURPOSES.get(line.purpose)
+    if purpose is None:
+        return _bad(where, line.url, _no_purpose(line.purpose))
+    hints = _hints(line)
+    if isinstance(hints, str):
+        return _bad(where, line.url, hints)
     url = urls.seed(line.url, rules)
     key = None if url is None else urls.key(url, rules)
     if url is None or key is None:
@@ -138,8 +161,10 @@ def _seed(line: _Line, where: str, rules: urls.UrlRules) -> Link | BadSeed:
         depth=line.depth,
         level=level,
         score=line.score,
+        purpose=purpose,
         seed=True,
         meta=line.meta,
+        hints=hints,
     )
 
 
@@ -160,13 +185,33 @@ def has_credentials(line: bytes) -> bool:
     return without_credentials(text) != text.strip()
 
 
-def _level(priority: str | int | None) -> Level | None:
+def _level(priority: str | float | None) -> Level | None:
     """Seeds are critical by default: somebody is waiting for them."""
-    if priority is None:
+    if priority is None or (isinstance(priority, float) and 0 <= priority <= 1):
         return Level.CRITICAL
     if isinstance(priority, str):
         return Level.__members__.get(priority.upper())
-    return Level(priority) if 0 <= priority < len(Level) else None
+    return Level(priority) if isinstance(priority, int) and 0 <= priority < len(Level) else None
+
+
+def _no_purpose(written: str) -> str:
+    if written in (Purpose.SITEMAP, Purpose.FEED):
+        return (
+            f"the purpose {written} is not possible yet: nothing reads a {written}; give its pages as seeds"
+        )
+    return f"the purpose {written[:50]!r} is not one of {', '.join(_PURPOSES)}"
+
+
+def _hints(line: _Line) -> Hints | str | None:
+    """The hints of a line; None if it has none; in words, what is wrong with them."""
+    given = line.hints or _Hints()
+    lastmod = given.lastmod if line.lastmod is None else line.lastmod
+    priority = line.priority if isinstance(line.priority, float) else given.priority
+    if isinstance(lastmod, str):
+        written, lastmod = lastmod, dates.w3c(lastmod)
+        if lastmod is None:
+            return f"the lastmod {written[:50]!r} is not a date such as 2024-05-01 or 2024-05-01T12:00:00Z"
+    return None if lastmod is None and priority is None else Hints(lastmod, priority)
 
 
 def _bad(where: str, text: str | bytes, detail: str) -> BadSeed:

@@ -8,11 +8,11 @@ kept in the packed part if the exact value matters.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from msgspec import NODEFAULT, json, structs
+from msgspec import NODEFAULT, Struct, json, structs
 from msgspec.msgpack import Decoder, Encoder
 
 from skitter.frontier.crashes import Suspicion
-from skitter.frontier.rows import HostRow, Meta, PageRow, Spot, UrlRow
+from skitter.frontier.rows import Extra, HostRow, Meta, PageRow, Spot, UrlRow
 from skitter.model import Counts, Page, Place, Reason, RobotsCopy, Visit
 from skitter.ports import Mark
 
@@ -25,7 +25,6 @@ Record = Sequence[Any]
 """A row as the database returns it: its columns in the order of its table."""
 
 _encode = Encoder().encode
-_more = Decoder(tuple[str, int, bool, dict[str, Any] | None, str]).decode
 _queues = Decoder(tuple[list[int], list[Spot | None], int, int, int]).decode
 _page = Decoder(Page).decode
 _visit = Decoder(Visit).decode
@@ -59,6 +58,21 @@ _URL_COLUMNS = (
 )  # fmt: skip
 
 
+class _More(Struct, frozen=True, array_like=True, gc=False):
+    """The packed part of a URL's row. A new field goes to its end."""
+
+    requested: str = ""
+    hops: int = 0
+    seed: bool = False
+    meta: dict[str, Any] | None = None
+    origin: str = ""
+    extra: Extra | None = None
+
+
+_NO_MORE = _More()
+_more = Decoder(_More).decode
+
+
 def url_arguments(rows: Iterable[UrlRow]) -> Arguments:
     """One array per column."""
     return _columns(_URL_COLUMNS, [_url_values(row) for row in rows])
@@ -66,7 +80,7 @@ def url_arguments(rows: Iterable[UrlRow]) -> Arguments:
 
 def _url_values(row: UrlRow) -> Record:
     reason = row.reason
-    more = (row.requested, row.hops, row.seed, row.meta, row.origin)
+    more = _More(row.requested, row.hops, row.seed, row.meta, row.origin, row.extra)
     return (
         row.id,
         row.url,
@@ -89,7 +103,7 @@ def _url_values(row: UrlRow) -> Record:
         None if reason is None else reason.code,
         None if reason is None else plain(reason.detail),
         row.parked,
-        None if more == ("", 0, False, None, "") else _encode(more),
+        None if more == _NO_MORE else _encode(more),
     )
 
 
@@ -120,7 +134,9 @@ def url_row(record: Record) -> UrlRow:
         crawl_count, attempts, crashes, status, reason, parked,
     )  # fmt: skip
     if packed is not None:
-        row.requested, row.hops, row.seed, row.meta, row.origin = _more(packed)
+        more = _more(packed)
+        row.requested, row.hops, row.seed, row.meta = more.requested, more.hops, more.seed, more.meta
+        row.origin, row.extra = more.origin, more.extra
     return row
 
 

@@ -175,7 +175,17 @@ class StoreCheck:
     def _disagreements(self) -> Iterator[str]:
         meta = self._store.meta_now()
         counts, self.mark = meta.counts, meta.mark
-        names = ("pages", "processed", "duplicates", "depths", "crawled", "failed", "failures", "refused")
+        names = (
+            "pages",
+            "processed",
+            "duplicates",
+            "depths",
+            "others",
+            "crawled",
+            "failed",
+            "failures",
+            "refused",
+        )
         for name in (*names, "queued", "leased", "hosts", "hosts_aside", "outbox"):
             written, found = getattr(counts, name), getattr(self._counted, name)
             if written != found:

@@ -470,7 +470,7 @@ def _packed(row: UrlRow) -> bytes:
     """Encode a row. For the most common one, an untried link found on a page, only the fields that it fills."""
     if (
         row.state or row.attempts or row.status or row.seed or row.hops or row.origin or row.crashes or row.crawl_count
-        or row.meta or row.requested or row.reason or row.due is not None or row.last_crawl is not None
+        or row.meta or row.requested or row.reason or row.extra is not None or row.due is not None or row.last_crawl is not None
     ):  # fmt: skip
         return _encode(row)
     key = "" if row.key == row.url else row.key

@@ -12,6 +12,7 @@ in memory besides, step by step through histories that Hypothesis invents.
 from skitter.testing.contracts.frontier_changes import ChangeContract
 from skitter.testing.contracts.frontier_crashes import CrashContract
 from skitter.testing.contracts.frontier_forwarding import FrontierMessageContract, FrontierOutboxContract
+from skitter.testing.contracts.frontier_kept import KeptContract
 from skitter.testing.contracts.frontier_politeness import PolitenessContract
 from skitter.testing.contracts.frontier_queue import QueueContract
 from skitter.testing.contracts.frontier_reading import ReadingContract
@@ -30,6 +31,7 @@ class _Invariants(
     CrashContract,
     ReadingContract,
     ChangeContract,
+    KeptContract,
 ):
     """All invariants but the eighth."""
 

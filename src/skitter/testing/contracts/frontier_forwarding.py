@@ -5,7 +5,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from skitter import urls
-from skitter.model import Link, Purpose, Reason, State, Verdict
+from skitter.model import Hints, Link, Purpose, Reason, State, Verdict
 from skitter.testing.contracts.owner import DAY, Ground, Owner, allowed, asynchronous, link
 
 A = "https://a.example/"
@@ -29,6 +29,7 @@ class FrontierOutboxContract:
         owner = await Owner.of(ground, shard=mine, shards=2)
         assert await owner.add(A + "1") == 1
         found = [link(f"https://{other}/{number}", depth=1, parent=A + "1") for number in range(3)]
+        found[1] = replace(found[1], hints=Hints(lastmod=5.5, priority=0.25, rel=("next",)))
         await owner.store(await owner.lease_page(), links=[*found, link(A + "2")])
         owner = await owner.killed()
         waiting = await owner.frontier.outbox(10)
@@ -138,6 +139,7 @@ class FrontierMessageContract:
         owner = await Owner.of(ground, shard=mine, shards=2)
         assert await owner.add(A + "1") == 1
         found = [link(f"https://{other}/{number}", depth=1, parent=A + "1") for number in range(3)]
+        found[1] = replace(found[1], hints=Hints(lastmod=5.5, priority=0.25, rel=("next",)))
         await owner.store(await owner.lease_page(), links=[*found, link(A + "2")])
         assert ground.sent == found
         assert await owner.add(*found) == 0

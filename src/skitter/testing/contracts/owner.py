@@ -102,6 +102,7 @@ def page(
         text="the text is for the caller",
         digest=digest,
         simhash=simhash,
+        purpose=target.purpose,
     )
 
 
@@ -158,7 +159,7 @@ class Owner:
         for _ in range(1000):
             visits = await self.lease(limit - len(pages))
             robots = [visit for visit in visits if visit.link.purpose is Purpose.ROBOTS]
-            pages += [visit for visit in visits if visit.link.purpose is Purpose.PAGE]
+            pages += [visit for visit in visits if visit.link.purpose is not Purpose.ROBOTS]
             for visit in robots:
                 await self.settle(visit, robots=allowed(visit.link.origin, self.now + DAY))
             if not robots or len(pages) == limit:

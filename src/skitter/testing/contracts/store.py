@@ -20,6 +20,7 @@ from skitter.frontier.rows import (
     RECRAWL,
     RETRY,
     Batch,
+    Extra,
     Heads,
     HostRow,
     Meta,
@@ -33,11 +34,12 @@ from skitter.frontier.rows import (
     standing,
 )
 from skitter.frontier.store import Store
-from skitter.model import Counts, Page, Place, Reason, Visit
+from skitter.model import Counts, Hints, Page, Place, Purpose, Reason, Visit
 from skitter.ports import Fenced, Mark
 from skitter.testing.contracts.owner import allowed, asynchronous, link
 
 HOST = "a.example"
+A = f"https://{HOST}/"
 
 
 class StoreGround(Protocol):
@@ -72,6 +74,20 @@ class StoreContract:
         await store.write(gone)
         found = await store.load(every)
         assert (found.urls, found.pages, found.robots) == ({}, {}, {})
+        await store.close()
+
+    @asynchronous
+    async def test_a_waiting_url_keeps_what_few_have_and_most_have_nothing(self, ground: StoreGround) -> None:
+        """It may be packed in a shorter form than others, which must not lose anything."""
+        store = await ground.claim()
+        plain = UrlRow(store.domain_prefix(HOST) + store.hash_key(b"1"), A, A, HOST, HOST, seq=1)
+        if len(plain.id) < len(ident(1)):
+            plain.id = ident(1)
+        told = replace(plain, id=plain.id[:-1] + b"2", seq=2, extra=Extra(Hints(priority=0.5)))
+        await put(store, plain, told)
+        found = await store.load(Wanted(urls=[plain.id, told.id], heads=[Heads(HOST, 2, None, 9)]))
+        assert found.urls == {plain.id: plain, told.id: told}
+        assert found.heads == [[plain, told]]
         await store.close()
 
     @asynchronous
@@ -356,6 +372,7 @@ def full_url(number: int, *, score: float = 0.0, level: int = 2, due: float | No
         hops=2,
         seed=True,
         meta={"a": [1, None, "x"]},
+        extra=Extra(Hints(1.5, 0.25, ("next", "author")), Purpose.ASSET),
     )
 
 
@@ -388,6 +405,9 @@ def a_page(
         digest=digest,
         simhash=simhash,
         archive=Place("00-00001.warc.gz", 5, 10),
+        etag='W/"a\x00b"',
+        last_modified="yesterday",
+        purpose=Purpose.ASSET,
     )
     return PageRow(ident(number), page, ident(5) + ident(6), by_digest, by_simhash)
 
