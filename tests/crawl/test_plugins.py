@@ -300,7 +300,7 @@ def test_an_entry_point_is_loaded_by_the_command_and_its_workers(server, tmp_pat
     )
     done = told(
         server, tmp_path, "crawl", server.seeds()[0], "-o", "c", "--workers", "2", "--strategy", "house:score",
-        PYTHONPATH=f"{tmp_path / 'site'}{os.pathsep}{os.environ['PYTHONPATH']}",
+        PYTHONPATH=f"{tmp_path / 'site'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert len(set((tmp_path / "log").read_text().split())) == 3  # the check and two workers
