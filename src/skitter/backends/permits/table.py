@@ -19,6 +19,7 @@ import mmap
 import os
 import socket
 import struct
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from zlib import crc32
@@ -30,13 +31,16 @@ from skitter.settings import PolitenessSettings
 
 _WAYS = 8  # entries of a bucket
 _BUCKETS = 2048  # for 16,384 addresses in use at once
+_START = 64  # bytes in front, so that no entry is at 0
 _ADDRESS = 16
 _TIMES = struct.Struct("@ddd")  # next request, last turn promised, typical seconds
 _HEAD = _ADDRESS + _TIMES.size
 _COUNT = struct.Struct("@I")  # of a worker. In native form and aligned, it is written in one step
-_TYPICAL = struct.Struct("@d")
+_TIME = struct.Struct("@d")
 _TYPICAL_AT = _ADDRESS + 16
 _TRIES = 20  # for the lock
+_AT_ONCE, _UNLOCK = fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.LOCK_UN
+_flock = fcntl.flock  # looked up once: it is called twice for every request
 
 
 class SharedPermits:
@@ -49,7 +53,7 @@ class SharedPermits:
         self._delay = float(settings.address_delay)
         self._clock = clock
         self._size = -(-(_HEAD + workers * _COUNT.size) // 8) * 8
-        self._counts = struct.Struct(f"@{workers}I")
+        self._counts = struct.Struct(f"@{workers}I").unpack_from
         self._own = _HEAD + number * _COUNT.size
         self._places: dict[str, int] = {}  # the entry of each address that we hold permits of
         self._out: dict[str, int] = {}
@@ -58,7 +62,7 @@ class SharedPermits:
         self._bucket = lru_cache(maxsize=4096)(self._bucket_of)
         # Opened here, after the fork: processes that share a descriptor share its lock.
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        whole = _BUCKETS * _WAYS * self._size
+        whole = _START + _BUCKETS * _WAYS * self._size
         fcntl.flock(self._file, fcntl.LOCK_EX)
         try:
             if os.fstat(self._file).st_size != whole:
@@ -71,7 +75,7 @@ class SharedPermits:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def _forget_predecessor(self, whole: int) -> None:
-        for place in range(self._own, whole, self._size):
+        for place in range(_START + self._own, whole, self._size):
             if _COUNT.unpack_from(self._table, place)[0]:
                 _COUNT.pack_into(self._table, place, 0)
 
@@ -79,44 +83,51 @@ class SharedPermits:
 
     async def ask(self, address: str) -> NotNow | None:
         """None: granted. Else when to ask again."""
-        now = self._clock.monotonic()
-        if not self._locked():
-            return self._later(now + turns.LEAST, now)
+        lock = self._file
         try:
-            return self._ask(address, now)
+            _flock(lock, _AT_ONCE)
+        except BlockingIOError:
+            if not self._locked_after_all():
+                now = self._clock.monotonic()
+                return self._later(now + turns.LEAST, now)
+        try:
+            return self._ask(address)
         finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+            _flock(lock, _UNLOCK)
 
-    def _locked(self) -> bool:
-        for left in range(_TRIES, 0, -1):
-            try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if left > 1:
-                    os.sched_yield()
-            else:
+    def _locked_after_all(self) -> bool:
+        for _ in range(_TRIES):
+            os.sched_yield()
+            with suppress(BlockingIOError):
+                _flock(self._file, _AT_ONCE)
                 return True
         return False
 
-    def _ask(self, address: str, now: float) -> NotNow | None:
-        table, place = self._table, self._places.get(address)
+    def _ask(self, address: str) -> NotNow | None:
+        table = self._table
+        place = self._places.get(address) or self._found(address)
         if place is None:
-            packed, first = self._bucket(address)
-            place = self._found(packed, first, now)
-            if place is None:
-                return self._later(now + turns.LEAST, now)
-        free_at, promised, typical = _TIMES.unpack_from(table, place + _ADDRESS)
-        out = sum(self._counts.unpack_from(table, place + _HEAD))
-        if out >= self._limit or now < free_at:
-            promised = turns.next_turn(promised, turns.step(typical, self._limit, self._delay), now, free_at)
-            _TIMES.pack_into(table, place + _ADDRESS, free_at, promised, typical)
-            return self._later(promised, now, full=out >= self._limit)
+            now = self._clock.monotonic()
+            return self._later(now + turns.LEAST, now)
+        if sum(self._counts(table, place + _HEAD)) >= self._limit:
+            return self._refused(place, full=True)
         if self._delay:
-            _TIMES.pack_into(table, place + _ADDRESS, now + self._delay, promised, typical)
+            now = self._clock.monotonic()
+            if now < _TIME.unpack_from(table, place + _ADDRESS)[0]:
+                return self._refused(place, full=False)
+            _TIME.pack_into(table, place + _ADDRESS, now + self._delay)
         self._places[address] = place
         mine = self._out[address] = self._out.get(address, 0) + 1
         _COUNT.pack_into(table, place + self._own, mine)
         return None
+
+    def _refused(self, place: int, *, full: bool) -> NotNow:
+        now = self._clock.monotonic()
+        free_at, promised, typical = _TIMES.unpack_from(self._table, place + _ADDRESS)
+        step = turns.step(typical, self._limit, self._delay)
+        promised = turns.next_turn(promised, step, now, free_at)
+        _TIMES.pack_into(self._table, place + _ADDRESS, free_at, promised, typical)
+        return self._later(promised, now, full=full)
 
     def _later(self, turn: float, now: float, *, full: bool = True) -> NotNow:
         return NotNow(self._busy if full else self._too_soon, self._clock.now() + turn - now)
@@ -126,24 +137,27 @@ class SharedPermits:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         packed = socket.inet_pton(family, address)
         packed = packed if len(packed) == _ADDRESS else b"\0" * 10 + b"\xff\xff" + packed
-        return packed, crc32(packed) % _BUCKETS * _WAYS * self._size
+        return packed, _START + crc32(packed) % _BUCKETS * _WAYS * self._size
 
-    def _found(self, packed: bytes, first: int, now: float) -> int | None:
+    def _found(self, address: str) -> int | None:
         """The entry of an address, or one that nobody uses, now its own; None if there is none."""
-        table, unused = self._table, None
-        for place in range(first, first + _WAYS * self._size, self._size):
+        table = self._table
+        packed, first = self._bucket(address)
+        entries = range(first, first + _WAYS * self._size, self._size)
+        for place in entries:
             if table[place : place + _ADDRESS] == packed:
                 return place
-            if unused is None and self._is_unused(place, now):
-                unused = place
-        if unused is not None:
-            table[unused : unused + _ADDRESS] = packed
-            _TIMES.pack_into(table, unused + _ADDRESS, 0.0, 0.0, self._typical)
-        return unused
+        now = self._clock.monotonic()
+        for place in entries:
+            if self._is_unused(place, now):
+                table[place : place + _ADDRESS] = packed
+                _TIMES.pack_into(table, place + _ADDRESS, 0.0, 0.0, self._typical)
+                return place
+        return None
 
     def _is_unused(self, place: int, now: float) -> bool:
         free_at, promised, _ = _TIMES.unpack_from(self._table, place + _ADDRESS)
-        return max(free_at, promised) <= now and not any(self._counts.unpack_from(self._table, place + _HEAD))
+        return max(free_at, promised) <= now and not any(self._counts(self._table, place + _HEAD))
 
     # -- giving back -------------------------------------------------------------------------------------------
 
@@ -158,8 +172,8 @@ class SharedPermits:
         else:  # from the moment that the count is zero, the entry may be another address's
             del self._out[address], self._places[address]
         self._typical = turns.smoothed(self._typical, used)
-        (typical,) = _TYPICAL.unpack_from(self._table, place + _TYPICAL_AT)
-        _TYPICAL.pack_into(self._table, place + _TYPICAL_AT, turns.smoothed(typical, used))
+        (typical,) = _TIME.unpack_from(self._table, place + _TYPICAL_AT)
+        _TIME.pack_into(self._table, place + _TYPICAL_AT, turns.smoothed(typical, used))
         _COUNT.pack_into(self._table, place + self._own, left)
 
     async def close(self) -> None:

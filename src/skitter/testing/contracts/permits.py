@@ -23,6 +23,7 @@ from skitter.testing.contracts.owner import asynchronous
 A, B, SIX = "192.0.2.1", "192.0.2.2", "2001:db8::1"
 PATIENCE = 60.0  # seconds: a bound for loops, not a promise
 _PRECISION = 0.01  # of two clocks
+_SETTLING = 0.005  # seconds between the end of a request and the next one of the same host
 
 
 class Uses:
@@ -59,6 +60,7 @@ class Uses:
         until = time.monotonic() + PATIENCE
         while count and time.monotonic() < until:
             count -= await self.request(permits, address, sharer, seconds)
+            await asyncio.sleep(_SETTLING)
         assert count == 0, "it was refused for ever"
 
 
@@ -89,7 +91,7 @@ class PermitsContract:
         """Several that share all permits. One that cannot be shared is the same object each time."""
         raise NotImplementedError
 
-    async def succeed(self, dead: Permits) -> None:
+    async def succeed(self, dead: Permits) -> None:  # noqa: ARG002
         """One of them was killed with permits out, and whoever replaces its process has started."""
         pytest.skip("it dies with its permits")
 
