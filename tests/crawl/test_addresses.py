@@ -1,10 +1,5 @@
 """Hosts that share one IP address are limited together, judged by the server's own log."""
 
-import os
-import signal
-import sys
-import time
-from itertools import pairwise
 
 import pytest
 

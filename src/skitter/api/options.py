@@ -34,6 +34,12 @@ class Options(TypedDict, total=False):
     per_host: int
     """requests in flight per host"""
 
+    per_address: int | None
+    """requests in flight per IP address, over all hosts, workers and machines; none for no limit"""
+
+    address_delay: str | float
+    """least time between the starts of two requests to one IP address"""
+
     concurrency: int
     """requests in flight, over all workers; in a cluster, per worker"""
 
@@ -144,6 +150,12 @@ class Options(TypedDict, total=False):
 
     politeness_max_retry_after: str | float
     """a host that asks for a longer Retry-After is set aside"""
+
+    politeness_per_address: int | None
+    """requests in flight per IP address, over all hosts, workers and machines; none for no limit"""
+
+    politeness_address_delay: str | float
+    """least time between the starts of two requests to one IP address"""
 
     robots_cache: str | float
     """how long a copy is used (RFC 9309 2.4: at most 24 hours)"""
