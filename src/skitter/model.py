@@ -332,6 +332,12 @@ class Settlement(Struct, frozen=True, kw_only=True):
     status: int = 0  # of the answer; 0 without one
 
 
+def is_put_off(settlement: Settlement) -> bool:
+    """Whether nothing was sent, and the URL waits again."""
+    verdict = settlement.verdict
+    return verdict.state is State.QUEUED and not verdict.attempted and settlement.exchange is None
+
+
 # ------------------------------------------------------------------------------------------------ what can be read back
 
 

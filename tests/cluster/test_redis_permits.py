@@ -29,7 +29,7 @@ class TestRedisPermits(PermitsContract):
         options = replace(self.options, politeness=settings)
         for number in range(count):
             self.clients.append(Client(options))
-            permits = RedisPermits(self.clients[-1], f"worker{number}", settings, SystemClock())
+            permits = RedisPermits(self.clients[-1], f"worker{number}", options, SystemClock())
             permits.workers = lambda: count
             self.tasks[permits] = asyncio.create_task(permits.run())
             self.open.append(permits)

@@ -41,7 +41,7 @@ class HeldShards(ShardSet):
     def _free(self, shard: Shard | None = None) -> int:
         """Connections that no visit uses, and that no other shard is about to use."""
         taking = sum(other.taking for other in self.shards.values() if other is not shard)
-        return self._concurrency - self.in_flight - taking
+        return self._concurrency - self.in_flight + self.put_off - taking
 
     def idle(self) -> None:
         """One worker cannot decide that all is done."""

@@ -83,7 +83,7 @@ class FullEngines:
 
     def permits(self, clock: Clock) -> RedisPermits:
         """Permits to send to an address, for all workers together. Without Redis each has its part."""
-        return RedisPermits(self._redis, self._worker, self._settings.politeness, clock)
+        return RedisPermits(self._redis, self._worker, self._settings, clock)
 
     async def close(self) -> None:
         """Stop receiving links. The engines are closed where they were opened."""

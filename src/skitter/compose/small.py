@@ -62,7 +62,7 @@ class SmallEngines:
 
     def permits(self, clock: Clock) -> RedisPermits:
         """Permits to send to an address, for all workers together."""
-        return RedisPermits(self._client, self._worker, self._settings.politeness, clock)
+        return RedisPermits(self._client, self._worker, self._settings, clock)
 
 
 async def open_small(settings: Settings, worker: str, stack: AsyncExitStack) -> SmallEngines:

@@ -50,6 +50,11 @@ class ShardSet:
         return sum(shard.in_flight for shard in self.shards.values())
 
     @property
+    def put_off(self) -> int:
+        """Those of them that sent nothing and wait again."""
+        return sum(shard.put_off for shard in self.shards.values())
+
+    @property
     def failed(self) -> dict[str, str]:
         """Origins whose robots.txt could not be fetched since their shards were opened, and why."""
         return {origin: why for shard in self.shards.values() for origin, why in shard.failed.items()}

@@ -31,7 +31,7 @@ from skitter.events import (
     Warned,
 )
 from skitter.metrics import Metrics
-from skitter.model import Counts, Link, Place, Purpose, Reason, Settlement, State, Visit, handling
+from skitter.model import Counts, Link, Place, Purpose, Reason, Settlement, Visit, handling, is_put_off
 from skitter.ports import Mark
 from skitter.reporting.format import duration
 from skitter.reporting.log import request_of
@@ -96,6 +96,9 @@ class Shard:
         self._open: dict[int, Visit] = {}
         self.in_flight = 0  # their number
         self.under_way = 0  # those without an answer yet: each holds a connection
+        self.put_off = (
+            0  # those that sent nothing and wait again: they are in nobody's way until they are settled
+        )
         self._finished: deque[Finished] = deque()
         self._broken_off = False  # a commit is running, or was interrupted
         self._stopping = False
@@ -261,6 +264,9 @@ class Shard:
         finished = await make(visit, self._at)
         self.under_way -= 1
         self._finished.append(finished)
+        if is_put_off(finished.settlement):
+            self.put_off += 1
+            group.took()
         now = self._at.clock.now()
         work_waits = self.due is not None and self.due <= now
         if self._alone and work_waits and self._room(group) >= self._leased_together:
@@ -325,6 +331,7 @@ class Shard:
         for settlement, open_until_now in zip(settlements, accepted, strict=True):
             del self._open[id(settlement.visit)]
             self.in_flight -= 1
+            self.put_off -= is_put_off(settlement)
             if open_until_now:
                 self._tell(settlement, now)
 
@@ -345,8 +352,8 @@ class Shard:
             self._pauses.note(settlement, now)
         if settlement.robots is not None and not settlement.status and len(self.failed) < _FAILED_KEPT:
             self.failed[settlement.robots.origin] = settlement.robots.problem
-        if verdict.state is State.QUEUED and not verdict.attempted:
-            pass  # it was only put off
+        if is_put_off(settlement):
+            pass
         elif link.purpose is Purpose.ROBOTS and (reason := verdict.host_aside or verdict.reason):
             self._events.emit(SetAside(link.origin, reason))
         elif verdict.host_aside is not None:

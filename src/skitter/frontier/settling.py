@@ -12,7 +12,7 @@ from skitter.frontier.levels import LEVELS, retried
 from skitter.frontier.pages import keep_page
 from skitter.frontier.rows import CODES, CRAWLED, REFUSED, UrlRow
 from skitter.frontier.shard import Shard
-from skitter.model import Link, Purpose, Reason, Settlement, State, Visit
+from skitter.model import Link, Purpose, Reason, Settlement, State, Visit, is_put_off
 
 # If a host asks for a pause longer than this many times the lead, or seconds, its visits leased ahead are put
 # back.
@@ -48,7 +48,7 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
     if targets is None:
         targets = add(shard, settlement.links, settlement.refused, now)
     shard.end(id16)
-    if not _was_put_off(settlement):
+    if not is_put_off(settlement):  # else a visit suspected of killing the process still is
         shard.suspect(id16, None)
     host = shard.host(visit.link.host)  # touched by `end`
     counting.count_answer(shard.counts, host, settlement)
@@ -71,12 +71,6 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
     if shard.ahead and host.ready_at() > now + max(_FAR * shard.ahead, _FAR_AT_LEAST):
         shard.put_back(host.name)
     return True
-
-
-def _was_put_off(settlement: Settlement) -> bool:
-    """Whether nothing was sent and it waits again: a visit suspected of killing the process still is."""
-    verdict = settlement.verdict
-    return verdict.state is State.QUEUED and not verdict.attempted and settlement.exchange is None
 
 
 def _is_same(held: Visit, visit: Visit) -> bool:
@@ -104,10 +98,10 @@ def _settle_page(shard: Shard, row: UrlRow, settlement: Settlement, targets: lis
         row.url, row.host, row.requested, row.hops = again.url, again.host, again.requested, again.hops
         row.attempts, row.level = 0, row.level % len(LEVELS)  # a redirect is an answer
         shard.enqueue(row)
-    elif verdict.state is State.QUEUED and verdict.due is not None:
+    elif verdict.state is State.QUEUED and verdict.due is not None and verdict.host_held is None:
         row.level = retried(row.level) if verdict.attempted else row.level
         shard.wait(row, verdict.due)
-    elif verdict.state is State.QUEUED:
+    elif verdict.state is State.QUEUED:  # if its whole host waits, it keeps its place there
         shard.enqueue(row)
     else:
         row.level %= len(LEVELS)

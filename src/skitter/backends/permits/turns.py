@@ -12,7 +12,7 @@ from skitter.model import Reason
 
 LEAST = 0.05  # seconds: sooner, the visit would hardly be settled
 MOST = 10.0  # seconds: a server that was slow may be fast again
-TYPICAL = 0.2  # seconds of a request, before one was measured
+TYPICAL = 0.1  # seconds of a request, before one was measured
 _WEIGHT = 1 / 8  # of the latest request in what is typical
 
 
@@ -26,9 +26,9 @@ def step(typical: float, limit: float, delay: float) -> float:
     return max(typical / limit, delay)
 
 
-def next_turn(promised: float, after: float, now: float, free_at: float = 0.0) -> float:
+def next_turn(promised: float, after: float, now: float, free_at: float = 0.0, least: float = LEAST) -> float:
     """The turn behind the last one that was promised. At `free_at` the address may be asked again at all."""
-    return min(max(promised + after, now + LEAST, free_at), max(now + MOST, free_at))
+    return min(max(promised + after, now + least, free_at), max(now + MOST, free_at))
 
 
 def busy(limit: float) -> Reason:

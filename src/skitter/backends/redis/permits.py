@@ -21,7 +21,7 @@ from skitter.backends.permits import turns
 from skitter.backends.redis.client import Client, Command
 from skitter.model import NotNow
 from skitter.ports import Clock, EngineAway
-from skitter.settings import PolitenessSettings
+from skitter.settings import Settings
 
 _TERM = 10.0  # seconds of a lease
 _TRUSTED = 0.8 * _TERM
@@ -68,12 +68,15 @@ class _Held:
 class RedisPermits:
     """`skitter.ports.Permits` of one worker. `run` has to run beside it."""
 
-    def __init__(self, client: Client, worker: str, settings: PolitenessSettings, clock: Clock) -> None:
+    def __init__(self, client: Client, worker: str, settings: Settings, clock: Clock) -> None:
+        self._least = (
+            settings.cluster.commit_interval + turns.LEAST
+        )  # until a visit that is put off is settled
         self.workers: Callable[[], int] = lambda: 1  # of the cluster, as far as known
         self._client = client
         self._worker = worker
-        self._limit = turns.most(settings.per_address)
-        self._delay = float(settings.address_delay)
+        self._limit = turns.most(settings.politeness.per_address)
+        self._delay = float(settings.politeness.address_delay)
         # Requests that have to be apart cannot be divided: one worker has the address.
         self._all = 1 if self._delay else int(self._limit)
         self._clock = clock
@@ -160,7 +163,7 @@ class RedisPermits:
         step = turns.step(held.typical, max(room, self._part()), self._delay * self._alone(now))
         # Permits that others have come back with the next round at the soonest.
         free_at = held.free_at if room else max(held.free_at, now + _TENURE / 2)
-        held.promised = turns.next_turn(held.promised, step, now, free_at)
+        held.promised = turns.next_turn(held.promised, step, now, free_at, self._least)
         reason = self._too_soon if held.in_flight < room else self._busy
         return NotNow(reason, self._clock.now() + held.promised - now)
 
