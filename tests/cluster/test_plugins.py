@@ -31,9 +31,9 @@ def plugin(folder: Path, notes: Path) -> Path:
     return file
 
 
-def ended(crawl: Cluster, code: int, **changes: object) -> str:
+def ended(crawl: Cluster, code: int) -> str:
     """What a worker says that does not start."""
-    worker = crawl.work(**changes)
+    worker = crawl.work()
     worker.expected = code
     assert worker.process.wait(120) == code, worker.said
     crawl.workers.remove(worker)

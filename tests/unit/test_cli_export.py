@@ -20,6 +20,7 @@ from skitter.export.destination import destination
 from tests.unit.crawled import crawled
 from tests.unit.exporting import patched
 
+PIPE = subprocess.PIPE
 PATIENCE = 120  # seconds: only a hang fails by it
 HUGE = 64 * 2**20
 
@@ -39,18 +40,19 @@ def export(*words: str) -> int:
 
 
 def started(
-    folder: Path, *words: str, limit: int | None = None, **pipes: object
+    folder: Path, *words: str, limit: int | None = None, stdout: Any = PIPE, stderr: Any = PIPE
 ) -> "subprocess.Popen[bytes]":
     """The same as a process of its own, whose files may have so many octets."""
     (folder / "crawl").mkdir(exist_ok=True)
     (folder / "here").mkdir(exist_ok=True)
     environ = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
     environ |= {} if limit is None else {"SKITTER_TEST_FILE_SIZE": str(limit)}
-    kept = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environ} | pipes
     return subprocess.Popen(
         [sys.executable, "-m", "tests.unit.exporting", "../crawl", *words],
         cwd=folder / "here",
-        **kept,  # type: ignore[call-overload]
+        env=environ,
+        stdout=stdout,
+        stderr=stderr,
     )
 
 
@@ -259,9 +261,9 @@ def test_everything_is_synced_before_it_has_its_name(tmp_path, monkeypatch):
         log.append(f"sync {Path(f'/proc/self/fd/{handle}').readlink().name}")
         real_sync(handle)
 
-    def replace(self: Path, target: Path) -> Path:
+    def replace(self: Path, target: Path) -> None:
         log.append(f"name {target.name}")
-        return real_replace(self, target)
+        real_replace(self, target)
 
     monkeypatch.setattr(os, "fsync", sync)
     monkeypatch.setattr(Path, "replace", replace)

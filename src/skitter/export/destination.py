@@ -4,6 +4,7 @@ A file or folder appears whole or not at all: it is written under another name b
 the end. A failure leaves nothing behind, and whatever had the name before.
 """
 
+import codecs
 import gzip
 import io
 import os
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, TextIO, cast
 
 from skitter.runtime import durable
 
@@ -113,6 +114,19 @@ class _Raw(io.RawIOBase):
                 self._file.close()
 
 
+class _Decoded(io.RawIOBase):
+    """Standard output that takes only text, as in a program that has replaced it."""
+
+    def __init__(self, text: TextIO) -> None:
+        super().__init__()
+        self._text = text
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+
+    def write(self, octets: Any, /) -> int:  # noqa: ANN401  any buffer
+        self._text.write(self._decoder.decode(bytes(octets)))
+        return len(octets)
+
+
 class _Gzip(gzip.GzipFile):
     """Compresses into a file. The same octets give the same file: no time and no name are in it."""
 
@@ -131,7 +145,7 @@ class _Gzip(gzip.GzipFile):
 def destination(name: str, *, split: int | None = None, compress: bool = False) -> Iterator[Files]:
     """The output of this name. What is written is there when the block ends well, and only then."""
     if name == "-":
-        out = sys.stdout.buffer
+        out: IO[bytes] = getattr(sys.stdout, "buffer", None) or cast("IO[bytes]", _Decoded(sys.stdout))
         with _written(lambda _: out, "standard output", None, compress=compress, ours=False) as files:
             yield files
     elif is_folder(name, split=split is not None):

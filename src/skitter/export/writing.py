@@ -5,9 +5,9 @@ files by name, and tells the listener what is done. To add one, write it in a mo
 `formats.FORMATS`.
 """
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from types import coroutine
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 from msgspec import Struct
 
@@ -53,7 +53,7 @@ class Format(Struct, frozen=True, kw_only=True):
 
     name: str
     about: str  # one sentence, for --help
-    write: Callable[[Source, Destination, Listener], Awaitable[None]]
+    write: Callable[[Source, Destination, Listener], Coroutine[Any, Any, None]]
     streams: bool = True  # it may go to standard output
     lines: bool = True  # it consists of lines: it may be split and compressed
     archive_alone: bool = (
