@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,9 +31,9 @@ def plugin(folder: Path, notes: Path) -> Path:
     return file
 
 
-def ended(crawl: Cluster, code: int, **changes: Any) -> str:
+def ended(crawl: Cluster, code: int) -> str:
     """What a worker says that does not start."""
-    worker = crawl.work(**changes)
+    worker = crawl.work()
     worker.expected = code
     assert worker.process.wait(120) == code, worker.said
     crawl.workers.remove(worker)

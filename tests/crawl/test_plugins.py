@@ -161,6 +161,7 @@ def test_a_scorer_that_fails_costs_scores_but_no_page_and_why_tells(server, tmp_
 
     async def one() -> str:
         try:
+            first: str
             first, *_ = [r.url async for r in reader.frontier.urls() if r.depth == 1 and r.score == 0]
             return str(first)
         finally:

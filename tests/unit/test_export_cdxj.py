@@ -1,5 +1,4 @@
 import asyncio
-import io
 import json
 from pathlib import Path
 
@@ -103,12 +102,12 @@ def test_a_page_that_is_not_archived_has_no_line():
 def test_lines_are_sorted_also_when_they_do_not_fit_into_memory(monkeypatch, run):
     monkeypatch.setattr(ordering, "RUN", run)  # characters: one line, two, seven, all
     lines = [f"org,example)/{n * 7919 % 101} 20260102030405 {{}}" for n in range(101)]
-    out = io.StringIO()
-    assert cdxj.write_sorted(iter(lines), out) == 101
-    assert out.getvalue().splitlines() == sorted(lines)
+    with ordering.Ordered() as ordered:
+        for line in lines:
+            ordered.add(line)
+        assert list(ordered.lines()) == sorted(lines)
 
 
-def test_no_records_give_an_empty_index():
-    out = io.StringIO()
-    assert cdxj.write_sorted([], out) == 0
-    assert out.getvalue() == ""
+def test_no_lines_are_sorted_too():
+    with ordering.Ordered() as ordered:
+        assert list(ordered.lines()) == []

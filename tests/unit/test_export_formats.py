@@ -2,17 +2,24 @@
 
 import asyncio
 import csv
+import gzip
 import io
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skitter.crawl.directory import CrawlDirectory
+from skitter.export.destination import destination
 from skitter.export.formats import FORMATS, PAGE_COLUMNS, row, safe
+from skitter.model import Place
 from skitter.reporting.format import printable
-from tests.unit.crawled import ABOUT, COPY, ROOT, CrawledSource, crawled
+from skitter.testing.reference import memory_frontier
+from tests.unit.crawled import ABOUT, COPY, ROOT, CrawledSource, MemoryArchive, crawled
 
 
 @pytest.fixture
@@ -20,13 +27,138 @@ def source(tmp_path: Path) -> CrawledSource:
     return crawled(tmp_path)
 
 
+class Heard:
+    """`Listener` that remembers."""
+
+    def __init__(self) -> None:
+        self.remarks: list[str] = []
+        self.total: int | None = None
+        self.name = ""
+        self.count = 0
+
+    def expect(self, total: int | None, one: str, many: str = "") -> None:
+        self.total, self.name = total, one
+
+    def done(self, number: int = 1) -> None:
+        self.count += number
+
+    def remark(self, text: str) -> None:
+        self.remarks.append(text)
+
+
+def written(source: CrawledSource, name: str, out: str, **options: object) -> Heard:
+    """A format written to a file or folder, as the command does it."""
+    heard = Heard()
+    with destination(out, **options) as files:  # type: ignore[arg-type]
+        asyncio.run(FORMATS[name].write(source, files, heard))
+    return heard
+
+
 def exported(source: CrawledSource, name: str) -> tuple[list[str], list[str]]:
-    remarks: list[str] = []
+    file = source.directory.path / "exported"
+    heard = written(source, name, str(file))
+    return file.read_bytes().decode().splitlines(keepends=True), heard.remarks
 
-    async def collect() -> list[str]:
-        return [line async for line in FORMATS[name](source, remarks.append)]
 
-    return asyncio.run(collect()), remarks
+# ---------------------------------------------------------------------------------------------- octet for octet
+
+
+@dataclass
+class Archived:
+    """A record of an archive file."""
+
+    place: Place
+    fields: dict[str, str]
+    block: bytes
+
+
+def archived(file: str) -> Iterator[Archived]:
+    answers = [
+        ("https://example.org/b?x=1", 200),
+        ("https://example.org/\u2603", 301),
+        ("http://www.example.org/a", 404),
+        ("https://example.org/b?x=1", 200),
+    ]
+    for number, (url, status) in enumerate(answers):
+        head = f"HTTP/1.1 {status} X\r\nContent-Type: text/html; charset=utf-8\r\n\r\nbody".encode()
+        fields = {
+            "warc-type": "revisit" if number == 3 else "response",
+            "warc-target-uri": url,
+            "warc-date": f"2026-01-02T03:04:0{9 - number}.123Z",
+        }
+        yield Archived(Place(file, number * 100, 90), fields, head)
+        digest = b"payload-digest: sha1:AB%d\r\n" % number
+        yield Archived(Place(file, number * 100 + 90, 10), {"warc-type": "metadata"}, digest)
+
+
+@pytest.fixture
+def whole(source: CrawledSource, monkeypatch: pytest.MonkeyPatch) -> CrawledSource:
+    """The crawl with files in its archive."""
+
+    async def files() -> list[str]:
+        return ["00-1.warc.gz", "00-2.warc.gz"]
+
+    monkeypatch.setattr(source, "files", files)
+    monkeypatch.setattr(source.archive, "records", archived)
+    return source
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_is_octet_for_octet_what_it_was_before_exports_were_files(name, whole, tmp_path):
+    """tests/unit/exported was written by the code before `Format`, which gave lines of text."""
+    written(whole, name, str(tmp_path / "out"))
+    assert (tmp_path / "out").read_bytes() == (Path(__file__).parent / "exported" / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_compressed_export_holds_the_same_octets_and_is_always_the_same_file(name, whole, tmp_path):
+    for file in ("a.gz", "b.gz"):
+        written(whole, name, str(tmp_path / file), compress=True)
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    plain = gzip.decompress((tmp_path / "a.gz").read_bytes())
+    assert plain == (Path(__file__).parent / "exported" / name).read_bytes()
+
+
+@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize("limit", [1, 400, 10**9])
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_split_export_has_the_same_lines_in_files_of_limited_size(name, whole, tmp_path, limit, compress):
+    written(whole, name, str(tmp_path / "out"), split=limit, compress=compress)
+    expected = (Path(__file__).parent / "exported" / name).read_bytes().splitlines(keepends=True)
+    head = expected[:1] if name in {"csv", "links"} else []
+    files = sorted((tmp_path / "out").iterdir())
+    suffix = {"jsonl": ".jsonl", "urls": ".jsonl", "cdxj": ".cdxj"}.get(name, ".csv") + ".gz" * compress
+    assert [file.name.partition("-")[2] for file in files] == [
+        f"{number:05d}{suffix}" for number in range(1, len(files) + 1)
+    ]
+    found = []
+    for file in files:
+        octets = file.read_bytes()
+        lines = (gzip.decompress(octets) if compress else octets).splitlines(keepends=True)
+        assert lines[: len(head)] == head
+        rows = lines[len(head) :]
+        assert len(rows) == 1 or len(b"".join(lines)) <= limit
+        found += rows
+    assert head + found == expected
+    assert (len(files) == 1) == (limit >= len(b"".join(expected)))
+
+
+def test_an_export_of_nothing_is_an_empty_file_or_its_head(tmp_path):
+    nothing = CrawledSource(memory_frontier(), MemoryArchive({}), CrawlDirectory(tmp_path))
+    asyncio.run(nothing.frontier.open(0.0))
+    written(nothing, "jsonl", str(tmp_path / "a"))
+    assert (tmp_path / "a").read_bytes() == b""
+    written(nothing, "links", str(tmp_path / "b"), split=10)
+    assert (tmp_path / "b" / "links-00001.csv").read_bytes() == b"source,target\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "called", "total", "count"),
+    [("jsonl", "page", 4, 4), ("csv", "page", 4, 4), ("urls", "URL", 6, 6), ("links", "link", 6, 5), ("cdxj", "answer", None, 8)],
+)  # fmt: skip
+def test_every_format_says_how_far_it_is(name, called, total, count, whole, tmp_path):
+    heard = written(whole, name, str(tmp_path / "out"))
+    assert (heard.name, heard.total, heard.count) == (called, total, count)
 
 
 def test_jsonl_has_every_field_of_a_page_record(source):

@@ -24,7 +24,7 @@ COMMANDS: Mapping[str, str] = {
     "status": "state of a crawl, what to do next, and its numbers",
     "why": "every decision about a URL, and its reason",
     "pages": "list and filter the pages of a crawl",
-    "export": "write a crawl as JSON lines, CSV, URL list, link list or CDXJ",
+    "export": "write a crawl for other programs: JSON lines, CSV, CDXJ and others",
     "check": "verify the stored state and archive of a crawl",
     "search": "full-text search over the pages of a crawl",
     "index": "send the pages of a crawl to OpenSearch or Elasticsearch",

@@ -1,137 +1,179 @@
-"""`skitter export`: write a crawl as a file for other programs.
+"""`skitter export`: write a crawl as files for other programs.
 
-The file appears complete or not at all: it is written under a temporary name and renamed at the end.
+What is written appears whole or not at all (see `export.destination`).
 """
 
 import argparse
-import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TextIO
 
-from skitter.cli.progress import LINES_EVERY
+from skitter.cli.progress import PlainScreen, Screen, Transfer, screen
 from skitter.cli.reading import add_crawl, ask, missing_lines
-from skitter.cli.usage import Exit, Parser
+from skitter.cli.usage import Exit, Parser, UsageError
+from skitter.export.destination import Files, destination, is_folder
+from skitter.export.formats import FORMATS
 from skitter.export.source import Source
-from skitter.reporting.format import counted, printable
+from skitter.export.writing import Format
+from skitter.reporting.format import counted
+from skitter.settings import SettingsError, size
 
-FORMATS = ("jsonl", "csv", "urls", "links", "cdxj")
 SHOWN_REMARKS = 10
+_LOOK = 16  # reading the clock costs more than some lines, so it is read only now and then
 
 
 def parser() -> Parser:
     """The flags of `skitter export`."""
+    formats = " ".join(f"{each.name}: {each.about}." for each in FORMATS.values())
     made = Parser(
         "export",
-        "Write a crawl as a file. jsonl: page records with their text. csv: page records without text; cells that "
-        "begin like a formula get an apostrophe in front. urls: every URL with its state and reason, as JSON lines. "
-        "links: source,target as CSV. cdxj: the index of the archive. Works while the crawl runs. For a cluster "
-        "without a bucket, name the directories of all workers (or copies of them) for jsonl and cdxj. Exit code 1 if "
-        "the text of a page could not be read from the archive (it is null then), or if directories are missing; a "
-        "message says which.",
+        f"Write a crawl as a file, or as a folder of files. {formats} Works while the crawl runs. The output appears "
+        "whole or not at all. For a cluster without a bucket, name the directories of all workers (or copies of them) "
+        "for jsonl and cdxj. Exit code 1 if the text of a page could not be read from the archive (it is null then), "
+        "or if directories are missing; a message says which.",
         [
             "skitter export skitter-example.org --format jsonl -o pages.jsonl",
+            "skitter export skitter-example.org --format jsonl -o pages.jsonl.gz",
+            "skitter export skitter-example.org --format csv -o pages/ --split 100MB --gzip",
             "skitter export skitter-example.org --format urls | grep '\"refused\"'",
             "skitter export --config cluster.toml --format links -o links.csv",
         ],
     )
     add_crawl(made, several=True)
-    made.add_argument("--format", required=True, choices=FORMATS, help="file format")
+    made.add_argument("--format", required=True, choices=tuple(FORMATS), help="file format")
     made.add_argument(
-        "-o", "--output", default="-", metavar="FILE", help="output file (default: -, standard output)"
+        "-o",
+        "--output",
+        default="-",
+        metavar="FILE",
+        help="output file, or a new folder if it ends with / (default: -, standard output)",
+    )
+    made.add_argument(
+        "--split",
+        metavar="SIZE",
+        help="write a folder of numbered files of at most this size before compression, for example 1GB; lines stay whole",
+    )
+    made.add_argument(
+        "--gzip", action="store_true", help="compress; a FILE that ends with .gz is compressed anyway"
     )
     made.add_argument("-q", "--quiet", action="store_true", help="print nothing on standard error")
     return made
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Write the file."""
-    return ask(arguments, partial(_write, arguments))
+    """Write the export."""
+    name, chosen = arguments.output, FORMATS[arguments.format]
+    split = None if arguments.split is None else _size(arguments.split)
+    folder = is_folder(name, split=split is not None)
+    compress = arguments.gzip or (not folder and name.endswith(".gz"))
+    if name == "-" and split is not None:
+        raise UsageError("--split: standard output cannot be split; name a folder with -o, as in -o pages/")
+    if name == "-" and not chosen.streams:
+        raise UsageError(f"{chosen.name} cannot go to standard output; name a file with -o")
+    if not chosen.lines and (compress or split is not None):
+        raise UsageError(
+            f"{chosen.name} can be neither split nor compressed; leave out --split, --gzip and .gz"
+        )
+    if folder and Path(name).exists() and (not Path(name).is_dir() or any(Path(name).iterdir())):
+        raise UsageError(f"{name}: there is something already; name a new or empty folder")
+    work = partial(_write, chosen=chosen, name=name, split=split, compress=compress, quiet=arguments.quiet)
+    return ask(arguments, work)
 
 
-async def _write(arguments: argparse.Namespace, source: Source) -> Exit:
-    from skitter.export import formats  # noqa: PLC0415  parsers are not needed for `export --help`
-
-    say = _Remarks(quiet=arguments.quiet)
-    with destination(arguments.output) as file:
-        if arguments.format == "cdxj":
-            say.written(await formats.cdxj(source, file))
-        else:
-            async for line in formats.FORMATS[arguments.format](source, say.remark):
-                file.write(line)
-                say.written()
-    if arguments.format == "cdxj" or say.remarks:
-        say.missing(await missing_lines(source))
-    return say.end(arguments.output)
+def _size(text: str) -> int:
+    try:
+        found = size(text)
+    except SettingsError as problem:
+        raise UsageError(f"--split: {problem}") from None
+    if found < 1:
+        raise UsageError(f"--split: {text} is too small; write for example 100MB")
+    return found
 
 
-@contextmanager
-def destination(name: str) -> Iterator[TextIO]:
-    """The output file. A regular file is replaced when everything is written; a failure leaves nothing behind."""
-    path = Path(name)
-    if name == "-":
-        yield sys.stdout
-    elif path.exists() and not path.is_file():  # a pipe or a device cannot be replaced
-        with path.open("w", encoding="utf-8") as file:
-            yield file
-    else:
-        draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            with draft.open("x", encoding="utf-8", newline="") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
-        except OSError as problem:
-            if problem.filename != str(draft):
-                raise
-            raise OSError(
-                problem.errno, problem.strerror, name
-            ) from None  # report the name that was asked for
-        finally:
-            draft.unlink(missing_ok=True)
+async def _write(
+    source: Source, *, chosen: Format, name: str, split: int | None, compress: bool, quiet: bool
+) -> Exit:
+    from asyncio import CancelledError  # noqa: PLC0415  `export --help` does not need it
+
+    from skitter.cli.stopping import cancelled_by_signals  # noqa: PLC0415  the same
+
+    try:
+        with cancelled_by_signals(), destination(name, split=split, compress=compress) as files:
+            told = _Told(_screen(name, quiet=quiet), files)
+            try:
+                await chosen.write(source, files, told)
+            finally:
+                told.end()
+    except CancelledError:
+        what = "" if name == "-" else f"; {name} was not written"
+        raise KeyboardInterrupt(f"interrupted{what}") from None
+    if chosen.archive_alone or told.remarks:
+        told.missing(await missing_lines(source))
+    return told.summary(name)
 
 
-class _Remarks:
-    """Messages on standard error during an export."""
+def _screen(name: str, *, quiet: bool) -> Screen:
+    """A display that is redrawn, unless it would be drawn between the lines of the export itself."""
+    together = name == "-" and sys.stdout.isatty()
+    return PlainScreen(sys.stderr) if together and not quiet else screen(sys.stderr, quiet=quiet)
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        self._lines = 0
+
+class _Told:
+    """`writing.Listener`: progress and messages on standard error."""
+
+    def __init__(self, shown: Screen, files: Files) -> None:
         self.remarks = 0
+        self._shown = shown
+        self._files = files
+        self._done = 0
+        self._total: int | None = None
+        self._names = ("line", "lines")
         self._missing = False  # whether some pages are on disks that cannot be read here
-        self._next = time.monotonic() + LINES_EVERY
+        self._began = time.monotonic()
+
+    def expect(self, total: int | None, one: str, many: str = "") -> None:
+        self._total, self._names = total, (one, many or f"{one}s")
+
+    def done(self, number: int = 1) -> None:
+        self._done += number
+        if not self._done % _LOOK:
+            now = time.monotonic()
+            self._shown.show(
+                Transfer(
+                    done=self._done,
+                    total=self._total,
+                    one=self._names[0],
+                    many=self._names[1],
+                    written=self._files.written,
+                    elapsed=now - self._began,
+                ),
+                now,
+            )
 
     def remark(self, text: str) -> None:
         self.remarks += 1
         if self.remarks <= SHOWN_REMARKS:
             self._say(text)
 
-    def written(self, lines: int = 1) -> None:
-        self._lines += lines
-        # Reading the clock costs more than most lines, so it is read only now and then.
-        if self._lines % 256 == 0 and time.monotonic() >= self._next:
-            self._next = time.monotonic() + LINES_EVERY
-            self._say(counted(self._lines, "line"))
-
-    def end(self, name: str) -> Exit:
-        if self.remarks > SHOWN_REMARKS:
-            self._say(
-                f"… and {counted(self.remarks - SHOWN_REMARKS, 'more page')} whose text could not be read"
-            )
-        if name != "-":
-            self._say(f"{counted(self._lines, 'line')} written to {name}")
-        return Exit.NO if self.remarks or self._missing else Exit.DONE
+    def end(self) -> None:
+        self._shown.end()
 
     def missing(self, lines: Sequence[str]) -> None:
         self._missing = bool(lines)
         for line in lines:
             self._say(line)
 
+    def summary(self, name: str) -> Exit:
+        if self.remarks > SHOWN_REMARKS:
+            self._say(
+                f"… and {counted(self.remarks - SHOWN_REMARKS, 'more page')} whose text could not be read"
+            )
+        if name != "-":
+            many = f" ({counted(self._files.files, 'file')})" if Path(name).is_dir() else ""
+            self._say(f"{counted(self._done, *self._names)} written to {name}{many}")
+        return Exit.NO if self.remarks or self._missing else Exit.DONE
+
     def _say(self, text: str) -> None:
-        if not self._quiet:
-            print(f"skitter: {printable(text)}", file=sys.stderr)
+        self._shown.say(f"skitter: {text}")

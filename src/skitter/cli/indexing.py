@@ -1,19 +1,17 @@
 """Filling a search index, with progress messages; shared by `search` and `index`."""
 
 import asyncio
-import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from math import inf
 from typing import Protocol
 
-from skitter.cli.progress import LINES_EVERY
+from skitter.cli.progress import Transfer, screen
+from skitter.cli.stopping import cancelled_by_signals
 from skitter.cli.usage import Exit
 from skitter.export.source import Source
 from skitter.ports import Rejected, SearchIndex
-from skitter.reporting.format import counted, printable
+from skitter.reporting.format import counted
 from skitter.runtime.clock import SystemClock
 from skitter.search.feed import Fed, feed
 from skitter.search.stored import changed
@@ -82,7 +80,7 @@ async def follow(settings: Settings, *, once: bool, quiet: bool) -> Exit:
         watch = EngineWatch(guards, INDEXING, SystemClock(), said.say)
         watching = asyncio.create_task(watch.run())
         try:
-            with _interruptible():
+            with cancelled_by_signals():
                 fed = await feed(
                     source.batches(until_none_are_left=once),
                     index,
@@ -102,19 +100,6 @@ async def follow(settings: Settings, *, once: bool, quiet: bool) -> Exit:
     return Exit.NO if said.remarks else Exit.DONE
 
 
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """A signal cancels the task; that is not an error."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, task.cancel if task else lambda: None)
-    try:
-        yield
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-
-
 def _rejection(rejected: Rejected) -> str:
     return f"{rejected.url}: refused by the index: {rejected.reason}"
 
@@ -124,8 +109,8 @@ class _Said:
 
     def __init__(self, *, quiet: bool) -> None:
         self.remarks = 0
-        self._quiet = quiet
-        self._next = time.monotonic() + LINES_EVERY
+        self._shown = screen(sys.stderr, quiet=quiet)
+        self._began = time.monotonic()
 
     def remark(self, text: str) -> None:
         self.remarks += 1
@@ -133,11 +118,12 @@ class _Said:
             self.say(text)
 
     def progress(self, fed: Fed) -> None:
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + LINES_EVERY
-            self.say(f"{counted(fed.indexed, 'page')} indexed")
+        now = time.monotonic()
+        elapsed = now - self._began
+        self._shown.show(Transfer(done=fed.indexed, one="page", many="pages", elapsed=elapsed), now)
 
     def end(self, fed: Fed) -> None:
+        self._shown.end()
         if self.remarks > SHOWN_REMARKS:
             self.say(f"… and {counted(self.remarks - SHOWN_REMARKS, 'more page')} that could not be indexed")
         gone = f", {counted(fed.removed, 'page')} removed" if fed.removed else ""
@@ -145,5 +131,4 @@ class _Said:
             self.say(f"{counted(fed.indexed, 'page')} indexed{gone}")
 
     def say(self, text: str) -> None:
-        if not self._quiet:
-            print(f"skitter: {printable(text)}", file=sys.stderr)
+        self._shown.say(f"skitter: {text}")

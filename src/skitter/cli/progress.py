@@ -1,6 +1,6 @@
 """Live progress on standard error: a redrawn block on a terminal, a line every few seconds on a pipe.
 
-`render` and `line` are pure; the two screens only write. Nothing here goes to standard output, which belongs to results.
+`Progress` is that of a crawl, `Transfer` that of an export or an index. `render` and `line` are pure; the screens only write. Nothing here goes to standard output, which belongs to results.
 """
 
 import math
@@ -23,6 +23,18 @@ NOTED = 3.0  # seconds a request must take before its duration is shown
 _CLEAR = "\x1b[J"  # from here to the end of the screen
 
 
+class Shown(Protocol):
+    """What a screen can show."""
+
+    def block(self, width: int) -> list[str]:
+        """The block for a terminal, no line longer than `width`."""
+        ...
+
+    def line(self) -> str:
+        """The progress in one line, for logs."""
+        ...
+
+
 class Progress(Struct, frozen=True, kw_only=True):
     """The state of a crawl at one moment, as shown on the screen."""
 
@@ -36,6 +48,52 @@ class Progress(Struct, frozen=True, kw_only=True):
     max_bytes: int | None = None
     rate_of: str = ""  # " requests" where the rate is not one of pages
     waiting: Waiting = Waiting()
+
+    def block(self, width: int) -> list[str]:
+        """The block for a terminal."""
+        return render(self, width)
+
+    def line(self) -> str:
+        """The progress in one line."""
+        return line(self)
+
+
+class Transfer(Struct, frozen=True, kw_only=True):
+    """How far something is that is written record by record."""
+
+    done: int
+    one: str  # what a record is called …
+    many: str  # … and several
+    total: int | None = None  # about; None: unknown
+    written: int | None = None  # octets
+    elapsed: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Records per second."""
+        return self.done / self.elapsed if self.elapsed > 0 else 0.0
+
+    def block(self, width: int) -> list[str]:
+        """One line, redrawn."""
+        size = [] if self.written is None else [amount(self.written)]
+        parts = [self._count(), f"{count(round(self.rate))}/s", *size, duration(self.elapsed), *self._left()]
+        return [shortened(" · ".join(parts), width)]
+
+    def line(self) -> str:
+        """The same for logs."""
+        size = [] if self.written is None else [amount(self.written)]
+        counts = f"{self._count()} ({count(round(self.rate))}/s)"
+        return f"skitter: {duration(self.elapsed)}: {', '.join([counts, *size, *self._left()])}"
+
+    def _count(self) -> str:
+        if self.total is None or self.total < self.done:  # it was a guess
+            return counted(self.done, self.one, self.many)
+        return f"{count(self.done)} of {counted(self.total, self.one, self.many)}"
+
+    def _left(self) -> list[str]:
+        if self.total is None or self.total < self.done or not self.rate:
+            return []
+        return [f"{duration((self.total - self.done) / self.rate)} left"]
 
 
 def remaining(snapshot: Progress) -> float | None:
@@ -117,7 +175,7 @@ def line(snapshot: Progress) -> str:
 class Screen(Protocol):
     """Where progress and messages are shown."""
 
-    def show(self, snapshot: Progress, now: float) -> None:
+    def show(self, snapshot: Shown, now: float) -> None:
         """Show the progress, unless it was shown a moment ago. `now` is a monotonic time."""
         ...
 
@@ -138,13 +196,13 @@ class TerminalScreen:
         self._block: list[str] = []
         self._next = float("-inf")
 
-    def show(self, snapshot: Progress, now: float) -> None:
+    def show(self, snapshot: Shown, now: float) -> None:
         """Redraw the block, at most four times a second."""
         if now < self._next:
             return
         self._next = now + REDRAW
         # One column stays free: a full line would wrap on some terminals, and the block would grow.
-        block = render(snapshot, shutil.get_terminal_size().columns - 1)
+        block = snapshot.block(shutil.get_terminal_size().columns - 1)
         self._write(self._up() + "".join(f"{text}\n" for text in block))
         self._block = block
 
@@ -172,13 +230,13 @@ class PlainScreen:
         self._stream = stream
         self._next: float | None = None
 
-    def show(self, snapshot: Progress, now: float) -> None:
+    def show(self, snapshot: Shown, now: float) -> None:
         """Write a line, at most every ten seconds and not at the very start."""
         if self._next is None:
             self._next = now + LINES_EVERY
         if now >= self._next:
             self._next = now + LINES_EVERY
-            self.say(line(snapshot))
+            self.say(snapshot.line())
 
     def say(self, text: str) -> None:
         """Write a line."""
@@ -191,7 +249,7 @@ class PlainScreen:
 class SilentScreen:
     """Shows nothing, for -q."""
 
-    def show(self, snapshot: Progress, now: float) -> None:
+    def show(self, snapshot: Shown, now: float) -> None:
         """Nothing."""
 
     def say(self, text: str) -> None:

@@ -27,6 +27,19 @@ def until_signal() -> None:
         signal.signal(number, handler)
 
 
+@contextmanager
+def cancelled_by_signals() -> Iterator[None]:
+    """A signal cancels the current task, which then leaves nothing half done behind."""
+    loop, task, signals = asyncio.get_running_loop(), asyncio.current_task(), _heard()
+    for number in signals:
+        loop.add_signal_handler(number, task.cancel if task else lambda: None)
+    try:
+        yield
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
 _remembered: list[int] = []
 
 

@@ -11,9 +11,8 @@ import json
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol, TextIO
+from typing import Protocol
 
-from skitter.export.ordering import Ordered
 from skitter.model import Page, Place
 from skitter.urls import surt
 
@@ -102,14 +101,3 @@ def _named(block: bytes, name: bytes) -> str:
         if key == name:
             return value.strip().decode("utf-8", "replace")
     return ""
-
-
-def write_sorted(unsorted: Iterable[str], out: TextIO) -> int:
-    """Write lines in order; returns how many."""
-    count = 0
-    with Ordered() as ordered:
-        for line in unsorted:
-            ordered.add(line)
-            count += 1
-        out.writelines(f"{line}\n" for line in ordered.lines())
-    return count

@@ -1,4 +1,4 @@
-"""Export formats: each is a stream of lines made from the records and the archive.
+"""The table of export formats, and those that consist of lines made from the records and the archive.
 
 Exports are derived: they can be made again at any time, also while the crawl runs. JSON lines hold
 everything. CSV is for spreadsheets, which calculate cells that begin like a formula, so such text gets an
@@ -8,16 +8,15 @@ Programs that need the exact text read the JSON lines.
 
 import csv
 import io
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import TextIO
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from skitter.export import reread
 from skitter.export.cdxj import lines as index_lines
-from skitter.export.cdxj import write_sorted
+from skitter.export.ordering import Ordered
 from skitter.export.source import Source
-from skitter.model import Page
+from skitter.export.writing import TURN, Destination, Format, Lines, Listener, turn
+from skitter.model import Counts, Page
 from skitter.reporting.format import escaped, printable
 from skitter.reporting.records import page_record, url_record
 
@@ -49,36 +48,45 @@ _FORMULA = (
     "\uff20",
 )  # the last four: the full-width forms
 
-Remark = Callable[[str], None]
+
+def _pages(counts: Counts) -> int:
+    """About how many page records there are: 2xx, and other answers that are not worth a retry."""
+    others = sum(
+        number for status, number in counts.statuses.items() if 400 <= status < 500 and status != 429
+    )
+    return counts.pages + others
 
 
-Export = Callable[[Source, Remark], AsyncIterator[str]]
-
-
-async def jsonl(source: Source, remark: Remark) -> AsyncIterator[str]:
+async def _jsonl(source: Source, into: Destination, told: Listener) -> None:
     """One page record per line, with its text; null if the archive cannot give it, with a message."""
+    told.expect(_pages(await source.frontier.counts()), "page")
     encode = msgspec.json.Encoder().encode
+    lines = Lines(into, "pages", ".jsonl")
     async for page in source.frontier.pages():
         record = page_record(page, "")
-        record["text"] = await _text(page, source, remark)
-        yield escaped(encode(record).decode()) + "\n"
+        record["text"] = await _text(page, source, told)
+        await lines.write(escaped(encode(record).decode()) + "\n")
+        told.done()
 
 
-async def _text(page: Page, source: Source, remark: Remark) -> str | None:
+async def _text(page: Page, source: Source, told: Listener) -> str | None:
+    from skitter.export import reread  # noqa: PLC0415  parsers are slow to import; only this format needs them
+
     try:
         document = await reread.document(page, source)
     except OSError as problem:
-        remark(f"{page.url}: its text cannot be read: {problem}")
+        told.remark(f"{page.url}: its text cannot be read: {problem}")
         return None
     if document is None:
-        remark(f"{page.url}: its body is not in the archive")
+        told.remark(f"{page.url}: its body is not in the archive")
         return None
     return document.text
 
 
-async def page_csv(source: Source, _remark: Remark) -> AsyncIterator[str]:
+async def _page_csv(source: Source, into: Destination, told: Listener) -> None:
     """One page per row, without text and headers."""
-    yield row(PAGE_COLUMNS)
+    told.expect(_pages(await source.frontier.counts()), "page")
+    lines = Lines(into, "pages", ".csv", head=row(PAGE_COLUMNS))
     async for page in source.frontier.pages():
         record = page_record(page, "")
         place = record["archive"] or {}
@@ -87,21 +95,30 @@ async def page_csv(source: Source, _remark: Remark) -> AsyncIterator[str]:
             "robots_follow": page.robots.follow,
             **{f"archive_{name}": place.get(name) for name in ("file", "offset", "length")},
         }
-        yield row(flat[name] for name in PAGE_COLUMNS)
+        await lines.write(row(flat[name] for name in PAGE_COLUMNS))
+        told.done()
 
 
-async def url_lines(source: Source, _remark: Remark) -> AsyncIterator[str]:
+async def _url_lines(source: Source, into: Destination, told: Listener) -> None:
     """One URL record per line, as JSON; including refused ones, with the reason."""
+    counts = await source.frontier.counts()
+    told.expect(
+        counts.queued + counts.leased + counts.crawled + counts.failed + sum(counts.refused.values()), "URL"
+    )
     encode = msgspec.json.Encoder().encode
+    lines = Lines(into, "urls", ".jsonl")
     async for record in source.frontier.urls():
-        yield escaped(encode(url_record(record)).decode()) + "\n"
+        await lines.write(escaped(encode(url_record(record)).decode()) + "\n")
+        told.done()
 
 
-async def link_csv(source: Source, _remark: Remark) -> AsyncIterator[str]:
+async def _link_csv(source: Source, into: Destination, told: Listener) -> None:
     """One link per row."""
-    yield row(("source", "target"))
+    told.expect((await source.frontier.counts()).seen, "link")
+    lines = Lines(into, "links", ".csv", head=row(("source", "target")))
     async for link in source.frontier.links():
-        yield row(link)
+        await lines.write(row(link))
+        told.done()
 
 
 def row(cells: Iterable[object]) -> str:
@@ -124,18 +141,32 @@ def safe(cell: object) -> object:
     return cell
 
 
-async def cdxj(source: Source, out: TextIO) -> int:
-    """Write the index of the archive, sorted by key and time; returns the number of lines."""
-    files = await source.files()
-    archive, path_of = source.archive, source.path_of
-    return write_sorted(
-        (line for file in files for line in index_lines(archive.records(file), path_of(file))), out
+async def _cdxj(source: Source, into: Destination, told: Listener) -> None:
+    """The index of the archive, sorted by key and time. Lines count when they are read; writing them takes less."""
+    told.expect(None, "answer")
+    lines = Lines(into, "index", ".cdxj")
+    with Ordered() as ordered:
+        for file in await source.files():
+            for number, line in enumerate(index_lines(source.archive.records(file), source.path_of(file))):
+                ordered.add(line)
+                told.done()
+                if not number % TURN:
+                    await turn()
+        for line in ordered.lines():
+            await lines.write(f"{line}\n")
+
+
+FORMATS: Mapping[str, Format] = {
+    each.name: each
+    for each in (
+        Format(name="jsonl", about="page records with their text", write=_jsonl),
+        Format(
+            name="csv",
+            about="page records without text; cells that begin like a formula get an apostrophe in front",
+            write=_page_csv,
+        ),
+        Format(name="urls", about="every URL with its state and reason, as JSON lines", write=_url_lines),
+        Format(name="links", about="source,target as CSV", write=_link_csv),
+        Format(name="cdxj", about="the index of the archive", write=_cdxj, archive_alone=True),
     )
-
-
-FORMATS: Mapping[str, Export] = {
-    "jsonl": jsonl,
-    "csv": page_csv,
-    "urls": url_lines,
-    "links": link_csv,
 }

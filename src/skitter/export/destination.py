@@ -1,0 +1,202 @@
+"""Where exports are written: standard output, a pipe or device, a file, or a folder of files.
+
+A file or folder appears whole or not at all: it is written under another name beside its own, synced, and renamed at
+the end. A failure leaves nothing behind, and whatever had the name before.
+"""
+
+import codecs
+import gzip
+import io
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, TextIO, cast
+
+from skitter.runtime import durable
+
+_BUFFER = 128 * 1024
+_LEVEL = 6  # of gzip: what the command of that name does
+
+
+def is_folder(name: str, *, split: bool = False) -> bool:
+    """Whether an output of this name is a folder of files."""
+    return name != "-" and (split or name.endswith(os.sep) or Path(name).is_dir())
+
+
+class Files:
+    """`writing.Destination`: opens files, compresses them if wanted, and counts what is written."""
+
+    def __init__(
+        self, opened: Callable[[str], IO[bytes]], name: str, *, split: int | None, compress: bool, ours: bool
+    ) -> None:
+        """`opened` makes an unbuffered file, which is `ours` to close; `name` is what errors call all of them."""
+        self.split = split
+        self.written = 0  # octets
+        self.files = 0
+        self._opened = opened
+        self._name = name
+        self._compress = compress
+        self._ours = ours
+        self._raw: list[_Raw] = []
+        self._open: list[IO[bytes]] = []
+
+    def open(self, name: str) -> IO[bytes]:
+        """A new file of this name."""
+        self.files += 1
+        self._raw = [raw for raw in self._raw if not raw.closed]
+        self._open = [file for file in self._open if not file.closed]
+        made = self._opened(f"{name}.gz" if self._compress else name)
+        raw = _Raw(made, self._name, self._count, ours=self._ours)
+        self._raw.append(raw)
+        file: IO[bytes] = io.BufferedWriter(raw, _BUFFER)
+        if self._compress:
+            file = cast("IO[bytes]", _Gzip(file))
+        self._open.append(file)
+        return file
+
+    def _count(self, octets: int) -> None:
+        self.written += octets
+
+    def close(self) -> None:
+        """Everything is written and synced."""
+        for file in self._open:
+            file.close()
+
+    def abandon(self) -> None:
+        """Close everything, and write nothing more."""
+        for raw in self._raw:
+            raw.abandoned = True
+        for file in self._open:
+            with suppress(OSError):
+                file.close()
+
+
+class _Raw(io.RawIOBase):
+    """A file that is synced before it is closed, and whose errors name what the user asked for."""
+
+    def __init__(self, file: IO[bytes], name: str, count: Callable[[int], None], *, ours: bool) -> None:
+        super().__init__()
+        self._ours = ours
+        self._file = file
+        self._name = name
+        self._count = count
+        self.abandoned = False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, octets: Any, /) -> int:  # noqa: ANN401  any buffer
+        if self.abandoned:
+            return len(octets)
+        try:
+            written = self._file.write(octets)
+        except OSError as problem:
+            raise OSError(problem.errno, problem.strerror, self._name) from None
+        self._count(written)
+        return written
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        super().close()
+        try:
+            if not self.abandoned:
+                self._file.flush()
+                if self._ours and os.path.isfile(self._file.fileno()):  # noqa: PTH113  not a pipe
+                    os.fsync(self._file.fileno())
+        except OSError as problem:
+            raise OSError(problem.errno, problem.strerror, self._name) from None
+        finally:
+            if self._ours:
+                self._file.close()
+
+
+class _Decoded(io.RawIOBase):
+    """Standard output that takes only text, as in a program that has replaced it."""
+
+    def __init__(self, text: TextIO) -> None:
+        super().__init__()
+        self._text = text
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+
+    def write(self, octets: Any, /) -> int:  # noqa: ANN401  any buffer
+        self._text.write(self._decoder.decode(bytes(octets)))
+        return len(octets)
+
+
+class _Gzip(gzip.GzipFile):
+    """Compresses into a file. The same octets give the same file: no time and no name are in it."""
+
+    def __init__(self, into: IO[bytes]) -> None:
+        super().__init__(filename="", mode="wb", compresslevel=_LEVEL, fileobj=into, mtime=0)
+        self._into = into
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            self._into.close()
+
+
+@contextmanager
+def destination(name: str, *, split: int | None = None, compress: bool = False) -> Iterator[Files]:
+    """The output of this name. What is written is there when the block ends well, and only then."""
+    if name == "-":
+        out: IO[bytes] = getattr(sys.stdout, "buffer", None) or cast("IO[bytes]", _Decoded(sys.stdout))
+        with _written(lambda _: out, "standard output", None, compress=compress, ours=False) as files:
+            yield files
+    elif is_folder(name, split=split is not None):
+        with _whole(name) as draft:
+            draft.mkdir()
+            with _written(lambda part: _new(draft / part), name, split, compress=compress) as files:
+                yield files
+            durable.sync_folder(draft)
+    elif Path(name).exists() and not Path(name).is_file():  # a pipe or a device cannot be replaced
+        with _written(lambda _: Path(name).open("wb", buffering=0), name, None, compress=compress) as files:
+            yield files
+    else:
+        with (
+            _whole(name) as draft,
+            _written(lambda _: _new(draft), name, None, compress=compress) as files,
+        ):
+            yield files
+
+
+@contextmanager
+def _written(
+    opened: Callable[[str], IO[bytes]], name: str, split: int | None, *, compress: bool, ours: bool = True
+) -> Iterator[Files]:
+    files = Files(opened, name, split=split, compress=compress, ours=ours)
+    try:
+        yield files
+        files.close()
+    finally:
+        files.abandon()
+
+
+@contextmanager
+def _whole(name: str) -> Iterator[Path]:
+    """A name beside the file or folder, to be written there, and renamed at the end."""
+    path = Path(name)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield draft
+        draft.replace(path)
+        durable.sync_folder(path.parent)
+    except OSError as problem:
+        if problem.filename is None or not Path(problem.filename).is_relative_to(draft):
+            raise
+        raise OSError(problem.errno, problem.strerror, name) from None  # the name that was asked for
+    finally:
+        with suppress(OSError):
+            if draft.is_dir():
+                shutil.rmtree(draft)
+            else:
+                draft.unlink(missing_ok=True)
+
+
+def _new(path: Path) -> IO[bytes]:
+    return path.open("xb", buffering=0)

@@ -1,0 +1,100 @@
+"""The seam of exports: what a format is, where it writes to, and whom it tells how far it is.
+
+A format is one `Format`: its name, a sentence for `--help`, and a writer. The writer asks the destination for binary
+files by name, and tells the listener what is done. To add one, write it in a module of its own, and name it in the table
+`formats.FORMATS`.
+"""
+
+from collections.abc import Callable, Coroutine, Generator
+from types import coroutine
+from typing import IO, Any, Protocol
+
+from msgspec import Struct
+
+from skitter.export.source import Source
+
+TURN = 64  # lines after which the event loop gets a turn
+
+
+class Destination(Protocol):
+    """Where an export goes: one file or stream, or a folder of files."""
+
+    @property
+    def split(self) -> int | None:
+        """The most octets that a file of lines may have, before compression; None: there is one file."""
+        ...
+
+    def open(self, name: str) -> IO[bytes]:
+        """A new file of this name in a folder; otherwise the one file there is, whatever its name.
+
+        The writer may close it; if not, it is closed at the end.
+        """
+        ...
+
+
+class Listener(Protocol):
+    """Hears how far an export is."""
+
+    def expect(self, total: int | None, one: str, many: str = "") -> None:
+        """About this many are to be written, if that is known; `one` and `many` are what they are called."""
+        ...
+
+    def done(self, number: int = 1) -> None:
+        """So many more are written."""
+        ...
+
+    def remark(self, text: str) -> None:
+        """Something is missing from the export."""
+        ...
+
+
+class Format(Struct, frozen=True, kw_only=True):
+    """An export format."""
+
+    name: str
+    about: str  # one sentence, for --help
+    write: Callable[[Source, Destination, Listener], Coroutine[Any, Any, None]]
+    streams: bool = True  # it may go to standard output
+    lines: bool = True  # it consists of lines: it may be split and compressed
+    archive_alone: bool = (
+        False  # it is made from the archive alone: of pages in other places it knows nothing
+    )
+
+
+@coroutine
+def turn() -> Generator[None, None, None]:
+    """Give the event loop a turn, so that an interrupt is heard. (`--help` does without asyncio.)"""
+    yield
+
+
+class Lines:
+    """Writes lines into a file, or into numbered files of limited size, each beginning with the same head."""
+
+    def __init__(self, into: Destination, stem: str, suffix: str, head: str = "") -> None:
+        self._into = into
+        self._stem = stem
+        self._suffix = suffix
+        self._head = head.encode()
+        self._files = 0
+        self._size = self._lines = 0  # of the file
+        self._file = self._begun()
+
+    def _begun(self) -> IO[bytes]:
+        self._files += 1
+        file = self._into.open(f"{self._stem}-{self._files:05d}{self._suffix}")
+        file.write(self._head)
+        self._size, self._lines = len(self._head), 0
+        return file
+
+    async def write(self, line: str) -> None:
+        """Add a line, which includes its end. One that is longer than the limit has a file of its own."""
+        octets = line.encode("utf-8", "backslashreplace")
+        limit = self._into.split
+        if limit is not None and self._lines and self._size + len(octets) > limit:
+            self._file.close()
+            self._file = self._begun()
+        self._file.write(octets)
+        self._size += len(octets)
+        self._lines += 1
+        if not self._lines % TURN:
+            await turn()
