@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from skitter import politeness, reasons, robots, schedule, urls
 from skitter.dedup.digest import payload_digest
 from skitter.dedup.twins import Duplicates
+from skitter.fetch.request import conditions
 from skitter.links import LinkJudge
 from skitter.links.filter import LinkFilter
 from skitter.model import (
@@ -27,6 +28,7 @@ from skitter.model import (
     Fault,
     Fetched,
     Link,
+    NotModified,
     Outcome,
     Page,
     Reason,
@@ -53,6 +55,7 @@ _LONG = 0.05  # seconds that a group may block the event loop
 # If no page of an origin is wanted now, its robots.txt is not fetched for this long; its waiting pages are
 # checked meanwhile.
 _UNASKED = 1.0
+_LONGEST_VALIDATOR = 1000  # characters of an ETag or Last-Modified; real ones have fewer than 100
 _NO_ROBOTS = Reason(reasons.ROBOTS_WAIT, "waits for the robots.txt of its origin, which could not be fetched")
 
 
@@ -63,6 +66,7 @@ class Finished(Struct, frozen=True):
     settlement: Settlement
     unread: Fetched | None = None
     archived: bool = False
+    stored: Page | None = None  # of a recrawl: the page so far
 
 
 class Shared(Struct, frozen=True, kw_only=True):
@@ -107,7 +111,9 @@ async def make(visit: Visit, at: Stations) -> Finished:
     refusal = robots_txt.refusal(visit.link.url)
     if refusal is None and handling(visit.link.purpose).counts:
         refusal = at.scope.budget_refusal(visit.host_pages)
-    outcome: Outcome = Refused(refusal) if refusal else await at.fetcher.fetch(visit)
+    stored = await _to_compare(visit.link, at) if visit.recrawl else None
+    validators = conditions(stored) if stored else ()
+    outcome: Outcome = Refused(refusal) if refusal else await at.fetcher.fetch(visit, validators)
 
     if at.permissions.renewals != renewals:
         robots_txt = await at.permissions.in_force(origin)
@@ -120,8 +126,17 @@ async def make(visit: Visit, at: Stations) -> Finished:
         visit=visit, verdict=verdict, exchange=exchange_of(outcome), status=status_of(outcome)
     )
     if isinstance(outcome, Fetched) and verdict.state is State.CRAWLED:
-        return Finished(settlement, unread=outcome)
-    return Finished(settlement)
+        return Finished(settlement, unread=outcome, stored=stored)
+    unchanged = isinstance(outcome, NotModified) and bool(validators)  # the stored page stays as it is
+    return Finished(settlement, stored=stored if unchanged else None, archived=unchanged)
+
+
+async def _to_compare(link: Link, at: Stations) -> Page | None:
+    """The page stored for a URL, if its body is in the archive: only then may the next answer do without one."""
+    page = await at.frontier.page(link.key, link.host)
+    if page is None or page.url != link.url or page.purpose is not link.purpose:
+        return None
+    return page if page.status == 200 and page.archive is not None and not page.identical else None
 
 
 def _dropped(visit: Visit, reason: Reason, at: Stations) -> Finished:
@@ -169,7 +184,8 @@ def opened(finished: Finished, at: Stations) -> Finished:
     if at.link_filter is not None and wanted:
         wanted, unwanted = at.link_filter(page, fetched, document, wanted)
         refused += unwanted
-    return Finished(replace(settlement, page=page, links=wanted, refused=refused), archived=True)
+    settlement = replace(settlement, page=page, links=wanted, refused=refused)
+    return Finished(settlement, archived=True, stored=finished.stored)
 
 
 def _read(link: Link, fetched: Fetched, at: Stations) -> Document | Failed:
@@ -204,8 +220,8 @@ def _page(link: Link, fetched: Fetched, document: Document, links_count: int) ->
         digest=payload_digest(fetched.payload),
         canonical=document.canonical,
         robots=document.directives,
-        etag=header(fetched.headers, "etag"),
-        last_modified=header(fetched.headers, "last-modified"),
+        etag=_validator(fetched.headers, "etag"),
+        last_modified=_validator(fetched.headers, "last-modified"),
         links_count=links_count,
         ignored=document.ignored,
         meta=link.meta,
@@ -225,13 +241,13 @@ async def complete(group: Sequence[Finished], at: Stations) -> tuple[list[Settle
     group = await _all_opened(group, at)
     compared = await _compared([finished.settlement.page for finished in group], at)
     packs = [
-        at.archive.pack(exchange, page, twin)
+        at.archive.pack(exchange, page, _so_far(finished, page) or twin)
         if finished.archived and (exchange := finished.settlement.exchange) is not None
         else None
         for finished, (page, twin) in zip(group, compared, strict=True)
     ]
     settlements = [
-        finished.settlement if page is None else replace(finished.settlement, page=page)
+        finished.settlement if page is None else replace(finished.settlement, page=_kept(finished, page))
         for finished, (page, _) in zip(group, compared, strict=True)
     ]
     return settlements, packs
@@ -265,10 +281,32 @@ def _is_compared(page: Page) -> bool:
 
 
 def _repeating(page: Page | None, twin: Twin | None) -> tuple[Page | None, Twin | None]:
-    if page is None or twin is None:
+    if page is None or twin is None or twin.url == page.url:  # a recrawl repeats itself
         return page, None
     identical = twin.digest == page.digest
     return replace(page, duplicate_of=twin.url, identical=identical), twin if identical else None
+
+
+def _so_far(finished: Finished, page: Page | None) -> Twin | None:
+    """After a recrawl that found nothing new: the page so far, which the archive refers to instead of its body."""
+    stored = finished.stored
+    if stored is None or (page is not None and page.digest != stored.digest):
+        return None
+    return Twin(stored.url, stored.fetched_at, stored.digest, stored.simhash, stored.archive)
+
+
+def _kept(finished: Finished, page: Page) -> Page:
+    """The page to store. An unchanged one keeps its place in the archive, and the time it was fetched there."""
+    stored = finished.stored
+    if stored is None or page.digest != stored.digest:
+        return page
+    return replace(
+        page,
+        fetched_at=stored.fetched_at,
+        archive=stored.archive,
+        duplicate_of=stored.duplicate_of,
+        identical=False,
+    )
 
 
 # ------------------------------------------------------------------------------------------------ a redirect
@@ -412,6 +450,12 @@ def status_of(outcome: Outcome) -> int:
             return 0
         case _:
             return 304
+
+
+def _validator(headers: Sequence[tuple[str, str]], name: str) -> str:
+    """A validator as sent; a part of an overlong one would be another."""
+    value = header(headers, name)
+    return value if len(value) <= _LONGEST_VALIDATOR else ""
 
 
 def header(headers: Sequence[tuple[str, str]], name: str) -> str:
