@@ -109,6 +109,7 @@ class Visit(Struct, frozen=True, array_like=True, gc=False):
     alone: bool = False  # suspected of killing the process: runs with nothing else in flight
     host_pages: int = 0  # pages stored from this host plus visits in flight, for the page budget
     host_free: float = 0.0  # the host's clock when the visit was leased
+    recrawl: bool = False  # it was answered before, so there may be a stored page to compare with
 
 
 # ------------------------------------------------------------------------------------------------ outcome

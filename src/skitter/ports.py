@@ -189,9 +189,9 @@ class Frontier(Records, Protocol):
 
     1. A URL is accepted once, however often it is added, also after it was settled. Adding a waiting URL
        again with a better level or score moves it forward, never back. A seed that is named again gets
-       another chance: if it was refused or failed, it waits again as if it were new, and a host that was set
-       aside because it could not or would not answer for a while (no robots.txt, Retry-After, Crawl-delay) is
-       taken back with its waiting URLs. Its clock still applies.
+       another chance: if it was refused or failed, or is named for another purpose, it waits again as if it
+       were new, and a host that was set aside because it could not or would not answer for a while (no
+       robots.txt, Retry-After, Crawl-delay) is taken back with its waiting URLs. Its clock still applies.
     2. A host has at most `per_host` visits in flight, and none before the time set by its last verdict
        (`host_free`). If several may be in flight, they start a delay apart (`host_delay`). The robots.txt of
        an origin comes before any of its pages: while no copy is valid at `now`, the visit handed out is for
@@ -344,7 +344,7 @@ class Archive(Protocol):
     """
 
     def pack(self, exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:
-        """Build the records of one exchange. With a twin, an identical payload is not stored again."""
+        """Build the records of one exchange. With a twin, an identical payload, or one not modified, is not stored again."""
         ...
 
     async def append(self, packs: Sequence[Packed]) -> list[Place]:

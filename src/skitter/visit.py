@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from skitter import politeness, reasons, robots, schedule, urls
 from skitter.dedup.digest import payload_digest
 from skitter.dedup.twins import Duplicates
+from skitter.fetch.request import conditions
 from skitter.links import LinkJudge
 from skitter.links.filter import LinkFilter
 from skitter.metrics import RequestMetrics
@@ -28,6 +29,7 @@ from skitter.model import (
     Fault,
     Fetched,
     Link,
+    NotModified,
     NotNow,
     Outcome,
     Page,
@@ -61,6 +63,7 @@ _LONG_TEXT = 2 * 2**20  # characters hashed at once: 20 ms
 # If no page of an origin is wanted now, its robots.txt is not fetched for this long; its waiting pages are
 # checked meanwhile.
 _UNASKED = 1.0
+_LONGEST_VALIDATOR = 1000  # characters of an ETag or Last-Modified; real ones have fewer than 100
 _NO_ROBOTS = Reason(reasons.ROBOTS_WAIT, "waits for the robots.txt of its origin, which could not be fetched")
 
 
@@ -72,6 +75,7 @@ class Finished(Struct, frozen=True):
     unread: Fetched | None = None
     archived: bool = False
     read: Read | Trouble | None = None  # by a parser process, if parsing takes long
+    stored: Page | None = None  # of a recrawl: the page so far
 
 
 class Shared(Struct, frozen=True, kw_only=True):
@@ -120,7 +124,9 @@ async def make(visit: Visit, at: Stations) -> Finished:
     refusal = robots_txt.refusal(visit.link.url)
     if refusal is None and handling(visit.link.purpose).counts:
         refusal = at.scope.budget_refusal(visit.host_pages)
-    outcome: Outcome = Refused(refusal) if refusal else await at.fetcher.fetch(visit)
+    stored = await _to_compare(visit.link, at) if visit.recrawl else None
+    validators = conditions(stored) if stored else ()
+    outcome: Outcome = Refused(refusal) if refusal else await at.fetcher.fetch(visit, validators)
 
     if at.permissions.renewals != renewals:
         robots_txt = await at.permissions.in_force(origin)
@@ -134,8 +140,18 @@ async def make(visit: Visit, at: Stations) -> Finished:
         visit=visit, verdict=verdict, exchange=exchange_of(outcome), status=status_of(outcome)
     )
     if isinstance(outcome, Fetched) and verdict.state is State.CRAWLED:
-        return Finished(settlement, unread=outcome, read=await _read_elsewhere(visit.link, outcome, at))
-    return Finished(settlement)
+        read = await _read_elsewhere(visit.link, outcome, at)
+        return Finished(settlement, unread=outcome, stored=stored, read=read)
+    unchanged = isinstance(outcome, NotModified) and bool(validators)  # the stored page stays as it is
+    return Finished(settlement, stored=stored if unchanged else None, archived=unchanged)
+
+
+async def _to_compare(link: Link, at: Stations) -> Page | None:
+    """The page stored for a URL, if its body is in the archive: only then may the next answer do without one."""
+    page = await at.frontier.page(link.key, link.host)
+    if page is None or page.url != link.url or page.purpose is not link.purpose:
+        return None
+    return page if page.status == 200 and page.archive is not None and not page.identical else None
 
 
 def _dropped(visit: Visit, reason: Reason, at: Stations) -> Finished:
@@ -200,7 +216,7 @@ async def opened(finished: Finished, at: Stations) -> Finished:
         wanted, unwanted = at.link_filter(page, fetched, document, wanted)
         refused += unwanted
     settlement = replace(settlement, page=page, links=wanted, refused=refused)
-    return Finished(settlement, archived=True, read=finished.read)
+    return Finished(settlement, archived=True, read=finished.read, stored=finished.stored)
 
 
 async def _found(
@@ -258,8 +274,8 @@ def _page(link: Link, fetched: Fetched, document: Document, links_count: int) ->
         digest=payload_digest(fetched.payload),
         canonical=document.canonical,
         robots=document.directives,
-        etag=header(fetched.headers, "etag"),
-        last_modified=header(fetched.headers, "last-modified"),
+        etag=_validator(fetched.headers, "etag"),
+        last_modified=_validator(fetched.headers, "last-modified"),
         links_count=links_count,
         ignored=document.ignored,
         meta=link.meta,
@@ -283,12 +299,14 @@ async def complete(group: Sequence[Finished], at: Stations) -> tuple[list[Settle
         exchange = finished.settlement.exchange
         if not finished.archived or exchange is None:
             packs.append(None)
-        elif len(exchange.body) <= _LARGE:
-            packs.append(at.archive.pack(exchange, page, twin))
+            continue
+        before = _so_far(finished, page) or twin
+        if len(exchange.body) <= _LARGE:
+            packs.append(at.archive.pack(exchange, page, before))
         else:
-            packs.append(await asyncio.to_thread(at.archive.pack, exchange, page, twin))
+            packs.append(await asyncio.to_thread(at.archive.pack, exchange, page, before))
     settlements = [
-        finished.settlement if page is None else replace(finished.settlement, page=page)
+        finished.settlement if page is None else replace(finished.settlement, page=_kept(finished, page))
         for finished, (page, _) in zip(group, compared, strict=True)
     ]
     return settlements, packs
@@ -343,10 +361,32 @@ def _is_compared(page: Page) -> bool:
 
 
 def _repeating(page: Page | None, twin: Twin | None) -> tuple[Page | None, Twin | None]:
-    if page is None or twin is None:
+    if page is None or twin is None or twin.url == page.url:  # a recrawl repeats itself
         return page, None
     identical = twin.digest == page.digest
     return replace(page, duplicate_of=twin.url, identical=identical), twin if identical else None
+
+
+def _so_far(finished: Finished, page: Page | None) -> Twin | None:
+    """After a recrawl that found nothing new: the page so far, which the archive refers to instead of its body."""
+    stored = finished.stored
+    if stored is None or (page is not None and page.digest != stored.digest):
+        return None
+    return Twin(stored.url, stored.fetched_at, stored.digest, stored.simhash, stored.archive)
+
+
+def _kept(finished: Finished, page: Page) -> Page:
+    """The page to store. An unchanged one keeps its place in the archive, and the time it was fetched there."""
+    stored = finished.stored
+    if stored is None or page.digest != stored.digest:
+        return page
+    return replace(
+        page,
+        fetched_at=stored.fetched_at,
+        archive=stored.archive,
+        duplicate_of=stored.duplicate_of,
+        identical=False,
+    )
 
 
 # ------------------------------------------------------------------------------------------------ a redirect
@@ -508,6 +548,12 @@ def status_of(outcome: Outcome) -> int:
             return 0
         case _:
             return 304
+
+
+def _validator(headers: Sequence[tuple[str, str]], name: str) -> str:
+    """A validator as sent; a part of an overlong one would be another."""
+    value = header(headers, name)
+    return value if len(value) <= _LONGEST_VALIDATOR else ""
 
 
 def header(headers: Sequence[tuple[str, str]], name: str) -> str:

@@ -12,13 +12,17 @@ import sys
 import time
 from pathlib import Path
 
-from skitter.model import Page, Place, Purpose, Settlement, State, Verdict, Visit
+from msgspec.structs import replace
+
+from skitter.model import Hints, Link, Page, Place, Purpose, Settlement, State, Verdict, Visit
 from skitter.ports import Mark
 from skitter.testing.contracts.owner import Ground, allowed, link
 from tests.cluster import redis
 from tests.contract.grounds import RocksGround
 
 HOSTS = 40
+AGAIN = 1e6  # seconds until a page is due again
+HINTS = Hints(lastmod=5.5, priority=0.25, rel=("next",))  # of every link
 
 
 def tell(**said: object) -> None:
@@ -41,8 +45,12 @@ def found(visit: Visit, links: list[str], place: Place, now: float) -> Settlemen
         archive=place,
         digest=f"sha1:{target.key}",
     )
-    verdict = Verdict(state=State.CRAWLED, host_free=now + 0.001)
-    return Settlement(visit=visit, verdict=verdict, page=page, links=[link(url) for url in links], status=200)
+    verdict = Verdict(state=State.CRAWLED, host_free=now + 0.001, due=now + AGAIN)
+    return Settlement(visit=visit, verdict=verdict, page=page, links=[told(url) for url in links], status=200)
+
+
+def told(url: str) -> Link:
+    return replace(link(url), hints=HINTS)
 
 
 def ground_at(place: str) -> Ground:
@@ -59,7 +67,7 @@ async def work(place: str, seed: int) -> None:
     while True:
         urls = [f"https://h{dice.randrange(HOSTS)}.example/{seed}/{number + n}" for n in range(20)]
         number += 20
-        await frontier.add([link(url) for url in urls[:10]], [], time.time())
+        await frontier.add([told(url) for url in urls[:10]], [], time.time())
         tell(added=urls[:10])
         visits = await frontier.lease(8, time.time())
         tell(leased=[visit.link.url for visit in visits])

@@ -15,7 +15,7 @@ from skitter import urls
 from skitter.model import Place, Purpose, State
 from skitter.ports import Frontier, Mark
 from tests.cluster.redis import FrontierGround, cleaned, settings_for
-from tests.contract.mortal import found, ground_at
+from tests.contract.mortal import AGAIN, HINTS, found, ground_at
 from tests.engines import engine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,16 +82,21 @@ async def check(place: str, witness: Witness) -> None:
     assert list(states.values()).count(State.CRAWLED) == counts.crawled == counts.pages
     assert list(states.values()).count(State.QUEUED) == counts.queued
     assert sum([host.queued async for host in frontier.hosts()]) == counts.queued
-    assert await finish(frontier) == {url for url, state in states.items() if state is State.QUEUED}
+    records = [record async for record in frontier.urls()]
+    assert {record.hints for record in records} == {HINTS}
+    crawled = [record for record in records if record.state is State.CRAWLED]
+    assert all(record.last_crawl and record.next_crawl == record.last_crawl + AGAIN for record in crawled)
+    assert await finish(frontier, 1e5) == {url for url, state in states.items() if state is State.QUEUED}
+    assert await finish(frontier, 2.5 * AGAIN) == set(states)  # when they are due again
     await frontier.close()
     if isinstance(ground, FrontierGround):
         await ground.release()
 
 
-async def finish(frontier: Frontier) -> set[str]:
-    """Crawl what is left, each page once."""
+async def finish(frontier: Frontier, later: float) -> set[str]:
+    """Crawl what is left, or is due by then, each page once."""
     left: list[str] = []
-    now = time.time() + 1e5
+    now = time.time() + later
     while await frontier.next_due(now) is not None:
         now += 1
         visits = await frontier.lease(1000, now)

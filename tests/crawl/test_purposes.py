@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from skitter import seeds
 from skitter.events import Requested, ScopeWidened
-from skitter.model import Purpose, State
+from skitter.model import Level, Purpose, State
 from skitter.testing.web import Features, Server, SyntheticWeb, serve
 from tests.crawl.virtual import MEMORY, ROCKSDB, Answer, crawl, html, moved
 from tests.warc_readers import assert_all_readers_agree
@@ -25,8 +25,8 @@ def store(request):
     return request.param
 
 
-def seed(url, purpose):
-    return replace(next(seeds.named([url])), purpose=purpose)
+def seed(url, purpose, level=Level.CRITICAL):
+    return replace(next(seeds.named([url])), purpose=purpose, level=level)
 
 
 # ------------------------------------------------------------------------------------------------ one process
@@ -64,11 +64,14 @@ def test_it_uses_no_page_budget_and_does_not_widen_the_scope(tmp_path, store):
         f"{B}/1": moved(f"{B}/there"),
         f"{B}/there": html(),
     }
-    starts = [f"{A}/", seed(f"{B}/1", Purpose.PROBE), seed(f"{A}/x", Purpose.ASSET)]
+    starts = [f"{A}/", seed(f"{B}/1", Purpose.PROBE), seed(f"{A}/x", Purpose.ASSET, Level.BACKGROUND)]
     limits = {"scope__kind": "host", "scope__max_pages_per_host": 2, "politeness__per_host": 4}
     result = crawl(tmp_path, starts, pages, store=store, **limits)
     assert {page.url for page in result.pages if page.purpose is Purpose.PAGE} == {f"{A}/", f"{A}/2"}
     assert result.records[f"{B}/2"].reason.code == "scope.host"
+    last = result.records[f"{A}/x"]  # the budget of its host is spent by then
+    assert (last.state, last.status) == (State.CRAWLED, 404)
+    assert result.log[-1].url == last.url
     there = result.records[f"{B}/there"]  # where a redirect led is probed as well
     assert (there.purpose, there.state, there.status) == (Purpose.PROBE, State.CRAWLED, 200)
     assert not [event for event in result.events if isinstance(event, ScopeWidened)]
@@ -78,11 +81,13 @@ def test_it_uses_no_page_budget_and_does_not_widen_the_scope(tmp_path, store):
 def test_it_is_tried_again_like_a_page_and_never_compared_with_one(tmp_path, store):
     pages = {
         f"{A}/page": html("/other", takes=1.0),
-        f"{A}/asset": html("/other"),  # the same bytes
+        f"{A}/asset": html("/other"),  # the same bytes, before the page
+        f"{A}/copy": html("/other"),  # … and after it
         f"{A}/other": html(),
         f"{A}/busy": lambda asked: Answer(503) if asked.number == 1 else Answer(200),
     }
-    starts = [seed(f"{A}/asset", Purpose.ASSET), seed(f"{A}/busy", Purpose.PROBE), f"{A}/page"]
+    copy = seed(f"{A}/copy", Purpose.ASSET, Level.BACKGROUND)
+    starts = [seed(f"{A}/asset", Purpose.ASSET), seed(f"{A}/busy", Purpose.PROBE), f"{A}/page", copy]
     result = crawl(tmp_path, starts, pages, store=store, dedup__near=True)
     assert result.times(f"{A}/busy")[1:]
     assert not [page for page in result.pages if page.duplicate_of]

@@ -3,12 +3,14 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import skitter
-from skitter.fetch.request import fields, identity, user_agent
+from skitter.fetch.request import conditions, fields, identity, user_agent
 from skitter.fetch.transfer import BAD_PORTS, Target, head, target
-from skitter.model import Reason
+from skitter.model import Page, Reason
 from skitter.settings import FetchSettings, SettingsError
+from skitter.testing.contracts.store import a_page
 
 
 @pytest.mark.parametrize(
@@ -142,3 +144,65 @@ def test_validators_become_fields_and_invalid_ones_are_dropped():
             ("Bad:Name", "x"),
         ]
     ) == ('If-None-Match: "abc"', "If-Modified-Since: Mon, 01 Jan 2024 00:00:00 GMT")
+
+
+# ------------------------------------------------------------------------------------------------ conditions
+
+MAY = "Wed, 01 May 2024 12:00:00 GMT"
+
+
+def stored(etag: str = "", last_modified: str = "") -> Page:
+    return replace(a_page(1).page, etag=etag, last_modified=last_modified)
+
+
+@pytest.mark.parametrize("tag", ['"x"', 'W/"x"', '""', '"a,b/c-%41"'])
+def test_a_stored_page_is_asked_for_by_its_entity_tag_and_its_date(tag):
+    assert conditions(stored(tag, MAY)) == (("If-None-Match", tag), ("If-Modified-Since", MAY))
+    assert conditions(stored(tag)) == (("If-None-Match", tag),)
+    assert conditions(stored("", MAY)) == (("If-Modified-Since", MAY),)
+    assert conditions(stored()) == ()
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "x",
+        '"x',
+        'x"',
+        'w/"x"',
+        '"a"b"',
+        '"a b"',
+        '"\u00e9"',
+        '"a"\r\nX-Evil: 1',
+        '"a\x00"',
+        '"a"\n',
+        "*",
+        '"a", "b"',
+        " ",
+    ],
+)
+def test_a_tag_that_is_none_is_never_sent(tag):
+    assert conditions(stored(tag)) == ()
+
+
+@pytest.mark.parametrize(
+    "date",
+    [
+        "yesterday",
+        "0",
+        "-1",
+        "2024-05-01",
+        "Wed, 32 May 2024 12:00:00 GMT",
+        f"{MAY}\r\nX-Evil: 1",
+        f"{MAY}; length=5",
+    ],
+)
+def test_a_date_that_is_none_is_never_sent(date):
+    assert conditions(stored("", date)) == ()
+
+
+@given(st.text(), st.text())
+def test_whatever_a_server_said_every_condition_is_one_line(etag, last_modified):
+    asked = conditions(stored(etag, last_modified))
+    assert len(fields(asked)) == len(asked)
+    assert all(line.isprintable() and line.isascii() for line in fields(asked))

@@ -397,6 +397,6 @@ class Shard:
 
 
 def _placed(settlement: Settlement, place: Place) -> Settlement:
-    if settlement.page is None:
+    if settlement.page is None or settlement.page.archive is not None:  # a recrawl that found nothing new
         return settlement
     return replace(settlement, page=replace(settlement.page, archive=place))

@@ -7,11 +7,14 @@ import re
 from collections.abc import Sequence
 
 import skitter
+from skitter.model import Page
+from skitter.runtime import dates
 from skitter.settings import FetchSettings, SettingsError
 
 # RFC 9110 5.6.2 and 5.5: a field name is a token; a value is visible ASCII, with spaces and tabs between.
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?")
+_ENTITY_TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e]*"')  # RFC 9110 8.8.3, as far as it is ASCII
 # RFC 9110 10.1.5: a user agent begins with a product; ours is also the token that robots.txt files name.
 _USER_AGENT = re.compile(r"[A-Za-z0-9_.-]+(?:/[!-~]+)?(?: [\x20-\x7e]*[\x21-\x7e])?")
 _EMAIL = re.compile(r"[^\s@()<>]+@[^\s@()<>]+")
@@ -56,6 +59,20 @@ def identity(settings: FetchSettings) -> tuple[str, ...]:
         lines.append(f"Accept-Language: {settings.accept_language}")
     lines.append(f"Accept-Encoding: {ACCEPT_ENCODING}")
     return tuple(lines)
+
+
+def conditions(page: Page) -> tuple[tuple[str, str], ...]:
+    """The header fields that ask for a page only if it has changed since it was stored (RFC 9110 13.1).
+
+    Nothing if its server gave no validator, or none that may be sent: an entity tag is a quoted string, perhaps weak,
+    and a date has one form. With both, servers go by the tag.
+    """
+    found = []
+    if _ENTITY_TAG.fullmatch(page.etag):
+        found.append(("If-None-Match", page.etag))
+    if dates.http(page.last_modified) is not None:
+        found.append(("If-Modified-Since", page.last_modified))
+    return tuple(found)
 
 
 def fields(validators: Sequence[tuple[str, str]]) -> tuple[str, ...]:

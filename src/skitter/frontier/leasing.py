@@ -157,7 +157,8 @@ def take(shard: Shard, name: str, now: float) -> Lease | None:
         host.turn = turn
         host.hops -= bool(taken.origin)
         shard.counts.queued -= 1
-    visit = Visit(link, attempt, now, alone, _pages(shard, host), host.free_at)
+    recrawl = is_page and first.crawl_count > 0
+    visit = Visit(link, attempt, now, alone, _pages(shard, host), host.free_at, recrawl)
     lease = Lease(visit, taken, known.expires if is_page else inf)
     shard.begin(id16, lease)
     return lease
@@ -183,7 +184,8 @@ def hand_out(shard: Shard, taken: Lease, now: float) -> Visit:
     host = shard.host(link.host)
     visit = taken.visit
     if shard.ahead:  # it was leased ahead, and others of its host may have been handed out since
-        taken.visit = Visit(link, visit.attempt, now, visit.alone, _pages(shard, host), host.free_at)
+        pages = _pages(shard, host)
+        taken.visit = Visit(link, visit.attempt, now, visit.alone, pages, host.free_at, visit.recrawl)
     taken.handed = True
     shard.fly(link.host, link.purpose)
     if shard.per_host > 1:  # does not wait for the answer, so the clock runs from the request

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
-from skitter.model import Level, Link, Place, Purpose, Reason, Settlement, State, Verdict, Visit
+from skitter.model import Hints, Level, Link, Place, Purpose, Reason, Settlement, State, Verdict, Visit
 from skitter.ports import Frontier, Mark
 from skitter.settings import Seconds, Settings
 from skitter.testing.contracts.owner import START, Ground, allowed, exchange, link, page
@@ -33,9 +33,19 @@ _FILE = "00-00001.warc.gz"
 
 
 @functools.cache
-def _same(host: str, path: int, level: Level, score: float, depth: int, seed: bool) -> Link:  # noqa: FBT001  see below
+def _same(
+    host: str,
+    path: int,
+    level: Level,
+    score: float,
+    depth: int,
+    seed: bool,  # noqa: FBT001  see below
+    purpose: Purpose,
+    hints: Hints | None,
+) -> Link:
     url = f"https://{host}/{path}"
-    return link(url, level=level, score=score, depth=depth, parent="https://a.example/0", seed=seed)
+    made = link(url, level=level, score=score, depth=depth, parent="https://a.example/0", seed=seed)
+    return replace(made, purpose=purpose, hints=hints)
 
 
 # An equal link may be the same object, as the memo of judged links returns it, or its own.
@@ -48,6 +58,8 @@ _links = st.builds(
     st.sampled_from((-2.5, -1.0, 0.0, 1.0, 1e12)),
     st.integers(0, 3),
     st.sampled_from((False, False, False, True)),
+    st.sampled_from((*[Purpose.PAGE] * 4, Purpose.PROBE, Purpose.ASSET)),
+    st.sampled_from((None, None, None, Hints(lastmod=5.5, rel=("next",)))),
 )
 _refusals = st.tuples(_links, st.sampled_from((Reason("depth", "too deep"), Reason("trap", "a trap"))))
 _waits = st.sampled_from((0.0, 0.5, 1.0, 10.0, 100.0))
@@ -155,7 +167,7 @@ class FrontierModel(RuleBasedStateMachine):
         if visit.link.purpose is Purpose.ROBOTS:
             return self._robots(data, visit, verdict)
         match data.draw(
-            st.sampled_from(("page", "page", "page", "retry", "failed", "refused", "again", "recrawl"))
+            st.sampled_from(("page", "page", "page", "retry", "failed", "refused", "again", "recrawl", "304"))
         ):
             case "retry":
                 verdict = replace(
@@ -167,6 +179,8 @@ class FrontierModel(RuleBasedStateMachine):
                 verdict = replace(verdict, state=State.REFUSED, reason=Reason("robots"))
             case "again":
                 return self._again(data, visit, replace(verdict, state=State.QUEUED))
+            case "304":
+                return Settlement(visit=visit, verdict=verdict, exchange=exchange(visit.link.url), status=304)
             case "recrawl":
                 return self._page(data, visit, replace(verdict, due=self._now + data.draw(_waits) + 1))
             case _:
