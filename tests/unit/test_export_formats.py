@@ -104,8 +104,8 @@ def whole(source: CrawledSource, monkeypatch: pytest.MonkeyPatch) -> CrawledSour
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_format_is_octet_for_octet_what_it_was_before_exports_were_files(name, whole, tmp_path):
-    """tests/unit/exported was written by the code before `Format`, which gave lines of text."""
+def test_every_format_is_octet_for_octet_what_is_kept_beside_this_test(name, whole, tmp_path):
+    """A change of a format is a change for every reader of it: whoever changes one writes these files again."""
     written(whole, name, str(tmp_path / "out"))
     assert (tmp_path / "out").read_bytes() == (Path(__file__).parent / "exported" / name).read_bytes()
 
