@@ -176,7 +176,7 @@ class Fault(StrEnum):
     SIZE = "size"  # body over the limit on the wire
     BOMB = "bomb"  # body over the limit after decoding
     BUSY = "busy"  # our own limit: all bodies in flight together were too large, or the shard's lease ended, so the request was aborted
-    PARSER = "parser"  # our parser raised: a bug of ours that fails this one page
+    PARSER = "parser"  # our parser raised, crashed, hung or took too much memory, which fails this one page
 
 
 class Failed(Struct, frozen=True):

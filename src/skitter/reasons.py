@@ -357,8 +357,8 @@ _ours(
 )
 _ours(
     Fault.PARSER.value,
-    "Our parser failed on the answer; this is a bug in Skitter.",
-    "Please report it with the URL and the detail; nothing else needs to be done",
+    "Our parser failed on the answer, or needed more time or memory than it may have.",
+    "If the detail names a setting, raise it and visit the URL again as a seed; otherwise please report it, with the URL and the detail",
 )
 CRASH: Final = _ours(
     "crash",

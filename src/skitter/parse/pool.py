@@ -34,6 +34,7 @@ from skitter.settings import Settings
 COMMAND = (sys.executable, "-m", "skitter.parse.process")
 
 _IDLE = 60.0  # seconds until a process without work is ended
+_START = 60.0  # seconds for a new process until it is ready; it takes 0.2
 _PATIENCE = 5.0  # seconds for a process that has hung up to exit
 _BUFFER = 2**20  # bytes read ahead of an answer
 # An answer is hardly longer than its document: a byte becomes at most three when it is decoded, and some become text
@@ -149,11 +150,11 @@ class ParserPool:
             raise _NotStarted(problem.strerror or str(problem)) from None
         self.started += 1
         try:
-            async with asyncio.timeout(self._settings.deadline):
+            async with asyncio.timeout(_START):
                 answer = await process.ask(self._begin)
         except TimeoutError:
             self._end(process)
-            raise _NotStarted(f"it is not ready after {self._settings.deadline:g} s") from None
+            raise _NotStarted(f"it is not ready after {_START:g} s") from None
         except _Gone:
             raise _NotStarted(_ended(await asyncio.shield(self._gone(process)))) from None
         except BaseException:
