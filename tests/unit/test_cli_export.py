@@ -83,7 +83,7 @@ def test_the_help_and_the_choices_are_made_from_the_table(here, capsys):
         (["-o", "x.gz"], {"x.gz"}),
         (["-o", "x/"], {"x/urls-00001.jsonl"}),
         (["-o", "x", "--split", "1GB"], {"x/urls-00001.jsonl"}),
-        (["-o", "x/", "--split", "600", "--gzip"], {f"x/urls-0000{n}.jsonl.gz" for n in (1, 2, 3)}),
+        (["-o", "x/", "--split", "700", "--gzip"], {f"x/urls-0000{n}.jsonl.gz" for n in (1, 2, 3)}),
     ],
 )
 def test_files_and_folders_are_whole_and_alone(here, capsys, words, files):
