@@ -39,13 +39,16 @@ def export(*words: str) -> int:
     return main(["export", "../crawl", *words])
 
 
+ROOT = Path(__file__).resolve().parents[2]
+
+
 def started(
     folder: Path, *words: str, limit: int | None = None, stdout: Any = PIPE, stderr: Any = PIPE
 ) -> "subprocess.Popen[bytes]":
     """The same as a process of its own, whose files may have so many octets."""
     (folder / "crawl").mkdir(exist_ok=True)
     (folder / "here").mkdir(exist_ok=True)
-    environ = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
+    environ = os.environ | {"TERM": "xterm", "COLUMNS": "100", "PYTHONPATH": str(ROOT)}
     environ |= {} if limit is None else {"SKITTER_TEST_FILE_SIZE": str(limit)}
     return subprocess.Popen(
         [sys.executable, "-m", "tests.unit.exporting", "../crawl", *words],
