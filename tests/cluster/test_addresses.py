@@ -42,9 +42,10 @@ def test_two_workers_share_the_limit_of_an_address(tmp_path, size, limit, delay,
 
 @SIZE
 def test_a_killed_worker_takes_no_permits_with_it(tmp_path, size):
-    with serve_process(neighbours(60, 6), latency=0.1) as server, cluster(
-        tmp_path, server, size, politeness__delay="0s", politeness__per_address=4, **QUICK
-    ) as crawl:
+    with (
+        serve_process(neighbours(60, 6), latency=0.1) as server,
+        cluster(tmp_path, server, size, politeness__delay="0s", politeness__per_address=4, **QUICK) as crawl,
+    ):
         crawl.add(server.seeds())
         victim, other = crawl.work(), crawl.work()
         crawl.until_shared(victim, other)

@@ -1,6 +1,5 @@
 """Hosts that share one IP address are limited together, judged by the server's own log."""
 
-
 import pytest
 
 from skitter.testing.web import Features, SyntheticWeb, crowds, overlaps, serve_process
