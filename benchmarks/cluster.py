@@ -202,6 +202,7 @@ async def _clustered(served: Served, folder: Path, workers: int, shards: int) ->
     web = {
         "fetch.allow_private": ["127.0.0.0/8"],
         "politeness.delay": f"{served.web.delay}s",
+        "politeness.per_address": "none",
         "crawl.concurrency": served.web.connections // workers,
         "crawl.shards": shards,
     }
@@ -270,7 +271,7 @@ def _embedded(served: Served, folder: Path, workers: int, shards: int) -> dict[s
         f"--workers={workers}",
     ]
     command += ["-o", str(folder / "fleet"), "--allow-private=127.0.0.0/8", f"--delay={served.web.delay}s"]
-    command += [f"--concurrency={served.web.connections}", f"--shards={shards}"]
+    command += [f"--concurrency={served.web.connections}", f"--shards={shards}", "--per-address=none"]
     began = time.perf_counter()
     said = subprocess.run(
         command, input="\n".join(served.seeds), capture_output=True, text=True, check=True

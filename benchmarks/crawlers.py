@@ -65,7 +65,7 @@ def skitter(served: Served, folder: Path, *, near: bool = True, workers: int = 1
         "--json",
         f"--workers={workers}",
     ]
-    command += ["--allow-private=127.0.0.0/8", f"--delay={web.delay}s"]
+    command += ["--allow-private=127.0.0.0/8", f"--delay={web.delay}s", "--per-address=none"]
     command += [f"--concurrency={web.connections}", "--set", f"dedup.near={str(near).lower()}"]
     command += [f"--per-host={web.per_host}"] if web.per_host else []
     command += [f"--include={re.escape(web.ending)}$"] if web.ending else []

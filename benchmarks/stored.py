@@ -104,6 +104,7 @@ async def per_page(size: str, served: Served) -> dict[str, float]:
         "crawl.shards": _SHARDS,
         "fetch.allow_private": ["127.0.0.0/8"],
         "politeness.delay": "0s",
+        "politeness.per_address": "none",
     }
     with tempfile.TemporaryDirectory() as folder:
         async with bench.cluster(**web) as settings, opened(settings, "") as engines:

@@ -30,7 +30,7 @@ def main() -> int:
         settings.write_text(
             "# The settings of the demonstration: hosts of a made-up web, all of them on loopback.\n"
             f'[fetch]\ncontact = "https://example.org/about-this-crawl"\nallow_private = ["127.0.0.0/8"]\nresolve = [{pairs}]\n\n'
-            '[scope]\nkind = "any"\n\n[politeness]\ndelay = "200ms"\n\n[robots]\nretry_after = ["200ms"]\n\n'
+            '[scope]\nkind = "any"\n\n[politeness]\ndelay = "200ms"\nper_address = "none"\n\n[robots]\nretry_after = ["200ms"]\n\n'
             '[schedule]\nretry_base = "200ms"\n\n[crawl]\nmin_free_disk = "10MiB"\n'
         )
         seeds = DEMO / "seeds.txt"

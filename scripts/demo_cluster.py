@@ -191,6 +191,7 @@ resolve = [{pairs}]
 kind = "any"
 
 [politeness]
+per_address = "none"
 delay = "200ms"
 
 [robots]

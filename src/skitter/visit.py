@@ -486,19 +486,21 @@ async def _robots_unasked(visit: Visit, at: Stations) -> Finished:
 
 
 async def _robots_later(visit: Visit, outcome: NotNow, at: Stations) -> Finished:
-    """It may not be sent yet. The pages of its host wait for it; nothing counts as tried.
+    """It may not be sent yet. The pages of its origin wait for it; nothing counts as tried.
 
-    The hop of a moved robots.txt is queued again as it is. Hops do not wait with the pages of their host, so that
-    host's clock has to say when.
+    A robots.txt does not wait with the pages of the host that it is on, so the clock of that host says when. The hop of
+    a moved one is queued again as it is: nobody else knows of it.
     """
     link, until = visit.link, outcome.until
-    verdict = Verdict(state=State.QUEUED, due=until, reason=outcome.reason, attempted=False, host_held=until)
-    if not link.hops:
-        return Finished(Settlement(visit=visit, verdict=verdict))
-    expected = await _hop_expected(link.url, at, until)
-    return Finished(
-        Settlement(visit=visit, verdict=replace(verdict, due=expected, host_free=until), again=link)
+    verdict = Verdict(
+        state=State.QUEUED,
+        due=await _hop_expected(link.url, at, until) if link.hops else until,
+        reason=outcome.reason,
+        attempted=False,
+        host_free=until,
+        host_held=until,
     )
+    return Finished(Settlement(visit=visit, verdict=verdict, again=link if link.hops else None))
 
 
 def _asked_to_wait(outcome: Outcome, now: float) -> float | None:

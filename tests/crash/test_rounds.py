@@ -51,7 +51,7 @@ def command_for(server, path, workers):
     resolve = [f"--resolve={host}:{address}" for host, address in server.web.resolve_map().items()]
     return [
         "crawl", *server.seeds(), "-o", str(path), f"--workers={workers}", f"--concurrency={CONCURRENCY}",
-        "--scope=any", f"--delay={DELAY}s", "--allow-private=127.0.0.0/8", "--set=crawl.min_free_disk=1MiB",
+        "--scope=any", f"--delay={DELAY}s", "--per-address=none", "--allow-private=127.0.0.0/8", "--set=crawl.min_free_disk=1MiB",
         "--set=schedule.retry_base=50ms", "--quiet", *resolve,
     ]  # fmt: skip
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from skitter import seeds, urls
+from skitter import reasons, seeds, urls
 from skitter.backends.memory import MemoryCache
 from skitter.backends.rocksdb import rocks_frontier
 from skitter.backends.warc import WarcArchive
@@ -30,6 +30,7 @@ from skitter.model import (
     Fault,
     HostRecord,
     Link,
+    NotNow,
     Outcome,
     Page,
     Purpose,
@@ -75,6 +76,7 @@ class Answer:
     takes: float = 0.25
     fault: Fault | None = None
     refusal: Reason | None = None  # ours: nothing is sent
+    put_off: float | None = None  # seconds: nothing is sent before
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,9 @@ class ScriptedFetcher:
         if answer.refusal is not None:
             self.log.remove(entry)
             return Refused(answer.refusal)
+        if answer.put_off is not None:
+            self.log.remove(entry)
+            return NotNow(Reason(reasons.ADDRESS_BUSY, "scripted"), started + answer.put_off)
         await asyncio.sleep(answer.takes)
         entry.end, entry.status = self._clock.monotonic(), 0 if answer.fault else answer.status
         if answer.fault in (Fault.DNS, Fault.NXDOMAIN):

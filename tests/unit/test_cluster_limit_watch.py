@@ -48,7 +48,7 @@ class Shard:
 
     def __init__(self, number, due=NOW):
         self.number, self.due = number, due
-        self.in_flight = self.taking = self.woken = 0
+        self.in_flight = self.put_off = self.taking = self.woken = 0
         self.counts = Counts()
 
     def wake(self):

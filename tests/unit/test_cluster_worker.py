@@ -75,7 +75,7 @@ class Shard:
 
     def __init__(self, number):
         self.number = number
-        self.in_flight = 0
+        self.in_flight = self.put_off = 0
         self.taking = 0
         self.counts = Counts()
         self.woken = 0

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from skitter.backends.memory import MemoryCache
 from skitter.fetch.address import Answer
 from skitter.fetch.http import HttpFetcher
 from skitter.metrics import ConnectionMetrics
@@ -23,10 +24,12 @@ from skitter.model import (
     NotNow,
     Outcome,
     Purpose,
+    Reason,
     Redirected,
     Refused,
 )
 from skitter.robots import MAX_SIZE
+from skitter.runtime.clock import SystemClock
 from skitter.settings import Bytes, FetchSettings, Seconds, SettingsError
 from skitter.testing.clock import VirtualClock
 from skitter.testing.web import Server as WebServer
@@ -338,6 +341,129 @@ def test_once_a_request_has_left_no_other_address_is_tried():
             outcome = failed(await fetcher.fetch(visit(broken.url(host="h.example"))))
             assert outcome.fault is Fault.RESET
             assert (len(broken.requests), len(sound.requests)) == (1, 0)
+
+    run(main())
+
+
+class Few:
+    """Permits of which only some addresses have any, and a list of what was asked and given back."""
+
+    until = 4e9
+
+    def __init__(self, *busy: str) -> None:
+        self.busy, self.said = busy, list[str]()
+
+    async def ask(self, address: str) -> NotNow | None:
+        self.said.append(f"ask {address}")
+        return NotNow(Reason("address.busy"), self.until) if address in self.busy else None
+
+    def give_back(self, address: str, used: float) -> None:
+        assert used >= 0
+        self.said.append(f"back {address}")
+
+    async def close(self) -> None:
+        self.said.append("close")
+
+
+async def with_permits(permits: Few, url: str, *resolve: str, **settings: object) -> Outcome:
+    names = tuple(f"h.example:{address}" for address in resolve)
+    options = FetchSettings(**{"allow_private": LOOPBACK, "resolve": names} | settings)  # type: ignore[arg-type]
+    clock = SystemClock()
+    fetcher = HttpFetcher(options, MemoryCache(10, clock), clock, permits)
+    try:
+        return await fetcher.fetch(visit(url))
+    finally:
+        await fetcher.close()
+
+
+def test_a_permit_is_held_for_as_long_as_the_request_takes():
+    async def main() -> None:
+        permits = Few()
+
+        async def talk(server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await server.hear(reader)
+            assert permits.said == ["ask 127.0.0.1"]
+            writer.write(ok(b"the whole answer"))
+
+        async with serving(talk) as server:
+            fetched(await with_permits(permits, server.url(host="h.example"), "127.0.0.1"))
+        assert permits.said == ["ask 127.0.0.1", "back 127.0.0.1", "close"]
+
+    run(main())
+
+
+def test_without_a_permit_nothing_is_sent():
+    async def main() -> None:
+        permits = Few("127.0.0.1")
+        async with serving(ok()) as server:
+            outcome = await with_permits(permits, server.url(host="h.example"), "127.0.0.1")
+            assert outcome == NotNow(Reason("address.busy"), 4e9)
+            assert server.connections == 0
+        assert permits.said == ["ask 127.0.0.1", "close"]
+
+    run(main())
+
+
+def test_an_address_mapped_into_ipv6_is_its_ipv4_address():
+    async def main() -> None:
+        permits = Few("127.0.0.1")
+        url = f"http://h.example:{free_port()}/"
+        mapped = (*LOOPBACK, "::ffff:0:0/96")
+        assert isinstance(await with_permits(permits, url, "[::ffff:7f00:1]", allow_private=mapped), NotNow)
+        assert permits.said == ["ask 127.0.0.1", "close"]
+
+    run(main())
+
+
+def test_another_address_is_used_when_the_first_has_no_permit():
+    async def main() -> None:
+        permits = Few("127.0.0.2")
+        async with serving(ok()) as server:
+            outcome = fetched(
+                await with_permits(permits, server.url(host="h.example"), "127.0.0.2", "127.0.0.1")
+            )
+            assert outcome.exchange.address == "127.0.0.1"
+        assert permits.said == ["ask 127.0.0.2", "ask 127.0.0.1", "back 127.0.0.1", "close"]
+
+    run(main())
+
+
+def test_an_address_that_cannot_be_reached_gives_its_permit_back_and_the_next_needs_its_own():
+    async def main() -> None:
+        permits, url = Few(), f"http://h.example:{free_port()}/"
+        failed(await with_permits(permits, url, "127.0.0.2", "127.0.0.3"))
+        assert permits.said == [
+            "ask 127.0.0.2",
+            "back 127.0.0.2",
+            "ask 127.0.0.3",
+            "back 127.0.0.3",
+            "close",
+        ]
+        begun = time.time()
+        permits = Few("127.0.0.3")
+        permits.until = begun
+        outcome = await with_permits(permits, url, "127.0.0.2", "127.0.0.3")
+        assert isinstance(outcome, NotNow)  # the page may be there: it has not failed
+        assert outcome.until >= begun + 1  # and the first address is not tried again at once
+
+    run(main())
+
+
+def test_a_cancelled_request_gives_its_permit_back():
+    async def main() -> None:
+        permits = Few()
+
+        async def silent(server: Server, reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+            await server.hear(reader)
+            await asyncio.sleep(600)
+
+        async with serving(silent) as server:
+            asking = asyncio.create_task(with_permits(permits, server.url(host="h.example"), "127.0.0.1"))
+            while not server.requests:
+                await asyncio.sleep(0.01)
+            asking.cancel()
+            await asyncio.wait([asking])
+        assert permits.said == ["ask 127.0.0.1", "back 127.0.0.1", "close"]
 
     run(main())
 

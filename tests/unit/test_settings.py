@@ -21,7 +21,7 @@ from skitter.settings import (
     seconds,
     size,
 )
-from skitter.settings.file import dump, load
+from skitter.settings.file import dump, load, to_toml
 from skitter.settings.rules import RANGES, RULES
 from skitter.settings.values import KEYS, convert, show
 
@@ -244,6 +244,19 @@ def test_every_default_is_a_value_its_own_rules_accept():
 
 def test_rules_and_ranges_are_about_settings_that_exist():
     assert set(RULES) | set(RANGES) <= set(KEYS)
+
+
+def test_a_limit_that_was_taken_away_stays_away_when_it_is_written_down(tmp_path: Path):
+    """Most limits are not set by default; the one of an address is."""
+    assert Settings().politeness.per_address == 8
+    without = load(None, {"SKITTER_POLITENESS_PER_ADDRESS": "none"}, {})
+    assert without.politeness.per_address is None
+    assert round_trip(without, tmp_path) == without
+    assert to_toml({"politeness.per_address": None, "crawl.max_pages": None}) == (
+        '[politeness]\nper_address = "none"\n[crawl]\n'
+    )
+    with pytest.raises(SettingsError, match="0 is too small"):
+        load(None, {}, {"politeness.per_address": "0"})
 
 
 def test_every_setting_and_its_help_is_in_the_dump():

@@ -17,6 +17,7 @@ from skitter.model import (
     Fetched,
     Link,
     NotModified,
+    NotNow,
     Purpose,
     Reason,
     Redirected,
@@ -315,6 +316,7 @@ EXCHANGE = Exchange("http://a.test/", "192.0.2.1", EPOCH, EPOCH, b"", b"", b"")
         (Failed(Fault.RESET, "", EXCHANGE), 0, EXCHANGE),
         (Failed(Fault.DNS, "", None), 0, None),
         (Refused(Reason("address")), 0, None),
+        (NotNow(Reason("address.busy"), EPOCH), 0, None),
     ],
 )
 def test_every_outcome_has_a_status_and_its_exchange(outcome, status, exchange):

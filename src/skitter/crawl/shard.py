@@ -264,7 +264,7 @@ class Shard:
         finished = await make(visit, self._at)
         self.under_way -= 1
         self._finished.append(finished)
-        if is_put_off(finished.settlement):
+        if not finished.settlement.verdict.attempted and is_put_off(finished.settlement):
             self.put_off += 1
             group.took()
         now = self._at.clock.now()
@@ -331,7 +331,8 @@ class Shard:
         for settlement, open_until_now in zip(settlements, accepted, strict=True):
             del self._open[id(settlement.visit)]
             self.in_flight -= 1
-            self.put_off -= is_put_off(settlement)
+            if not settlement.verdict.attempted and is_put_off(settlement):
+                self.put_off -= 1
             if open_until_now:
                 self._tell(settlement, now)
 
@@ -352,9 +353,11 @@ class Shard:
             self._pauses.note(settlement, now)
         if settlement.robots is not None and not settlement.status and len(self.failed) < _FAILED_KEPT:
             self.failed[settlement.robots.origin] = settlement.robots.problem
-        if is_put_off(settlement):
-            pass
-        elif link.purpose is Purpose.ROBOTS and (reason := verdict.host_aside or verdict.reason):
+        if (
+            link.purpose is Purpose.ROBOTS
+            and (reason := verdict.host_aside or verdict.reason)
+            and not is_put_off(settlement)
+        ):
             self._events.emit(SetAside(link.origin, reason))
         elif verdict.host_aside is not None:
             self._events.emit(SetAside(link.host, verdict.host_aside))

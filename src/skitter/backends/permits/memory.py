@@ -52,7 +52,7 @@ class MemoryPermits:
             self._out[address] = out - 1
         else:
             del self._out[address]
-        self._typical = turns.smoothed(self._typical, used)
+        self._typical += (used - self._typical) * turns.WEIGHT
         if self._turns and (known := self._turns.get(address)) is not None:
             known.typical = turns.smoothed(known.typical, used)
 

@@ -13,12 +13,12 @@ from skitter.model import Reason
 LEAST = 0.05  # seconds: sooner, the visit would hardly be settled
 MOST = 10.0  # seconds: a server that was slow may be fast again
 TYPICAL = 0.1  # seconds of a request, before one was measured
-_WEIGHT = 1 / 8  # of the latest request in what is typical
+WEIGHT = 1 / 8  # of the latest request in what is typical
 
 
 def smoothed(typical: float, used: float) -> float:
     """How long requests typically take, after one that took so long."""
-    return typical + (used - typical) * _WEIGHT
+    return typical + (used - typical) * WEIGHT
 
 
 def step(typical: float, limit: float, delay: float) -> float:

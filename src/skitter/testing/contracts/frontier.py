@@ -14,6 +14,7 @@ from skitter.testing.contracts.frontier_crashes import CrashContract
 from skitter.testing.contracts.frontier_forwarding import FrontierMessageContract, FrontierOutboxContract
 from skitter.testing.contracts.frontier_kept import KeptContract
 from skitter.testing.contracts.frontier_politeness import PolitenessContract
+from skitter.testing.contracts.frontier_put_off import PutOffContract
 from skitter.testing.contracts.frontier_queue import QueueContract
 from skitter.testing.contracts.frontier_reading import ReadingContract
 from skitter.testing.contracts.frontier_seeds import SeedContract
@@ -28,6 +29,7 @@ class _Invariants(
     SeedContract,
     PolitenessContract,
     SettlingContract,
+    PutOffContract,
     CrashContract,
     ReadingContract,
     ChangeContract,
