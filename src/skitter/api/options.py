@@ -229,6 +229,18 @@ class Options(TypedDict, total=False):
     parse_max_links: int
     """maximum number of links taken from one page"""
 
+    parse_pool_above: str | int
+    """larger documents are parsed by a process of their own, so that nothing else waits meanwhile"""
+
+    parse_processes: int
+    """parser processes per worker, started when they are needed"""
+
+    parse_deadline: str | float
+    """a parser process that takes longer for one document is killed, and the page fails"""
+
+    parse_max_memory: str | int
+    """address space of a parser process; a document that needs more fails"""
+
     dedup_near: bool
     """find near-duplicates by SimHash (identical payloads are always found)"""
 
