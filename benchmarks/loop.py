@@ -97,7 +97,10 @@ class _Handler(BaseHTTPRequestHandler):
         if number.isdigit() and int(number) < len(PAGES):
             fields, body = list(PAGES.values())[int(number)]()
         else:
-            fields, body = [("Content-Type", "text/html")], b"<title>small</title>" + b"a few words and more " * 100
+            fields, body = (
+                [("Content-Type", "text/html")],
+                b"<title>small</title>" + b"a few words and more " * 100,
+            )
         self.send_response(404 if self.path == "/robots.txt" else 200)
         for name, value in fields:
             self.send_header(name, value)

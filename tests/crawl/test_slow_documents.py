@@ -17,18 +17,22 @@ from skitter.compose import open_reader, opened
 from skitter.dedup.simhash import simhash
 from skitter.events import Events, Settled, Warned
 from skitter.export import reread
-from skitter.model import State
+from skitter.model import State, UrlRecord
 from skitter.parse import parse, pool
 from skitter.runtime.process import run
-from skitter.settings import ParseSettings
+from skitter.settings import ParseSettings, Settings
 from tests import bad_parsers
-from tests.crawl.harness import crawl, crawl_with, read_back, settings_for
+from tests.crawl.harness import crawl, crawl_with, settings_for
 from tests.crawl.sites import small_site
 from tests.unit.test_parse_pool import children, killed
 
 LARGE = b" " * 3000  # goes to a parser process
 FULL = 10 * 2**20
-POOLED = {"parse__pool_above": "2KiB"}
+
+
+def pooled(**more: object) -> Settings:
+    """Settings under which most of these pages are large."""
+    return settings_for(None, parse__pool_above="2KiB", **more)
 
 
 def html(*pieces: bytes) -> tuple[int, str, bytes]:
@@ -60,7 +64,7 @@ def test_parsers_that_hang_crash_or_eat_memory_cost_one_page_each(bad: None, tmp
     site |= {"/": html(LARGE, links(*told, *good)), "/small": html(b"<title>Small</title>")}
     before = children()
     with small_site(site) as address:
-        settings = settings_for(**POOLED, parse__deadline="3s", parse__max_memory="300MiB")
+        settings = pooled(parse__deadline="3s", parse__max_memory="300MiB")
         found = crawl(tmp_path / "c", [address + "/"], settings)
     assert children() == before
     assert {page.url.removeprefix(address) for page in found.pages} == {
@@ -71,6 +75,7 @@ def test_parsers_that_hang_crash_or_eat_memory_cost_one_page_each(bad: None, tmp
     assert (found.report.counts.failed, found.report.counts.queued) == (len(told), 0)
     for name, words in told.items():
         record = next(each for each in found.records.values() if each.url == f"{address}/{name}")
+        assert record.reason is not None
         assert (record.state, record.reason.code, record.attempts) == (State.FAILED, "parser", 1), name
         assert words in record.reason.detail
 
@@ -97,9 +102,10 @@ def test_a_process_killed_from_outside_costs_nothing_and_one_killed_twice_the_pa
 
     tasks: list[asyncio.Future[None]] = []
     with small_site(site) as address:
-        found = crawl(tmp_path / "c", [address + "/"], settings_for(**POOLED), kill)
+        found = crawl(tmp_path / "c", [address + "/"], pooled(), kill)
     assert {page.url.removeprefix(address) for page in found.pages} == {"/", "/waits1", "/other"}
     failed = next(each for each in found.records.values() if each.state is State.FAILED)
+    assert failed.reason is not None
     assert "killed from outside, twice" in failed.reason.detail
     assert all(each.crashes == 0 for each in found.records.values())
 
@@ -111,7 +117,7 @@ def test_if_no_process_can_be_started_large_pages_fail_with_a_message_and_the_re
     site = {"/": html(links("large", "larger", "small"))}
     site |= {"/large": html(LARGE), "/larger": html(LARGE * 2), "/small": html(b"<p>")}
     with small_site(site) as address:
-        found = crawl(tmp_path / "c", [address + "/"], settings_for(**POOLED))
+        found = crawl(tmp_path / "c", [address + "/"], pooled())
     assert found.report.counts.failures == {"parser": 2}
     assert {page.url.removeprefix(address) for page in found.pages} == {"/", "/small"}
     (text,) = [event.text for event in found.events if isinstance(event, Warned)]
@@ -145,6 +151,7 @@ def test_what_a_process_read_is_what_an_export_reads_again(tmp_path: Path) -> No
         }
         async for page in reader.frontier.pages():
             document = await reread.document(page, reader)
+            assert document is not None
             assert document.text == settled[page.url].text
             assert page.simhash == simhash(document.text, 32)
             assert (page.title, page.links_count) == (document.title, len(document.links))
@@ -159,7 +166,7 @@ def test_the_workers_of_a_fleet_have_parser_processes_of_their_own(tmp_path: Pat
     site = {"/": html(LARGE, links("a", "b")), "/a": html(LARGE * 2), "/b": html(LARGE * 3)}
     before = children()
     with small_site(site) as address:
-        found = crawl_with(2, tmp_path / "c", [address + "/"], settings_for(**POOLED))
+        found = crawl_with(2, tmp_path / "c", [address + "/"], pooled())
     assert found.report.counts.pages == 3
     assert children() == before
 
@@ -178,7 +185,7 @@ def test_stopping_at_once_leaves_no_process_and_the_page_waits_for_the_next_run(
     before = children()
 
     async def main(address: str) -> None:
-        settings = settings_for(**POOLED)
+        settings = pooled()
         async with opened(tmp_path / "c", settings, Events()) as running:
             await running.seed(seeds.named([address + "/spins"], settings.urls))
             crawling = asyncio.ensure_future(running.run())
@@ -190,9 +197,16 @@ def test_stopping_at_once_leaves_no_process_and_the_page_waits_for_the_next_run(
 
     with small_site({"/spins": html(LARGE)}) as address:
         run(main(address))
-        found = asyncio.run(read_back(tmp_path / "c", None, []))
-        (record,) = found.records.values()
+        (record,) = asyncio.run(_records(tmp_path / "c"))
         assert (record.state, record.crashes) == (State.QUEUED, 0)
+
+
+async def _records(path: Path) -> list[UrlRecord]:
+    reader = open_reader(path)
+    try:
+        return [record async for record in reader.frontier.urls()]
+    finally:
+        await reader.close()
 
 
 def test_a_crawl_that_is_stopped_finishes_the_document_in_hand(tmp_path: Path) -> None:
@@ -237,7 +251,7 @@ def _is_parser(pid: str) -> bool:
 
 def crawl_forever(path: Path, address: str) -> None:
     async def main() -> None:
-        settings = settings_for(**POOLED)
+        settings = pooled()
         async with opened(path, settings, Events()) as running:
             await running.seed(seeds.named([address + "/"], settings.urls))
             await running.run()

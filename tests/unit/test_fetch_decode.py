@@ -163,6 +163,12 @@ def test_chunks_come_back_together(pieces: list[bytes], extension: bytes):
     assert unchunk(body + b"0\r\nTrailer: x\r\n\r\n") == b"".join(pieces)
 
 
+@pytest.mark.parametrize("count", [9_999, 10_000, 10_001, 30_001])
+def test_a_body_in_very_many_chunks_is_whole(count: int) -> None:
+    body = b"".join(b"5\r\n%05d\r\n" % number for number in range(count)) + b"0\r\n\r\n"
+    assert unchunk(body) == b"".join(b"%05d" % number for number in range(count))
+
+
 def test_chunk_sizes_may_be_upper_case_padded_and_end_in_a_bare_line_feed():
     assert unchunk(b"00A\r\n0123456789\r\n0\r\n\r\n") == b"0123456789"
     assert unchunk(b"3\nabc\n0\n\n") == b"abc"

@@ -16,7 +16,7 @@ A = "https://a.example/"
 NO = Reason("scope.host", "not ours")
 SHARDS = 3
 
-GROUNDS = {"memory": AtHandGround, "rocksdb": RocksGround}
+GROUNDS: dict[str, Any] = {"memory": AtHandGround, "rocksdb": RocksGround}
 
 
 def found() -> tuple[list[Link], list[tuple[Link, Reason]]]:
