@@ -10,6 +10,7 @@ in memory besides, step by step through histories that Hypothesis invents.
 """
 
 from skitter.testing.contracts.frontier_changes import ChangeContract
+from skitter.testing.contracts.frontier_commands import CommandContract
 from skitter.testing.contracts.frontier_crashes import CrashContract
 from skitter.testing.contracts.frontier_forwarding import FrontierMessageContract, FrontierOutboxContract
 from skitter.testing.contracts.frontier_politeness import PolitenessContract
@@ -30,6 +31,7 @@ class _Invariants(
     CrashContract,
     ReadingContract,
     ChangeContract,
+    CommandContract,
 ):
     """All invariants but the eighth."""
 
