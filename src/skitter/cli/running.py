@@ -5,28 +5,27 @@ import asyncio
 import logging
 import sys
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from skitter.cli import streams
 from skitter.cli.crawl import SeedFile
-from skitter.cli.progress import REDRAW, Progress, Screen, screen
+from skitter.cli.progress import REDRAW, Screen, screen
 from skitter.cli.stopping import interrupts_remembered, stoppable
 from skitter.cli.usage import Exit
 from skitter.events import Events, Warned
+from skitter.fleet.control import snapshot
 from skitter.fleet.parent import Fleet, assembled
 from skitter.model import Link
 from skitter.reporting import report as reports
 from skitter.reporting.format import printable
 from skitter.reporting.log import said, say
-from skitter.reporting.waiting import together
+from skitter.reporting.progress import Rate
 from skitter.seeds import BadSeed, without_credentials
 from skitter.seeds.intake import Intake
 from skitter.settings import Settings
 
-RATE_WINDOW = 10.0  # seconds over which the rate is averaged
 _NO_CONTACT = "no contact is set, so site owners cannot reach you; set one with --contact or fetch.contact"
 
 
@@ -53,6 +52,8 @@ def crawl(
                 tell_requests=arguments.verbose,
             ) as fleet,
         ):
+            if getattr(arguments, "paused", False):
+                fleet.pause()
             if not settings.fetch.contact and not settings.fetch.user_agent:
                 events.emit(Warned(_NO_CONTACT))
             for text in getattr(arguments, "url", ()):
@@ -111,38 +112,6 @@ def _stoppable(fleet: Fleet, shown: Screen) -> Iterator[None]:
 
 
 # ------------------------------------------------------------------------------------------------ watching
-
-
-class Rate:
-    """Pages per second over a sliding window."""
-
-    def __init__(self) -> None:
-        self._pages: deque[tuple[float, int]] = deque()
-
-    def of(self, pages: int, now: float) -> float:
-        """The rate over the last RATE_WINDOW seconds."""
-        self._pages.append((now, pages))
-        while len(self._pages) > 2 and self._pages[1][0] <= now - RATE_WINDOW:
-            self._pages.popleft()
-        began, had = self._pages[0]
-        return (pages - had) / (now - began) if now > began else 0.0
-
-
-def snapshot(fleet: Fleet, rate: Rate, began: float, now: float) -> Progress:
-    """The progress of the crawl at a monotonic time."""
-    counts, accounts, limits = fleet.counts, fleet.accounts, fleet.settings.crawl
-    ready = [account.statistics.get("agenda", {}).get("ready") for account in accounts]
-    return Progress(
-        counts=counts,
-        in_flight=sum(account.in_flight for account in accounts),
-        hosts_ready=int(sum(hosts for hosts in ready if hosts is not None)) if ready else None,
-        rate=rate.of(fleet.pages_of_this_run, now),
-        elapsed=now - began,
-        max_pages=limits.max_pages,
-        max_time=limits.max_time,
-        max_bytes=limits.max_bytes,
-        waiting=together([account.waiting for account in accounts]),
-    )
 
 
 @asynccontextmanager

@@ -1,6 +1,7 @@
 """A crawl directory: the settings it was made with, its roots, its lock, and where everything else lies.
 
     crawl.toml · scopes.txt · roots.txt · lock · state/NN/ · archive/NN-*.warc.gz · log/requests-NN.jsonl · search.sqlite
+    commands.jsonl · control
 
 Only `crawl` and `resume` take the lock; everything that reads works while a crawl runs. NN is the number of a shard.
 """
@@ -28,6 +29,8 @@ from skitter.settings.file import dump, load
 _OURS = frozenset(
     {
         "archive",
+        "commands.jsonl",
+        "control",
         "crawl.toml.new",
         "lock",
         "log",
@@ -59,6 +62,8 @@ class CrawlDirectory:
         self.search_file = path / "search.sqlite"  # created and updated by `search`
         self.archive = path / "archive"
         self.seeds = path / "seeds"  # seeds not stored yet; see `intake`
+        self.commands_file = path / "commands.jsonl"  # what it was told while it ran; see `control`
+        self.control_socket = path / "control"
 
     @property
     def exists(self) -> bool:
@@ -114,6 +119,8 @@ class CrawlDirectory:
         """Under the lock, before seeds are kept: remove what is left of a crawl that was never created."""
         if not self.exists and self.seeds.is_dir():
             shutil.rmtree(self.seeds)
+        if not self.exists:
+            self.commands_file.unlink(missing_ok=True)
 
     def make(self, settings: Settings) -> None:
         """Write the settings, and create a folder for each shard's state, before any of them is used.
