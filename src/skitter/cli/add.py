@@ -115,9 +115,7 @@ def _text(line: bytes, where: str) -> str:
 
 
 def _add_to_cluster(arguments: argparse.Namespace, target: Target) -> int:
-    import asyncio  # noqa: PLC0415  slow to import; usage errors do not need it
-
-    from skitter.cli.cluster_ordering import add  # noqa: PLC0415  the same
+    from skitter.cli.cluster_ordering import add  # noqa: PLC0415  slow to import; usage errors do not need it
 
     arguments.url, arguments.config = target.words, target.config
-    return asyncio.run(add(arguments))
+    return add(arguments)

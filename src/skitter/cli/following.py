@@ -2,18 +2,13 @@
 
 import sys
 import time
-from collections.abc import Iterable
+from typing import Self, TextIO
 
-import msgspec
-
-from skitter.cli import streams
 from skitter.cli.ordering import START, Target, with_client
 from skitter.cli.progress import screen
 from skitter.cli.usage import Exit
-from skitter.control.client import Client, Followed, decode_followed
-from skitter.control.orders import Answer
+from skitter.control.client import Client, Followed, followed_of
 from skitter.events import Stopped
-from skitter.ports import StateError
 from skitter.reporting.log import warnings
 from skitter.reporting.progress import Progress
 
@@ -29,39 +24,40 @@ def follow(target: Target, *, json: bool) -> int:
 
 
 def _follow(client: Client, *, json: bool) -> int:
-    lines = client.follow()
-    if json:
-        for line in lines:
-            print(line.decode().rstrip("\n"), flush=True)
-        return Exit.DONE
-    show(_followed(line) for line in lines)
+    with Following(sys.stdout, json=json) as shown:
+        for line in client.follow():
+            shown.show(followed_of(line), line)
     return Exit.DONE
 
 
-def _followed(line: bytes) -> Followed:
-    """A line of the stream. StateError if the crawl refuses to be followed."""
-    try:
-        return decode_followed(line)
-    except msgspec.ValidationError:
-        raise StateError(msgspec.json.decode(line, type=Answer).error) from None
+class Following:
+    """Shows what comes: progress in a block and everything else above it, or every line as it is."""
 
+    def __init__(self, stream: TextIO, *, json: bool) -> None:
+        self._stream = stream
+        self._json = json
+        self._screen = screen(stream, quiet=json)
+        self._end = "the crawl no longer answers"
 
-def show(stream: Iterable[Followed]) -> None:
-    """Draw what comes: progress in a block, everything else above it."""
-    shown = screen(sys.stdout, quiet=False)
-    end = "the crawl no longer answers"
-    try:
-        for each in stream:
-            if isinstance(each, Progress):
-                shown.show(each, time.monotonic())
-            elif isinstance(each, Stopped):
-                end = f"the crawl has ended: {each.why}"
-            else:
-                for text in warnings(each):
-                    shown.say(text)
-    finally:
-        shown.end()
-    streams.write(sys.stdout, f"{end}\n")
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._screen.end()
+        if kind is None and not self._json:
+            print(self._end, file=self._stream)
+
+    def show(self, each: Followed, line: bytes) -> None:
+        """Show one thing, which is this line of JSON."""
+        if self._json:
+            print(line.decode().rstrip("\n"), file=self._stream, flush=True)
+        elif isinstance(each, Progress):
+            self._screen.show(each, time.monotonic())
+        elif isinstance(each, Stopped):
+            self._end = f"the crawl has ended: {each.why}"
+        else:
+            for text in warnings(each):
+                self._screen.say(text)
 
 
 def _follow_cluster(target: Target, *, json: bool) -> int:

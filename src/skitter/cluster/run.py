@@ -225,6 +225,7 @@ class WorkerRun:
             "trips": self._engines.trips(),
             "engines": self._watch.about(),
             "disk": self._storage.disk,
+            **self.worker.obeyed(),
             "failed": {} if counts.bytes else dict(islice(held.failed.items(), TROUBLES)),
         }
 

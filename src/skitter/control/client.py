@@ -22,7 +22,15 @@ Followed = Progress | Opened | Deferred | SetAside | ScopeWidened | Warned | Sto
 """A line of the stream that follows a crawl."""
 
 _answer = msgspec.json.Decoder(Answer).decode
-decode_followed = msgspec.json.Decoder(Followed).decode
+_followed: msgspec.json.Decoder[Followed] = msgspec.json.Decoder(Followed)
+
+
+def followed_of(line: bytes) -> Followed:
+    """A line of the stream. StateError if the crawl refuses to be followed."""
+    try:
+        return _followed.decode(line)
+    except msgspec.ValidationError:
+        raise StateError(_answer(line).error) from None
 
 
 class NotRunningError(Exception):
