@@ -7,6 +7,7 @@ code.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
@@ -128,6 +129,35 @@ class Judged(NamedTuple):
     went: int = 0  # URLs that were waiting and are refused now
 
 
+class Do(StrEnum):
+    """What a command says."""
+
+    PAUSE = "pause"
+    CONTINUE = "continue"
+    BLOCK = "block"
+    UNBLOCK = "unblock"
+    RETRY = "retry"
+
+
+class Command(Struct, frozen=True, omit_defaults=True):
+    """What a person told a running crawl, numbered from 1 in the order of the crawl's log."""
+
+    number: int
+    do: Do
+    hosts: Sequence[str] = ()  # BLOCK, UNBLOCK; RETRY: everything that failed there
+    urls: Sequence[tuple[str, str]] = ()  # RETRY: these, each as (key, host)
+    failed: bool = False  # RETRY: everything that failed
+    at: float = 0.0  # when it was given
+
+
+class Obeyed(NamedTuple):
+    """What a command has changed in a shard."""
+
+    number: int
+    changed: int = 0  # hosts or URLs
+    same: int = 0  # hosts that were as the command wants them
+
+
 class Records(Protocol):
     """The read side of a frontier. Anybody may use it, even while the crawl runs."""
 
@@ -210,6 +240,9 @@ class Frontier(Records, Protocol):
        `forwarded`.
     9. Levels are drawn by weight among the free hosts and within a host, so that none starves; within a level
        the better score comes first, then the older link.
+    10. Each command is applied once, in the order of the numbers: how far a shard has come is stored in the write
+        that completes a command. No visit of a blocked host is handed out; what waits there, and what is added,
+        waits until it is unblocked, and nothing else takes the host back.
     """
 
     async def open(self, now: float) -> Opened:
@@ -258,6 +291,18 @@ class Frontier(Records, Protocol):
 
         `settings` identifies everything that decides about links. If interrupted, it starts over when the shard is next opened.
         """
+        ...
+
+    async def obey(self, commands: Sequence[Command], now: float) -> list[Obeyed]:
+        """Apply the commands that this shard has not applied yet; returns what each of those has changed.
+
+        Hosts and URLs of other shards are passed over. If interrupted, a command is applied again from its beginning,
+        which changes nothing twice.
+        """
+        ...
+
+    def obeyed(self) -> int:
+        """The number of the last command that was applied; 0 if none was."""
         ...
 
     async def sync(self) -> None:

@@ -232,6 +232,11 @@ ADDRESS: Final = _unsent(
     "The host has no public address.",
     "Nothing, if it is not yours; otherwise allow its network with --allow-private CIDR",
 )
+BLOCKED: Final = _unsent(
+    "blocked",
+    "Somebody has blocked the host while the crawl ran, so nothing is requested there.",
+    "Nothing, if that is intended; otherwise: skitter unblock DIR HOST, while the crawl runs",
+)
 SCHEME: Final = _unsent(
     "scheme",
     "The URL is neither http nor https.",

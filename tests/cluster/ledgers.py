@@ -32,6 +32,40 @@ async def assert_swaps(workers: Sequence[Claims], times: int = 25) -> None:
     assert tries > times * len(workers), "nobody was in another's way"
 
 
+async def assert_commands(workers: Sequence[Claims], times: int = 10) -> None:
+    """Of many who add at once, nobody's command is lost, and reading on from any number misses none."""
+    one = workers[0]
+    assert await one.commands(0, 10) == []
+    assert (await one.renew({}, {})).commands == 0
+    seen: list[str] = []
+    done = asyncio.Event()
+
+    async def read_on() -> None:
+        after = 0
+        while not done.is_set() or (await one.renew({}, {})).commands > after:
+            for number, words in await one.commands(after, 3):
+                assert number > after
+                after = number
+                seen.append(words)
+            await asyncio.sleep(0)
+
+    async def add(number: int, claims: Claims) -> None:
+        had = 0
+        for turn in range(times):
+            got = await claims.add_command(f'{{"do": "{number}", "turn": {turn}, "text": "ü"}}')
+            assert got > had
+            had = got
+
+    reading = asyncio.create_task(read_on())
+    await asyncio.gather(*(add(number, claims) for number, claims in enumerate(workers)))
+    done.set()
+    await reading
+    stored = await one.commands(0, 10_000)
+    assert [words for _, words in stored] == seen
+    assert len(seen) == len(set(seen)) == times * len(workers)
+    assert (await one.renew({}, {})).commands == stored[-1][0]
+
+
 async def assert_ends(claims: Claims) -> None:
     """What new owners have found is there for everybody, each once."""
     assert await claims.ends() == []

@@ -15,7 +15,7 @@ from skitter.frontier.rows import Batch, Meta, Wanted
 from skitter.ports import EngineAway, Fenced
 from skitter.settings import Seconds, Settings
 from skitter.testing.contracts.store import full_url
-from tests.cluster.ledgers import assert_ends, assert_swaps
+from tests.cluster.ledgers import assert_commands, assert_ends, assert_swaps
 from tests.cluster.postgres import SHARDS, empty, pool_of, schema, settings_for
 from tests.engines import engine
 
@@ -188,6 +188,14 @@ def test_a_ledger_is_replaced_only_by_who_has_seen_the_last_one(settings):
     async def scenario():
         async with pool_of(settings) as pool:
             await assert_swaps([Claims(pool, f"w{number}") for number in range(8)])
+
+    asyncio.run(scenario())
+
+
+def test_commands_are_kept_in_order_whoever_adds_them(settings):
+    async def scenario():
+        async with pool_of(settings) as pool:
+            await assert_commands([Claims(pool, f"w{number}") for number in range(8)])
 
     asyncio.run(scenario())
 

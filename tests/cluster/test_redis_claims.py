@@ -17,7 +17,7 @@ from skitter.model import Counts
 from skitter.ports import EngineAway, EngineError, Fenced
 from skitter.settings import Seconds, Settings
 from skitter.testing.contracts.owner import asynchronous, link
-from tests.cluster.ledgers import assert_ends, assert_swaps
+from tests.cluster.ledgers import assert_commands, assert_ends, assert_swaps
 from tests.cluster.redis import cleaned, settings_for
 from tests.engines import engine
 
@@ -271,6 +271,12 @@ async def test_what_was_read_for_others_is_read_again_when_something_could_not_b
 async def test_a_ledger_is_replaced_only_by_who_has_seen_the_last_one(settings):
     async with client_of(settings) as client:
         await assert_swaps([RedisClaims(client, f"w{number}", 1) for number in range(8)])
+
+
+@asynchronous
+async def test_commands_are_kept_in_order_whoever_adds_them(settings):
+    async with client_of(settings) as client:
+        await assert_commands([RedisClaims(client, f"w{number}", 1) for number in range(8)])
 
 
 @asynchronous

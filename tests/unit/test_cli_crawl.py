@@ -18,8 +18,8 @@ import pytest
 from skitter.cli import main
 from skitter.cli.crawl import default_directory, directory_name
 from skitter.cli.options import FLAGS, resolve
-from skitter.cli.running import Rate
 from skitter.cli.usage import UsageError
+from skitter.reporting.progress import Rate
 from skitter.settings.file import load
 from skitter.settings.keywords import SHORT
 from skitter.testing.web import Features, Server, SyntheticWeb, serve

@@ -104,6 +104,9 @@ class Watched:
     async def swap(self, seen: str, new: str) -> str:
         return ""
 
+    async def commands(self, after: int, limit: int) -> list[tuple[int, str]]:
+        return []
+
     async def unread(self) -> dict[int, int]:
         self.asked += 1
         raise EngineAway("Kafka: no broker answers")

@@ -21,6 +21,12 @@ from skitter.settings import SettingsError
 COMMANDS: Mapping[str, str] = {
     "crawl": "crawl from these URLs into a directory",
     "resume": "continue a crawl where it stopped, however it stopped",
+    "pause": "a running crawl fetches nothing new",
+    "continue": "a paused crawl fetches again",
+    "block": "no request to some hosts from now on",
+    "unblock": "requests to blocked hosts again",
+    "retry": "URLs that failed wait again",
+    "add": "more seeds for a running crawl",
     "status": "state of a crawl, what to do next, and its numbers",
     "why": "every decision about a URL, and its reason",
     "pages": "list and filter the pages of a crawl",

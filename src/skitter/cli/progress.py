@@ -14,6 +14,7 @@ from msgspec import Struct
 from skitter.cli import streams
 from skitter.model import Counts
 from skitter.reporting.format import amount, count, counted, duration, printable, shortened
+from skitter.reporting.progress import Progress
 from skitter.reporting.report import error_answers
 from skitter.reporting.waiting import Pause, Waiting
 
@@ -35,27 +36,18 @@ class Shown(Protocol):
         ...
 
 
-class Progress(Struct, frozen=True, kw_only=True):
-    """The state of a crawl at one moment, as shown on the screen."""
+class Crawling(Struct, frozen=True):
+    """The progress of a crawl on a screen."""
 
-    counts: Counts
-    in_flight: int = 0
-    hosts_ready: int | None = None  # None: not counted
-    rate: float = 0.0  # pages of this run per second, lately
-    elapsed: float = 0.0  # of this run
-    max_pages: int | None = None
-    max_time: float | None = None
-    max_bytes: int | None = None
-    rate_of: str = ""  # " requests" where the rate is not one of pages
-    waiting: Waiting = Waiting()
+    progress: Progress
 
     def block(self, width: int) -> list[str]:
         """The block for a terminal."""
-        return render(self, width)
+        return render(self.progress, width)
 
     def line(self) -> str:
         """The progress in one line."""
-        return line(self)
+        return line(self.progress)
 
 
 class Transfer(Struct, frozen=True, kw_only=True):
@@ -116,7 +108,8 @@ def render(snapshot: Progress, width: int) -> list[str]:
     if snapshot.max_pages is not None:
         pages = f"{count(counts.pages)} of {counted(snapshot.max_pages, 'page')}"
     left = remaining(snapshot)
-    first = f"{pages} · {snapshot.rate:.1f}{snapshot.rate_of}/s · {amount(counts.bytes)} · {duration(snapshot.elapsed)}"
+    state = "paused · " if snapshot.paused else ""
+    first = f"{state}{pages} · {snapshot.rate:.1f}{snapshot.rate_of}/s · {amount(counts.bytes)} · {duration(snapshot.elapsed)}"
     ready = "" if snapshot.hosts_ready is None else f", {count(snapshot.hosts_ready)} ready"
     second = (
         f"{count(counts.queued)} waiting · {count(snapshot.in_flight)} in flight · "
@@ -141,6 +134,8 @@ def waits(snapshot: Progress) -> list[str]:
         each.url if each.seconds < NOTED else f"{each.url} ({duration(each.seconds)})"
         for each in waiting.asked
     ]
+    if snapshot.paused and not snapshot.in_flight:
+        return ["paused: nothing is fetched until `skitter continue`"]
     if snapshot.in_flight or not snapshot.counts.queued:
         return lines + [f"pausing: {_pause(each)}" for each in waiting.pauses]
     return [*_next(waiting), *(f"waiting for {_pause(each)}" for each in waiting.pauses)]
@@ -162,10 +157,10 @@ def line(snapshot: Progress) -> str:
     """The progress in one line, for logs."""
     counts = snapshot.counts
     said = (
-        f"{duration(snapshot.elapsed)}: {counted(counts.pages, 'page')} ({snapshot.rate:.1f}{snapshot.rate_of}/s), "
+        f"{duration(snapshot.elapsed)}: {'paused, ' if snapshot.paused else ''}{counted(counts.pages, 'page')} ({snapshot.rate:.1f}{snapshot.rate_of}/s), "
         f"{count(counts.queued)} waiting, {count(snapshot.in_flight)} in flight, {troubles(counts, ', ')}, {amount(counts.bytes)}"
     )
-    idle = waits(snapshot) if not snapshot.in_flight else []
+    idle = waits(snapshot) if not snapshot.in_flight and not snapshot.paused else []
     return f"{said}; {idle[0]}" if idle else said
 
 

@@ -89,6 +89,11 @@ async def missing_lines(source: Source) -> list[str]:
     return [*lines, "name these worker directories, or copies of them, on the command line"]
 
 
+async def cluster_settings(file: Path) -> Settings:
+    """The settings of the cluster that a file names, as its workers share them."""
+    return await _in_force(_cluster(file))
+
+
 def _cluster(file: Path) -> dict[str, object]:
     """The cluster settings given by a file and the environment."""
     said = given(file, os.environ, {})

@@ -21,9 +21,15 @@ def parser() -> Parser:
             "skitter resume skitter-example.org",
             "skitter resume skitter-example.org --max-pages 5000 --max-time 8h",
             "skitter resume skitter-example.org --max-pages none",
+            "skitter resume skitter-example.org --paused",
         ],
     )
     made.add_argument("directory", type=Path, metavar="DIR", help="the crawl directory")
+    made.add_argument(
+        "--paused",
+        action="store_true",
+        help="fetch nothing until `skitter continue`: to block hosts, retry URLs or add seeds first, also if nothing is left to do",
+    )
     add_settings(made)
     add_manner(made)
     return made

@@ -5,28 +5,27 @@ import asyncio
 import logging
 import sys
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from skitter.cli import streams
 from skitter.cli.crawl import SeedFile
-from skitter.cli.progress import REDRAW, Progress, Screen, screen
+from skitter.cli.progress import REDRAW, Crawling, Screen, screen
 from skitter.cli.stopping import interrupts_remembered, stoppable
 from skitter.cli.usage import Exit
 from skitter.events import Events, Warned
+from skitter.fleet.control import snapshot
 from skitter.fleet.parent import Fleet, assembled
 from skitter.model import Link
 from skitter.reporting import report as reports
 from skitter.reporting.format import printable
 from skitter.reporting.log import said, say
-from skitter.reporting.waiting import together
+from skitter.reporting.progress import Rate
 from skitter.seeds import BadSeed, without_credentials
 from skitter.seeds.intake import Intake
 from skitter.settings import Settings
 
-RATE_WINDOW = 10.0  # seconds over which the rate is averaged
 _NO_CONTACT = "no contact is set, so site owners cannot reach you; set one with --contact or fetch.contact"
 
 
@@ -53,6 +52,8 @@ def crawl(
                 tell_requests=arguments.verbose,
             ) as fleet,
         ):
+            if getattr(arguments, "paused", False):
+                fleet.pause()
             if not settings.fetch.contact and not settings.fetch.user_agent:
                 events.emit(Warned(_NO_CONTACT))
             for text in getattr(arguments, "url", ()):
@@ -113,37 +114,6 @@ def _stoppable(fleet: Fleet, shown: Screen) -> Iterator[None]:
 # ------------------------------------------------------------------------------------------------ watching
 
 
-class Rate:
-    """Pages per second over a sliding window."""
-
-    def __init__(self) -> None:
-        self._pages: deque[tuple[float, int]] = deque()
-
-    def of(self, pages: int, now: float) -> float:
-        """The rate over the last RATE_WINDOW seconds."""
-        self._pages.append((now, pages))
-        while len(self._pages) > 2 and self._pages[1][0] <= now - RATE_WINDOW:
-            self._pages.popleft()
-        began, had = self._pages[0]
-        return (pages - had) / (now - began) if now > began else 0.0
-
-
-def snapshot(fleet: Fleet, rate: Rate, began: float, now: float) -> Progress:
-    """The progress of the crawl at a monotonic time."""
-    counts, accounts, limits = fleet.counts, fleet.accounts, fleet.settings.crawl
-    return Progress(
-        counts=counts,
-        in_flight=sum(account.in_flight for account in accounts),
-        hosts_ready=sum(account.metrics.agenda.ready for account in accounts) if accounts else None,
-        rate=rate.of(fleet.pages_of_this_run, now),
-        elapsed=now - began,
-        max_pages=limits.max_pages,
-        max_time=limits.max_time,
-        max_bytes=limits.max_bytes,
-        waiting=together([account.waiting for account in accounts]),
-    )
-
-
 @asynccontextmanager
 async def _watched(fleet: Fleet, shown: Screen) -> AsyncIterator[None]:
     """Redraw the progress display while the crawl runs."""
@@ -152,7 +122,7 @@ async def _watched(fleet: Fleet, shown: Screen) -> AsyncIterator[None]:
     async def redraw() -> None:
         while True:
             now = time.monotonic()
-            shown.show(snapshot(fleet, rate, began, now), now)
+            shown.show(Crawling(snapshot(fleet, rate, began, now)), now)
             await asyncio.sleep(REDRAW)
 
     task = asyncio.create_task(redraw())

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from skitter import metrics
+from skitter import metrics, reasons
 from skitter.cli.progress import troubles
 from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser
+from skitter.control.orders import is_paused
 from skitter.export.source import Source
 from skitter.metrics import Metrics
 from skitter.model import Counts, HostRecord, Stop
@@ -27,10 +28,13 @@ def parser() -> Parser:
     made = Parser(
         "status",
         "Show the state of a crawl: running, finished, or stopped and why; how much it has and what to do next. Then "
-        "the numbers: URLs, pages, requests, refusals and failures by reason, hosts. Works while the crawl runs.",
+        "the numbers: URLs, pages, requests, refusals and failures by reason, hosts. Works while the crawl runs. With "
+        "--follow, a running crawl is shown live, with its warnings, until it ends or Ctrl-C; exit code 1 if it does not "
+        "run.",
         [
             "skitter status skitter-example.org",
             "skitter status skitter-example.org --json",
+            "skitter status skitter-example.org --follow",
             "skitter status --config cluster.toml",
         ],
     )
@@ -45,38 +49,57 @@ def parser() -> Parser:
     made.add_argument(
         "-v", "--verbose", action="store_true", help="also show caches, connections and other metrics"
     )
-    made.add_argument("--json", action="store_true", help="one JSON object")
+    made.add_argument("--json", action="store_true", help="one JSON object; with --follow, one a line")
+    made.add_argument(
+        "-f", "--follow", action="store_true", help="show a running crawl live, until it ends or Ctrl-C"
+    )
     return made
 
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Show the numbers."""
+    if arguments.follow:
+        from skitter.cli.following import follow  # noqa: PLC0415  the numbers alone do not need it
+        from skitter.cli.ordering import Target  # noqa: PLC0415  the same
+
+        words = [] if arguments.directory is None else [str(arguments.directory)]
+        target = Target(argparse.Namespace(words=words, config=arguments.config))
+        return Exit(follow(target, json=arguments.json))
     return ask(arguments, partial(_show, arguments))
 
 
 async def _show(arguments: argparse.Namespace, source: Source) -> Exit:
     counts = await source.frontier.counts()
-    hosts = await _largest(source, max(0, arguments.hosts))
+    hosts, blocked = await _largest(source, max(0, arguments.hosts))
+    paused = is_paused(await source.commands())
     now = standing(
-        source.name, source.settings, counts, running=source.directory.in_use(), short=_shortage(source)
+        source.name,
+        source.settings,
+        counts,
+        running=source.directory.in_use(),
+        short=_shortage(source),
+        paused=paused,
     )
     measured = source.directory.read_statistics()
     if arguments.json:
-        print(as_json(as_fields(source.name, now, counts, hosts, measured)))
+        fields = as_fields(source.name, now, counts, hosts, measured)
+        print(as_json(fields | {"paused": paused, "hosts_blocked": blocked}))
     else:
-        lines = as_lines(source.name, now, counts, hosts)
+        lines = as_lines(source.name, now, counts, hosts, blocked)
         print("\n".join([*lines, *(metric_lines(measured) if arguments.verbose else [])]))
     return Exit.DONE
 
 
-async def _largest(source: Source, number: int) -> list[HostRecord]:
-    """The hosts with the most pages, without keeping the others."""
+async def _largest(source: Source, number: int) -> tuple[list[HostRecord], int]:
+    """The hosts with the most pages, without keeping the others; and how many hosts are blocked."""
     most: list[HostRecord] = []
+    blocked = 0
     async for host in source.frontier.hosts():
+        blocked += host.aside is not None and host.aside.code == reasons.BLOCKED
         most.append(host)
         if len(most) > 1000 + 2 * number:
             most = nlargest(number, most, key=_pages_of)
-    return nlargest(number, most, key=_pages_of)
+    return nlargest(number, most, key=_pages_of), blocked
 
 
 def _pages_of(host: HostRecord) -> tuple[int, int]:
@@ -102,15 +125,19 @@ class Standing(NamedTuple):
 STATES = ("running", "finished", "limit", "stopped", "cluster")
 
 
-def standing(name: str, settings: Settings, counts: Counts, *, running: bool, short: str = "") -> Standing:
-    """Derive the state from the counts, the lock and the limits."""
+def standing(
+    name: str, settings: Settings, counts: Counts, *, running: bool, short: str = "", paused: bool = False
+) -> Standing:
+    """Derive the state from the counts, the lock, the limits and the last command."""
     where = shlex.quote(printable(name))
     left, failed = counts.queued + counts.leased, counts.failed + error_answers(counts)
     look = f"see what failed: skitter pages {where} --failed" if failed else ""
     if settings.cluster.size != "none":
-        return Standing("cluster", "a crawl on many machines", "see its workers: skitter cluster status")
+        said = f"a crawl on many machines{', paused' if paused else ''}"
+        return Standing("cluster", said, "see its workers: skitter cluster status")
     if running:
-        return Standing("running", "running", look)
+        go_on = f"continue with: skitter continue {where}" if paused else look
+        return Standing("running", "running, but paused" if paused else "running", go_on)
     if not left and not counts.pages:
         return Standing("finished", "finished: no page could be fetched", look or _why(where))
     if not left:
@@ -125,7 +152,8 @@ def standing(name: str, settings: Settings, counts: Counts, *, running: bool, sh
         )
     said = "stopped with visits in flight; nothing is lost" if counts.leased else "stopped, with work left"
     room = f"free some space first: {short}; then " if short else ""
-    return Standing("stopped", said, f"{room}continue with: skitter resume {where}")
+    after = f", and then: skitter continue {where} (it is paused)" if paused else ""
+    return Standing("stopped", said, f"{room}continue with: skitter resume {where}{after}")
 
 
 def _limit(settings: Settings, counts: Counts) -> tuple[str, str]:
@@ -165,7 +193,9 @@ def as_fields(
     }
 
 
-def as_lines(directory: str, now: Standing, counts: Counts, hosts: list[HostRecord]) -> list[str]:
+def as_lines(
+    directory: str, now: Standing, counts: Counts, hosts: list[HostRecord], blocked: int = 0
+) -> list[str]:
     """The status for people: the state first, then the numbers."""
     parts = [
         counted(counts.pages, "page"),
@@ -174,6 +204,8 @@ def as_lines(directory: str, now: Standing, counts: Counts, hosts: list[HostReco
         f"{duration(counts.elapsed)} of crawling, {per_second(counts.pages, counts):.1f} pages/s on average",
     ]
     lines = [f"{printable(directory)}: {now.said}", f"  {', '.join(parts)}"]
+    if blocked:
+        lines.append(f"  {counted(blocked, 'host')} blocked (skitter unblock)")
     if now.advice:
         lines.append(f"  {now.advice}")
     return [*lines, *numbers(counts), *host_table(hosts)]

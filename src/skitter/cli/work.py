@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skitter.cli.options import add_settings, add_volume, given_by
-from skitter.cli.progress import REDRAW, Progress, Screen, screen
+from skitter.cli.progress import REDRAW, Crawling, Screen, screen
 from skitter.cli.stopping import stoppable, until_signal
 from skitter.cli.usage import Exit, Parser
 from skitter.crawl.directory import CrawlDirectory
@@ -20,6 +20,7 @@ from skitter.events import Events
 from skitter.model import Stop
 from skitter.ports import EngineError, StateError
 from skitter.reporting.format import printable
+from skitter.reporting.progress import Progress, Rate
 from skitter.settings import Settings
 from skitter.settings.file import build
 
@@ -163,8 +164,6 @@ def _stoppable(worker: "WorkerRun", shown: Screen, told: threading.Event) -> Ite
 
 async def _watch(worker: "WorkerRun", shown: Screen) -> None:
     """Redraw the progress display."""
-    from skitter.cli.running import Rate  # noqa: PLC0415  see `run`
-
     began, rate, held = time.monotonic(), Rate(), worker.worker.held
     while True:
         now, counts = time.monotonic(), held.counts
@@ -180,5 +179,5 @@ async def _watch(worker: "WorkerRun", shown: Screen) -> None:
             rate_of=" requests",
             waiting=held.waiting(),
         )
-        shown.show(progress, now)
+        shown.show(Crawling(progress), now)
         await asyncio.sleep(REDRAW)

@@ -16,6 +16,7 @@ class HeldShards(ShardSet):
         self._concurrency = concurrency
         self._starved: set[Shard] = set()  # those that had no room when they asked
         self.closed = False  # nothing new is started
+        self.paused = False  # the same, until a person says otherwise
         self.full: Callable[[], bool] = lambda: False  # whether the disk has no room for more
         # Pages that each shard may have in all; None: there is no limit.
         self.allowed: dict[Shard, int] | None = None
@@ -27,7 +28,7 @@ class HeldShards(ShardSet):
         if self.full():
             self._held_back.set()
             return 0
-        room = 0 if self.closed else self._free(shard)
+        room = 0 if self.closed or self.paused else self._free(shard)
         if room <= 0:
             self._starved.add(shard)
             return room
@@ -37,6 +38,12 @@ class HeldShards(ShardSet):
         if left <= 0 and shard.due is not None:
             self.short.set()
         return min(room, left)
+
+    def pause(self, paused: bool) -> None:  # noqa: FBT001  a state that is set
+        """Start nothing new, or go on."""
+        self.paused = paused
+        if not paused:
+            self._wake_starved()
 
     def _free(self, shard: Shard | None = None) -> int:
         """Connections that no visit uses, and that no other shard is about to use."""

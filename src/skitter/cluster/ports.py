@@ -58,6 +58,7 @@ class Renewal(Struct, frozen=True):
     workers: Sequence[str]  # all with a heartbeat within the last lease, including this one
     settings: int = 0  # the version of the crawl's settings; 0 if none are stored
     roots: int = 0  # the position of the last root; `Claims.roots` returns those after a position
+    commands: int = 0  # the number of the last command
 
 
 class Standing(Struct, frozen=True):
@@ -176,6 +177,18 @@ class Claims(Ends, Protocol):
 
         Reading on from there misses none: a root that is added later has a later position.
         """
+        ...
+
+    async def add_command(self, words: str) -> int:
+        """Keep a command of a person for all shards; returns its number. See `cluster.orders`.
+
+        Numbers grow from 1, not necessarily by 1. Called again after EngineAway, it may keep the command twice, and
+        applying it twice changes nothing more.
+        """
+        ...
+
+    async def commands(self, after: int, limit: int) -> list[tuple[int, str]]:
+        """At most `limit` commands after a number, in order. Reading on from there misses none."""
         ...
 
     async def intake(self, digest: str) -> int:

@@ -237,6 +237,7 @@ class WorkerRun:
             "metrics": msgspec.to_builtins(self.metrics()),
             "engines": self._watch.about(),
             "disk": self._storage.disk,
+            **self.worker.obeyed(),
             "failed": {} if counts.bytes else dict(islice(held.failed.items(), TROUBLES)),
         }
 

@@ -8,8 +8,10 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
+from skitter.cluster.orders import all_commands
 from skitter.cluster.ports import Claims, Colleague, Disk, Disks, Standing
 from skitter.cluster.quota import began
+from skitter.control.orders import is_paused
 from skitter.crawl.done import Activity, Snapshot, why_over
 from skitter.crawl.limits import has_limit, limit_reached
 from skitter.engines.health import Health
@@ -54,6 +56,7 @@ class Status(Struct, frozen=True):
     disks: Sequence[Disk] = ()  # those with segments that are in no bucket yet
     elapsed: float = 0.0  # since the first worker joined
     settings: Mapping[str, str] = {}  # shared by all workers, and different from their defaults
+    paused: bool = False  # by `skitter pause`
 
     @property
     def counts(self) -> Counts:
@@ -97,7 +100,8 @@ async def seen(engines: Watched, health: Sequence[Health] = ()) -> Status:
             unread = await engines.unread()
     disks = await engines.segments.disks() if engines.segments else []
     elapsed = await _elapsed(engines.claims, shards)
-    return Status(health, shards, workers, unread, disks, elapsed)
+    paused = is_paused(await all_commands(engines.claims))
+    return Status(health, shards, workers, unread, disks, elapsed, paused=paused)
 
 
 async def _elapsed(claims: Claims, shards: Sequence[Standing]) -> float:
@@ -188,6 +192,7 @@ def as_fields(status: Status, limits: CrawlSettings) -> dict[str, Any]:
             "reached": status.limit_reached(limits) or None,
         },
         "settings": dict(status.settings),
+        "paused": status.paused,
         "shards": [
             {
                 "shard": shard.shard,
@@ -234,7 +239,14 @@ def as_lines(status: Status, limits: CrawlSettings) -> list[str]:
         else f"{counted(sum(unread.values()), 'message')} unread"
     )
     whole = f"{counts.pages:,} pages, {counts.queued:,} queued, {counts.leased:,} in flight"
-    lines = [f"{whole}, {messages}", *_limits(status, limits), *_settings(status), *_unreachable(status)]
+    paused = ["paused: nothing is fetched until `skitter continue`"] if status.paused else []
+    lines = [
+        *paused,
+        f"{whole}, {messages}",
+        *_limits(status, limits),
+        *_settings(status),
+        *_unreachable(status),
+    ]
     lines += ["", *engine_lines(status), ""]
     rows = [
         (

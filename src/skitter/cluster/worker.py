@@ -19,15 +19,19 @@ from skitter.cluster.clock import EngineClock
 from skitter.cluster.held_shards import HeldShards
 from skitter.cluster.incoming import IncomingLinks, WorkerParts
 from skitter.cluster.lease import ShardLeases
+from skitter.cluster.orders import all_commands
 from skitter.cluster.ports import Claim, Claims, Renewal
+from skitter.control.orders import is_paused
 from skitter.crawl.shard import Shard
 from skitter.engines.breaker import until_again
 from skitter.events import Events, Warned
-from skitter.ports import EngineAway, Fenced
+from skitter.ports import Command, EngineAway, Fenced, Obeyed
 from skitter.runtime.process import unwrapped
 from skitter.settings import Settings
 
 _ROOTS = 5_000  # roots read at once: some 50 ms
+PAUSED = "the crawl is paused, and nothing is fetched until it is told: skitter continue"
+_RESULTS = 16  # commands whose results are reported
 
 
 class ClusterWorker:
@@ -57,6 +61,9 @@ class ClusterWorker:
         self._away: EngineAway | None = None  # why the claims' engine last could not be reached
         self._lease = settings.cluster.lease
         self._roots = 0  # the position of the last root that we know
+        self._commands: list[Command] = []  # all that we know, in order
+        self._obeying: dict[int, asyncio.Task[None]] = {}  # shards that are applying commands
+        self._results: dict[int, Obeyed] = {}  # what the last commands have changed in our shards
         self._renewed_at = inf  # by our own clock
         self._blind_until = -inf
 
@@ -123,6 +130,7 @@ class ClusterWorker:
             return True
         if not await self._follow_roots(seen.roots):
             return False
+        await self._follow_commands(seen.commands, tasks)
         take, give = plan(self.name, seen.workers, seen.owners)
         for shard in give:
             if shard in self.held.shards:
@@ -146,6 +154,56 @@ class ClusterWorker:
             self.widen(roots)
             self._roots = at if roots else last
         return True
+
+    # -- commands ----------------------------------------------------------------------------------------------
+
+    async def _follow_commands(self, last: int, tasks: asyncio.TaskGroup) -> None:
+        """Pause or go on at once, and let the held shards apply what is new. Shards that are opened later do it then."""
+        if self.followed >= last:
+            return
+        self._commands += await all_commands(self._claims, self.followed)
+        paused = is_paused(self._commands)
+        if paused != self.held.paused:
+            self._events.emit(Warned(PAUSED if paused else "the crawl continues"))
+            self.held.pause(paused)
+        for shard in self.held.shards.values():
+            before = self._obeying.get(shard.number)
+            self._obeying[shard.number] = tasks.create_task(self._obey_after(before, shard))
+
+    async def _obey_after(self, before: asyncio.Task[None] | None, shard: Shard) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        try:
+            await self._obey(shard)
+        except Fenced:
+            self._lose(shard.number)
+
+    async def _obey(self, shard: Shard) -> None:
+        """Apply the commands that a shard has not applied yet."""
+        if not self._commands or shard.frontier.obeyed() >= self.followed:
+            return
+        for each in await shard.obey(self._commands):
+            known = self._results.get(each.number, Obeyed(each.number))
+            self._results[each.number] = Obeyed(
+                each.number, known.changed + each.changed, known.same + each.same
+            )
+        while len(self._results) > _RESULTS:
+            del self._results[min(self._results)]
+
+    @property
+    def followed(self) -> int:
+        """The number of the last command that we know."""
+        return self._commands[-1].number if self._commands else 0
+
+    def obeyed(self) -> dict[str, Any]:
+        """For the heartbeat: how far all held shards have come, and what the last commands have changed."""
+        shards = self.held.shards.values() if self._commands else ()
+        return {
+            "commands": min((self.followed, *(shard.frontier.obeyed() for shard in shards))),
+            "obeyed": {str(number): [each.changed, each.same] for number, each in self._results.items()},
+        }
+
+    # -- leases ------------------------------------------------------------------------------------------------
 
     async def _renew(self) -> Renewal:
         epochs, asked = dict(self._epochs), self._clock.monotonic()
@@ -196,6 +254,7 @@ class ClusterWorker:
         try:
             async with parts.shard(claim) as opened, self._at_work(opened, parts):
                 self._opened[shard] = claim.epoch
+                await self._obey(opened)
                 await unwrapped(opened.run(self.held))
         except Fenced:
             self._lose(shard)
@@ -221,6 +280,9 @@ class ClusterWorker:
                 shard.stop()
             yield
         finally:
+            if (obeying := self._obeying.pop(number, None)) is not None:
+                obeying.cancel()  # its next owner applies what is left
+                await asyncio.wait([obeying])
             del self.held.shards[number]
             self.held.committed(shard)  # its visits in flight leave room for others
             await self._incoming.end(number, parts)

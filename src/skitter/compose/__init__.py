@@ -16,6 +16,7 @@ from skitter.backends.rocksdb import open_reader as open_state
 from skitter.backends.rocksdb import rocks_frontier
 from skitter.backends.warc import Reader as ArchiveReader
 from skitter.backends.warc import WarcArchive
+from skitter.control.server import ControlServer
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.local_crawl import Crawl, Warnings
 from skitter.crawl.local_shards import LocalShards
@@ -78,9 +79,10 @@ async def opened(
         warned = Warnings(
             events
         )  # before the shards are opened: each reports to the listeners of that moment
+        server = ControlServer(events)
         link_filter = None if links is None else LinkFilter(links, settings, events)
         async with open_shards(directory, shards, settings, events, link_filter) as local_shards:
-            yield Crawl(local_shards, settings, events, directory, intake, warned)
+            yield Crawl(local_shards, settings, events, directory, intake, warned, server)
 
 
 @asynccontextmanager

@@ -11,13 +11,14 @@ from pathlib import Path
 
 from skitter.backends.s3.ends import by_shard
 from skitter.backends.s3.settled import Register, SettledArchive
+from skitter.cluster.orders import all_commands
 from skitter.cluster.ports import Claims as OwnedShards
 from skitter.compose.engines import opened
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.records import ShardedRecords
 from skitter.frontier import ShardReader
 from skitter.frontier.store import Store
-from skitter.ports import Records
+from skitter.ports import Command, Records
 from skitter.settings import Settings
 
 _ROOTS = 10_000  # requested at once
@@ -62,6 +63,10 @@ class ClusterReader:
             roots += some
             some, after = await self.truth.claims.roots(after, _ROOTS)
         return roots
+
+    async def commands(self) -> list[Command]:
+        """Those on the engine."""
+        return await all_commands(self.truth.claims)
 
     async def files(self) -> list[str]:
         """The archive files that can be read: in the bucket, and in the directories."""

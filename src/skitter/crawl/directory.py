@@ -1,6 +1,7 @@
 """A crawl directory: the settings it was made with, its roots, its lock, and where everything else lies.
 
     crawl.toml · scopes.txt · roots.txt · lock · state/NN/ · archive/NN-*.warc.gz · log/requests-NN.jsonl · search.sqlite
+    commands.jsonl · control
 
 Only `crawl` and `resume` take the lock; everything that reads works while a crawl runs. NN is the number of a shard.
 """
@@ -29,6 +30,8 @@ from skitter.settings.file import dump, load
 _OURS = frozenset(
     {
         "archive",
+        "commands.jsonl",
+        "control",
         "crawl.toml.new",
         "lock",
         "log",
@@ -62,6 +65,8 @@ class CrawlDirectory:
         self.search_file = path / "search.sqlite"  # created and updated by `search`
         self.archive = path / "archive"
         self.seeds = path / "seeds"  # seeds not stored yet; see `intake`
+        self.commands_file = path / "commands.jsonl"  # what it was told while it ran; see `control`
+        self.control_socket = path / "control"
 
     @property
     def exists(self) -> bool:
@@ -118,6 +123,8 @@ class CrawlDirectory:
         self.permits_file.unlink(missing_ok=True)
         if not self.exists and self.seeds.is_dir():
             shutil.rmtree(self.seeds)
+        if not self.exists:
+            self.commands_file.unlink(missing_ok=True)
 
     def make(self, settings: Settings) -> None:
         """Write the settings, and create a folder for each shard's state, before any of them is used.

@@ -4,9 +4,13 @@ import asyncio
 import time
 from collections.abc import Iterable
 
+from skitter.control.desk import Desk, paused_words
+from skitter.control.log import CommandLog
+from skitter.control.server import ControlServer
+from skitter.crawl.control import LocalControl
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.local_shards import LocalShards
-from skitter.events import Event, Events
+from skitter.events import Event, Events, Warned
 from skitter.model import Link, Stop
 from skitter.reporting.log import WARNING, warnings
 from skitter.reporting.report import WARNINGS, Report, Run
@@ -37,6 +41,7 @@ class Crawl:
         directory: CrawlDirectory,
         intake: Intake,
         warned: Warnings,
+        server: ControlServer,
     ) -> None:
         self.local_shards = local_shards
         self.settings = settings
@@ -44,6 +49,7 @@ class Crawl:
         self.events = events
         self._intake = intake
         self._warned = warned
+        self._server = server
 
     async def seed(self, seeds: Iterable[Link | BadSeed] = ()) -> int:
         """Offer seeds, and those that an earlier run has left; returns how many were new."""
@@ -55,7 +61,7 @@ class Crawl:
         run = Run(time.time(), time.monotonic(), self.local_shards.counts.pages)
         if not self._intake.is_empty:
             await self.local_shards.take_in(self._intake)
-        stop = await self.local_shards.run()
+        stop = await self._run()
         return run.report(
             stop,
             self.local_shards.counts,
@@ -67,6 +73,18 @@ class Crawl:
             limits=self.settings.crawl,
             failed=self.local_shards.failed,
         )
+
+    async def _run(self) -> Stop:
+        """Crawl, and let others control it meanwhile."""
+        control = LocalControl(self.local_shards, self._intake, self.settings.crawl)
+        desk = Desk(CommandLog(self.directory.commands_file), self.settings.urls, control)
+        if desk.log.paused:
+            self.events.emit(Warned(paused_words(self.directory.path)))
+        async with self._server.serving(self.directory.control_socket, desk):
+            try:
+                return await self.local_shards.run()
+            finally:
+                await control.close()
 
     def stop(self, why: Stop = Stop.INTERRUPTED) -> None:
         """Finish what is in flight, save, and let `run` return."""

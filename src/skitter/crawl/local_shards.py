@@ -8,11 +8,14 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
+from enum import Enum, auto
 from heapq import heappush, heappushpop
 
 from msgspec.structs import replace
 
 from skitter import urls
+from skitter.control import log
+from skitter.control.orders import is_paused
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.done import Activity, Snapshot, hopeless, why_it_ended, why_over
 from skitter.crawl.forwarding import Deliver, Forwarding, owner_of
@@ -22,7 +25,7 @@ from skitter.events import Events, Stopped, Warned
 from skitter.links import Judged
 from skitter.metrics import Metrics, added_up
 from skitter.model import Counts, HostRecord, Link, Purpose, Reason, State, Stop
-from skitter.ports import StateError
+from skitter.ports import Command, Obeyed, StateError
 from skitter.reporting.report import TOP_HOSTS, link_remarks, total
 from skitter.reporting.waiting import Waiting, together
 from skitter.runtime.process import unwrapped
@@ -31,6 +34,14 @@ from skitter.seeds.intake import Intake
 from skitter.visit import Shared
 
 _SOON = 0.01  # seconds
+
+
+class PausedBy(Enum):
+    """Who may pause the shards of a process. They go on when nobody does any more."""
+
+    READER = auto()  # a slow reader of pages, until it has caught up
+    SEEDS = auto()  # until the first seeds of an earlier run are stored
+    COMMAND = auto()  # a person, until told to continue
 
 
 class ShardSet:
@@ -87,6 +98,10 @@ class LocalShards(ShardSet):
         self._starved = False  # a shard wanted more visits than there was room for
         self._look = asyncio.Event()
         self._working: Sequence[asyncio.Task[None]] = ()
+        self._paused_by: set[PausedBy] = set()
+        self._taking_in = 0  # seeds are being added; the crawl is not over
+        self._commands: list[Command] = []  # all of them, in order
+        self._obeying = asyncio.Lock()
         self._forwarding = {
             number: Forwarding(shard.frontier, self._total, self.deliver, self._arrived)
             for number, shard in self.shards.items()
@@ -99,6 +114,7 @@ class LocalShards(ShardSet):
         """Open every shard."""
         for shard in self.shards.values():
             await shard.open()
+        await self.obey(log.read(self._directory.commands_file))
         if self.counts.added and not self._directory.roots():
             raise StateError(
                 f"{self._directory.roots_file} is empty or gone, and without it every further link would be out of scope; "
@@ -111,6 +127,15 @@ class LocalShards(ShardSet):
         The scope is measured from the wanted ones. Returns how many were new.
         """
         had = self.counts.added
+        self._taking_in += 1
+        try:
+            await self._take_in(intake)
+        finally:
+            self._taking_in -= 1
+            self._look.set()
+        return self.counts.added - had
+
+    async def _take_in(self, intake: Intake) -> None:
         async with aclosing(intake.batches()) as batches:
             async for batch in batches:
                 await self.add_seed_batch(batch.seeds)
@@ -118,9 +143,8 @@ class LocalShards(ShardSet):
                 intake.stored(batch)
                 if self._stop:
                     intake.close()
-                    return self.counts.added - had
+                    return
         intake.finish()
-        return self.counts.added - had
 
     async def synced(self) -> None:
         """Return when everything stored so far would survive a power loss."""
@@ -197,16 +221,60 @@ class LocalShards(ShardSet):
         for shard in self.shards.values():
             shard.stop()
 
-    def pause(self) -> None:
-        """A reader of pages is slow: lease nothing until it has caught up."""
+    def pause(self, by: PausedBy = PausedBy.READER) -> None:
+        """Lease nothing until the same one says `go_on`."""
+        self._paused_by.add(by)
         for shard in self.shards.values():
             shard.paused = True
 
-    def go_on(self) -> None:
-        """The reader of pages has caught up."""
+    def go_on(self, by: PausedBy = PausedBy.READER) -> None:
+        """Lease again, unless somebody else has paused."""
+        self._paused_by.discard(by)
         for shard in self.shards.values():
-            shard.paused = False
+            shard.paused = bool(self._paused_by)
             shard.wake()
+        self._look.set()
+
+    @property
+    def paused(self) -> bool:
+        """Whether a person has paused the crawl."""
+        return PausedBy.COMMAND in self._paused_by
+
+    @property
+    def stopping(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stop is not None
+
+    # -- commands ----------------------------------------------------------------------------------------------
+
+    def hear(self, commands: Sequence[Command]) -> None:
+        """Take note of commands, and pause or go on at once; `obey` applies them to the shards."""
+        self._commands += [command for command in commands if command.number > self.heard]
+        if is_paused(self._commands):
+            self.pause(PausedBy.COMMAND)
+        elif self.paused:
+            self.go_on(PausedBy.COMMAND)
+
+    @property
+    def heard(self) -> int:
+        """The number of the last command that is known here."""
+        return self._commands[-1].number if self._commands else 0
+
+    async def obey(self, commands: Sequence[Command]) -> list[Obeyed]:
+        """Apply commands to every shard that has not; returns what they have changed."""
+        if not commands:
+            return []
+        self.hear(commands)
+        last = commands[-1].number
+        async with self._obeying:
+            told = await asyncio.gather(
+                *(
+                    shard.obey(self._commands[shard.frontier.obeyed() : last])
+                    for shard in self.shards.values()
+                )
+            )
+        self._look.set()
+        return [each for results in told for each in results]
 
     async def close(self) -> None:
         """Close every shard, whatever happens to the others."""
@@ -338,7 +406,7 @@ class LocalShards(ShardSet):
             self._look.clear()
             if self.when_idle is not None:
                 self.when_idle()
-            elif not self.in_flight:
+            elif not self.in_flight and not self.paused and not self._taking_in:
                 now = Snapshot({0: await self.activity()}, one_moment=True)
                 if why := why_over(None, now):
                     self.stop(why)

@@ -32,7 +32,7 @@ from skitter.events import (
 )
 from skitter.metrics import Metrics
 from skitter.model import Counts, Link, Place, Purpose, Reason, Settlement, Visit, handling, is_put_off
-from skitter.ports import Mark
+from skitter.ports import Command, Mark, Obeyed
 from skitter.reporting.format import duration
 from skitter.reporting.log import request_of
 from skitter.reporting.waiting import LONG, SHOWN, Pauses, Waiting, asked
@@ -113,7 +113,7 @@ class Shard:
         self.failed: dict[str, str] = {}  # origins whose robots.txt could not be fetched in this run, and why
         self._pauses = Pauses(at.settings.politeness.delay)
         self.taking = 0  # visits that may soon be in flight: the frontier was asked for this many
-        self.paused = False  # set by a slow reader of pages; nothing new is leased meanwhile
+        self.paused = False  # nothing new is leased meanwhile; see `local_shards.PausedBy`
 
     # -- the life of a shard ---------------------------------------------------------------------------------
 
@@ -143,6 +143,15 @@ class Shard:
             await self._at.frontier.add(links, refused, self._at.clock.now())
         self.counts = await self._at.frontier.counts()
         self._lease_again.set()
+
+    async def obey(self, commands: Sequence[Command]) -> list[Obeyed]:
+        """Apply commands that are new here."""
+        if not commands:
+            return []
+        obeyed = await self._at.frontier.obey(commands, self._at.clock.now())
+        self.counts = await self._at.frontier.counts()
+        self._lease_again.set()
+        return obeyed
 
     @asynccontextmanager
     async def new_rules(self, links: Sequence[Link]) -> AsyncIterator[None]:

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from skitter.control.log import read
 from skitter.crawl.directory import CrawlDirectory
 from skitter.export.cdxj import Record
 from skitter.model import Place
-from skitter.ports import Records
+from skitter.ports import Command, Records
 from skitter.settings import Settings
 
 
@@ -55,6 +56,10 @@ class Source(Protocol):
         """The roots of its scope."""
         ...
 
+    async def commands(self) -> Sequence[Command]:
+        """What it was told while it ran, in order."""
+        ...
+
     async def files(self) -> list[str]:
         """The names of the archive's files."""
         ...
@@ -85,6 +90,10 @@ class DirectoryReader:
     async def roots(self) -> list[str]:
         """What the scope is measured from."""
         return self.directory.roots()
+
+    async def commands(self) -> list[Command]:
+        """Those in its directory."""
+        return read(self.directory.commands_file)
 
     async def files(self) -> list[str]:
         """The names of the archive's files."""

@@ -4,6 +4,7 @@
     processes   how workers are started and ended, and a worker as its parent sees it
     carrier     the links under way between two workers
     seeding     the seeds on their way to the first worker
+    control     the commands of a person on their way to all workers
     rounds      one question to every worker, and all the answers
     parent      the process that a person starts: it starts workers, carries links between them, and shows one crawl
     worker      some shards in a process of their own

@@ -13,6 +13,7 @@ from msgspec import Struct
 from skitter.events import Deferred, Opened, Requested, ScopeWidened, SetAside, Warned
 from skitter.metrics import Metrics
 from skitter.model import Counts, HostRecord, Link, Stop
+from skitter.ports import Command, Obeyed
 from skitter.reporting.waiting import Waiting
 from skitter.seeds import BadSeed
 
@@ -61,6 +62,12 @@ class Roots(Struct, frozen=True, tag=True):
     roots: Sequence[str]
 
 
+class Commands(Struct, frozen=True, tag=True):
+    """Commands that are kept, in order: apply those that are new."""
+
+    commands: Sequence[Command]
+
+
 class Halt(Struct, frozen=True, tag=True):
     """Finish what is in flight, save, and report. `at_once`: cancel what is in flight."""
 
@@ -72,15 +79,23 @@ class Halt(Struct, frozen=True, tag=True):
 
 
 class Ready(Struct, frozen=True, tag=True):
-    """Its shards are open."""
+    """Its shards are open. Commands up to this number are applied."""
 
     counts: Counts
+    applied: int = 0
 
 
 class Seeded(Struct, frozen=True, tag=True):
     """The seeds are with their owners."""
 
     number: int
+
+
+class Applied(Struct, frozen=True, tag=True):
+    """The shards have applied the commands up to a number."""
+
+    number: int
+    results: Sequence[Obeyed]
 
 
 class Idle(Struct, frozen=True, tag=True):
@@ -158,9 +173,11 @@ Message = (
     | Ask
     | Again
     | Roots
+    | Commands
     | Halt
     | Ready
     | Seeded
+    | Applied
     | Idle
     | Account
     | Heard

@@ -14,15 +14,20 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from skitter import plugins
+from skitter.control.desk import Desk, paused_words
+from skitter.control.log import CommandLog
+from skitter.control.server import ControlServer
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.done import SeedsAre, Snapshot, why_it_ended, why_over
 from skitter.crawl.limits import grace_is_over, limit_reached
-from skitter.events import Event, Events, Warned
+from skitter.events import Event, Events, Stopped, Warned
 from skitter.fetch.check import check
 from skitter.fleet.carrier import Carrier
+from skitter.fleet.control import FleetControl
 from skitter.fleet.messages import (
     Account,
     Again,
+    Applied,
     Broken,
     Carried,
     Carry,
@@ -43,7 +48,7 @@ from skitter.fleet.rounds import Rounds
 from skitter.fleet.seeding import Seeding
 from skitter.metrics import Metrics, added_up
 from skitter.model import Counts, Link, Stop
-from skitter.ports import StateError
+from skitter.ports import Command, Do, StateError
 from skitter.reporting.report import TOP_HOSTS, WARNINGS, Report, Run, link_remarks, total
 from skitter.runtime.process import unwrapped
 from skitter.seeds import BadSeed
@@ -143,6 +148,11 @@ class Fleet:
         self._warnings: list[str] = []
         self._said_once: set[str] = set()
         events.subscribe(self._remember)
+        self._log = CommandLog(directory.commands_file)
+        self._server = ControlServer(events)
+        self._control = FleetControl(
+            self, self.workers, self._log, self._seeding, self.intake, lambda: self._stop is not None
+        )
 
     # -- from outside ----------------------------------------------------------------------------------------
 
@@ -150,14 +160,20 @@ class Fleet:
         """Crawl until nothing is left, a limit is reached or `stop` is called. More seeds are kept in `intake`."""
         started, began = time.time(), time.monotonic()
         await asyncio.to_thread(self.intake.keep_links, seeds)
-        try:
-            await unwrapped(self._run(began))
-        finally:
-            self.intake.close()
-        self._warn([*self.intake.left_out(), *self.intake.broken_off(now=True)])
-        if self._broken is not None:
-            raise self._broken
-        return self._report(Run(started, began, sum(worker.had or 0 for worker in self.workers)))
+        if self.paused:
+            self._events.emit(Warned(paused_words(self._directory.path)))
+        desk = Desk(self._log, self.settings.urls, self._control)
+        async with self._server.serving(self._directory.control_socket, desk):
+            try:
+                await unwrapped(self._run(began))
+            finally:
+                self.intake.close()
+            self._warn([*self.intake.left_out(), *self.intake.broken_off(now=True)])
+            if self._broken is not None:
+                raise self._broken
+            report = self._report(Run(started, began, sum(worker.had or 0 for worker in self.workers)))
+            self._events.emit(Stopped(report.outcome, self.counts))
+        return report
 
     async def _run(self, began: float) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -178,6 +194,16 @@ class Fleet:
         """Cancel what is in flight. No data is lost."""
         self._at_once = True
         self.stop()
+
+    def pause(self) -> None:
+        """Pause before it runs, as `skitter pause` would."""
+        if not self.paused:
+            self._log.append(Command(0, Do.PAUSE, at=time.time()))
+
+    @property
+    def paused(self) -> bool:
+        """Whether a person has paused the crawl."""
+        return self._log.paused
 
     @property
     def counts(self) -> Counts:
@@ -260,8 +286,11 @@ class Fleet:
             case Seeded(number):
                 if self._seeding.seeded(number):
                     self._tell_everybody(Go())
-            case Ready(counts):
-                self._welcome(worker, counts)
+            case Ready(counts, applied):
+                self._welcome(worker, counts, applied)
+            case Applied():
+                self._control.applied(worker, message)
+                self._look.set()
             case Ended():
                 worker.ended, worker.counts, worker.ready = message, message.counts, False
                 self._rounds.answered()
@@ -281,8 +310,9 @@ class Fleet:
         worker.account, worker.counts = account, account.counts
         self._rounds.answered()
 
-    def _welcome(self, worker: WorkerProcess, counts: Counts) -> None:
+    def _welcome(self, worker: WorkerProcess, counts: Counts, applied: int) -> None:
         worker.ready, worker.counts = True, counts
+        self._control.welcome(worker, applied)
         worker.had = counts.pages if worker.had is None else worker.had
         self._tell_everybody(Again(list(worker.shards)), but=worker)
         if worker is self.workers[0]:
@@ -301,9 +331,11 @@ class Fleet:
 
     async def _take_in_seeds(self) -> None:
         self._warn(self.intake.broken_off(now=False))
-        await self._seeding.run()
-        self._tell_everybody(Go())
-        self._look.set()
+        while True:
+            await self._seeding.run()
+            self._tell_everybody(Go())
+            self._look.set()
+            await self._seeding.more_come()
 
     # -- rounds ----------------------------------------------------------------------------------------------
 
@@ -315,8 +347,10 @@ class Fleet:
             if now is None:
                 before = None
             elif self._stop is None:
+                if self.paused:  # a limit may end it, but not that nothing is left to do
+                    before = None
                 self._decide(before, now, time.monotonic() - began)
-                before = now
+                before = None if self.paused else now
             over = self._stop is Stop.LIMIT and grace_is_over(self.settings.crawl, time.monotonic() - began)
             if over and not self._at_once:
                 self.stop_at_once()

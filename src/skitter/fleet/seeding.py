@@ -5,8 +5,8 @@ position in the directory moves in order, with the batches that are stored.
 """
 
 import asyncio
-from collections.abc import Callable
-from contextlib import aclosing
+from collections.abc import Callable, Iterator
+from contextlib import aclosing, contextmanager
 
 from skitter.crawl.done import SeedsAre
 from skitter.fleet.messages import Seeds
@@ -29,13 +29,41 @@ class Seeding:
         self._free = asyncio.Semaphore(_UNDER_WAY)
         self._number = 0
         self.state = SeedsAre.COMING
+        self._expected = 0  # seeds that somebody is about to add
+        self._more = asyncio.Event()
         # Seeds left by an earlier run are offered again, and failed ones get another chance. Nothing is
         # fetched before the first of them are stored: a page that kills its process would get that chance
         # with every start.
         self.held = not intake.is_empty
 
     async def run(self) -> None:
-        """Send all seeds that are kept, and those still being read."""
+        """Send all seeds that are kept, those still being read, and those that are added meanwhile."""
+        while True:
+            await self._send()
+            if self._expected or not self._intake.is_empty:
+                await self._more.wait()
+                self._more.clear()
+            else:
+                break
+        self.state, self.held = SeedsAre.STORED, False
+
+    async def more_come(self) -> None:
+        """Wait until more seeds are added."""
+        await self._more.wait()
+        self._more.clear()
+
+    @contextmanager
+    def adding(self) -> Iterator[None]:
+        """While seeds are added to the intake, the crawl is not over."""
+        self._expected += 1
+        self.state = SeedsAre.COMING
+        try:
+            yield
+        finally:
+            self._expected -= 1
+            self._more.set()
+
+    async def _send(self) -> None:
         async with aclosing(self._intake.batches()) as batches:
             async for batch in batches:
                 await self._free.acquire()
@@ -49,7 +77,8 @@ class Seeding:
         for _ in range(_UNDER_WAY):
             await self._free.acquire()
         self._intake.finish()
-        self.state, self.held = SeedsAre.STORED, False
+        for _ in range(_UNDER_WAY):
+            self._free.release()
 
     def seeded(self, number: int) -> bool:
         """A batch is stored. Returns whether fetching, held back until now, may start."""

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from skitter import plugins
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.limits import pages_left
-from skitter.crawl.local_shards import LocalShards
+from skitter.crawl.local_shards import LocalShards, PausedBy
 from skitter.events import (
     Deferred,
     Event,
@@ -31,9 +31,11 @@ from skitter.events import (
 from skitter.fleet.messages import (
     Account,
     Again,
+    Applied,
     Ask,
     Carried,
     Carry,
+    Commands,
     Ended,
     Go,
     Halt,
@@ -48,6 +50,7 @@ from skitter.fleet.messages import (
     Start,
 )
 from skitter.model import Link, Stop
+from skitter.ports import Command
 from skitter.settings import Settings
 
 _links = msgspec.msgpack.Decoder(list[Link])
@@ -81,8 +84,8 @@ class Worker:
             if shards.max_pages is not None:
                 shards.max_pages = 0  # until the parent allows more
             if self._start.held:
-                shards.pause()
-            self._line.say(Ready(shards.counts))
+                shards.pause(PausedBy.SEEDS)
+            self._line.say(Ready(shards.counts, shards.heard))
             why = await self._crawl(shards)
             self._line.say(
                 Ended(
@@ -129,7 +132,10 @@ class Worker:
                 case Seeds():
                     self._begin(tasks, self._add_seeds(shards, message))
                 case Go():
-                    shards.go_on()
+                    shards.go_on(PausedBy.SEEDS)
+                case Commands(commands):
+                    shards.hear(commands)  # at once: a pause does not wait for its turn
+                    self._begin(tasks, self._obey(shards, commands))
                 case Ask():
                     await self._answer(shards, message)
                 case Again(renewed):
@@ -160,6 +166,10 @@ class Worker:
         await shards.add_seed_batch([*message.seeds, *message.bad])
         await shards.synced()
         self._line.say(Seeded(message.number))
+
+    async def _obey(self, shards: LocalShards, commands: Sequence[Command]) -> None:
+        results = await shards.obey(commands)
+        self._line.say(Applied(commands[-1].number, results))
 
     async def _answer(self, shards: LocalShards, question: Ask) -> None:
         now = await shards.activity()

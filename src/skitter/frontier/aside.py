@@ -15,6 +15,11 @@ def is_passing(aside: Reason | None) -> bool:
     return aside is not None and aside.code.startswith(_PASSING)
 
 
+def is_blocked(aside: Reason | None) -> bool:
+    """Whether a person has blocked a host: what is added there waits, and nothing but `unblock` takes it back."""
+    return aside is not None and aside.code == reasons.BLOCKED
+
+
 def set_aside(shard: Shard, name: str, reason: Reason, now: float) -> None:
     """Set a host aside. What waits there counts as refused from now on; its rows are not touched."""
     host = shard.host(name)

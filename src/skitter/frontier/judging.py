@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from skitter.frontier import counting
 from skitter.frontier.adding import is_by_settings
+from skitter.frontier.aside import is_blocked
 from skitter.frontier.leasing import link_of
 from skitter.frontier.rows import FOREIGN, QUEUED, REFUSED, UrlRow
 from skitter.frontier.shard import Shard
@@ -67,7 +68,8 @@ def _bring_back(shard: Shard, row: UrlRow) -> bool:
         shard.send(link)
         shard.seen.ended(row.id)
         return True
-    if shard.host(row.host).aside is not None:
+    aside = shard.host(row.host).aside
+    if aside is not None and not is_blocked(aside):
         return False
     shard.leave(row)
     row.reason = None

@@ -4,27 +4,25 @@ Work on many rows is done in writes of bounded size; it can be interrupted and r
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from typing import TypeVar, cast
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import cast
 
 from msgspec.structs import replace
 
 from skitter.engines.retry import patiently
 from skitter.frontier import judging, prefetch, recovery
+from skitter.frontier.commands import ROWS_AT_ONCE, CommandVerbs
 from skitter.frontier.held import IDLE
 from skitter.frontier.pages import is_behind
 from skitter.frontier.rows import RETRY, Times, Wanted
 from skitter.frontier.store import Outbox, Positions
-from skitter.frontier.verbs import LINKS_AT_ONCE, Verbs
+from skitter.frontier.verbs import LINKS_AT_ONCE
 from skitter.metrics import Metrics
 from skitter.model import HostRecord, Link, Page, RobotsCopy
 from skitter.ports import Judge, Judged, Mark, Opened
 
-T = TypeVar("T")
-_ROWS_AT_ONCE = 500
 
-
-class ShardFrontier(Verbs):
+class ShardFrontier(CommandVerbs):
     """`skitter.ports.Frontier` on a store.
 
     `at_hand`: the local side of the store, if it is on this machine. `forwarding` sends links to other shards;
@@ -178,28 +176,17 @@ class ShardFrontier(Verbs):
             await self._commit(now)
         return Judged(came, went)
 
-    async def _in_parts(self, rows: AsyncIterator[T]) -> AsyncIterator[list[T]]:
-        """A bounded number at a time."""
-        some: list[T] = []
-        async for row in rows:
-            some.append(row)
-            if len(some) == _ROWS_AT_ONCE:
-                yield some
-                some = []
-        if some:
-            yield some
-
     async def _set_clocks_back(self, by: float, now: float) -> None:
         """The clock was set back: times written by the old one would keep hosts waiting for as long."""
         names = [row.name async for row in self._store.hosts() if max(row.free_at, row.held) > now]
-        for at in range(0, len(names), _ROWS_AT_ONCE):
+        for at in range(0, len(names), ROWS_AT_ONCE):
             async with self._verb() as shard:
-                some = names[at : at + _ROWS_AT_ONCE]
+                some = names[at : at + ROWS_AT_ONCE]
                 await self._fetch(Wanted(hosts=some))
                 recovery.move_clocks(shard, some, by)
                 await self._commit(now)
         after = None
-        while rows := (await self._load(Wanted(times=[Times(RETRY, after, _ROWS_AT_ONCE)]))).times[0]:
+        while rows := (await self._load(Wanted(times=[Times(RETRY, after, ROWS_AT_ONCE)]))).times[0]:
             after = rows[-1].due or 0.0, rows[-1].id
             async with self._verb() as shard:
                 ids = [row.id for row in rows if (row.due or 0.0) > now]

@@ -16,6 +16,7 @@ from skitter.frontier.aside import is_passing
 from skitter.frontier.held import rules_of
 from skitter.frontier.levels import QUEUES
 from skitter.frontier.memory import Lacking
+from skitter.frontier.obeying import origins_of
 from skitter.frontier.pages import indexed
 from skitter.frontier.rows import QUEUED, Found, Heads, HostRow, PageRow, Times, UrlRow, Wanted
 from skitter.frontier.settling import hop_of
@@ -152,15 +153,62 @@ def need_hops(shard: Shard, settlements: Sequence[Settlement]) -> None:
         if settlement.verdict.host_aside is None or shard.names.id_of(link) not in shard.leases:
             continue
         name = urls.host(link.origin) if link.purpose is Purpose.ROBOTS else link.host
-        host = None if shard.names.host(name).foreign else shard.hosts[name]
-        if host is None or not host.hops:
+        need_hops_of(shard, None if shard.names.host(name).foreign else shard.hosts[name])
+
+
+def need_hops_of(shard: Shard, host: HostRow | None) -> None:
+    """The same for one host."""
+    if host is None or not host.hops:
+        return
+    window = shard.queue(host, Level.CRITICAL)
+    window.has(min(host.hops + 1, host.levels[Level.CRITICAL]))
+    wanted = Wanted()
+    for spot in window.keys[: host.hops]:
+        need_host(shard, urls.host(shard.waiting(window, spot).origin), wanted)
+    _raise_if(wanted)
+
+
+# ------------------------------------------------------------------------------------------------ obeying
+
+
+def need_blocking(shard: Shard, names: Sequence[str]) -> None:
+    """Request what blocking these hosts needs."""
+    wanted = Wanted()
+    for name in names:
+        need_host(shard, name, wanted)
+    _raise_if(wanted)
+    for name in names:
+        host = shard.hosts[name]
+        if host is not None and host.aside is None:
+            need_hops_of(shard, host)
+
+
+def need_taking_back(shard: Shard, names: Sequence[str]) -> None:
+    """Request what taking these hosts back needs."""
+    wanted = Wanted()
+    for name in names:
+        need_host(shard, name, wanted)
+    _raise_if(wanted)
+    for name in names:
+        host = shard.hosts[name]
+        if host is None or host.aside is None:
             continue
-        window = shard.queue(host, Level.CRITICAL)
-        window.has(min(host.hops + 1, host.levels[Level.CRITICAL]))
-        wanted = Wanted()
-        for spot in window.keys[: host.hops]:
-            need_host(shard, urls.host(shard.waiting(window, spot).origin), wanted)
-        _raise_if(wanted)
+        if name not in shard.parked:
+            wanted.parked.append(name)
+        wanted.robots += [origin for origin in origins_of(name) if origin not in shard.rules]
+    _raise_if(wanted)
+
+
+def need_retries(shard: Shard, ids: Sequence[bytes]) -> None:
+    """Request what retrying these URLs needs."""
+    wanted = Wanted(urls=[id16 for id16 in ids if not shard.has_row(id16)])
+    _raise_if(wanted)
+    need_hosts_of_rows(shard, ids)
+    for id16 in ids:
+        row = shard.row(id16)
+        if row is not None and (origin := urls.origin(row.url)) not in shard.rules:
+            wanted.robots.append(origin)
+    _raise_if(wanted)
 
 
 # ------------------------------------------------------------------------------------------------ taking a shard over

@@ -84,6 +84,7 @@ class Verbs(ShardReader):
         self._forwarding, self._grace, self._hand = forwarding, grace, in_hand
         self._shard: Shard | None = None
         self._turn = asyncio.Lock()
+        self._obeying = asyncio.Lock()  # one command at a time; other verbs have their turn meanwhile
         self._delivery: asyncio.Future[None] | None = None
         self._broken = False  # a write has failed: memory is ahead of the store
         self._clock = 0.0

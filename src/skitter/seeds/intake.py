@@ -155,6 +155,7 @@ class Intake:
         self._rules = rules
         self.sources = [Source(path, is_read=False) for path in _kept(folder)]
         self._last = max((int(source.path.name) for source in self.sources), default=0)
+        self._read: set[Path] = set()  # sources whose batches were all returned
         self._moved: dict[Path, float] = {}
         self._bare: Counter[str] = Counter()  # number of seeds with a user name or password, by source
 
@@ -230,7 +231,9 @@ class Intake:
         """The batches to add, in order, from where the last run stopped; of a source still being read, as they
         arrive.
         """
-        for source in list(self.sources):
+        for source in self.sources:  # more may be added meanwhile
+            if source.path in self._read:
+                continue
             place = source.position
             while True:
                 was_read = source.is_read
@@ -244,6 +247,7 @@ class Intake:
                 elif source.problem is not None:
                     raise source.problem
                 else:
+                    self._read.add(source.path)
                     break
 
     def stored(self, batch: Batch) -> None:
@@ -255,13 +259,14 @@ class Intake:
             self._moved[source.path] = now
 
     def finish(self) -> None:
-        """Every batch is stored: remove the sources."""
-        if self.is_empty:
-            return
-        for source in self.sources:
+        """Every batch that was returned is stored: remove the sources that were read to their end."""
+        done = [source for source in self.sources if source.path in self._read]
+        for source in done:
             source.remove()
-        self.sources.clear()
-        durable.sync_folder(self._folder)
+            self.sources.remove(source)
+            self._read.discard(source.path)
+        if done:
+            durable.sync_folder(self._folder)
 
     def close(self) -> None:
         """Write the positions for the next run."""

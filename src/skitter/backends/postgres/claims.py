@@ -37,7 +37,13 @@ class Claims:
         values = {**self._who(epochs), "lease": self._lease, "about": json.dumps(about)}
         row = await self._pool.row(self._texts.one("claims", "renew"), values, self._patience)
         return Renewal(
-            row["now"], frozenset(row["held"]), row["owners"], row["living"], row["settings"], row["roots"]
+            row["now"],
+            frozenset(row["held"]),
+            row["owners"],
+            row["living"],
+            row["settings"],
+            row["roots"],
+            row["commands"],
         )
 
     async def take(self, shards: Sequence[int], most: int, settings: int | None = None) -> list[Claim]:
@@ -70,6 +76,17 @@ class Claims:
         """Roots after a position, and the position of the last one."""
         rows = await self._pool.rows(self._texts.one("claims", "roots"), {"after": after, "limit": limit})
         return [row["url"] for row in rows], rows[-1]["number"] if rows else after
+
+    async def add_command(self, words: str) -> int:
+        """Keep a command; returns its number."""
+        values = {"words": words, "lock": f"skitter {self._pool.schema} commands"}
+        row = await self._pool.row(self._texts.one("claims", "add_command"), values)
+        return int(row["number"])
+
+    async def commands(self, after: int, limit: int) -> list[tuple[int, str]]:
+        """Commands after a number, in order."""
+        rows = await self._pool.rows(self._texts.one("claims", "commands"), {"after": after, "limit": limit})
+        return [(row["number"], row["words"]) for row in rows]
 
     async def intake(self, digest: str) -> int:
         """The line up to which a file of seeds is stored."""

@@ -48,6 +48,7 @@ class RedisClaims:
                 ),
                 ("LLEN", self._key("roots")),
                 ("HGET", self._key("settings"), "version"),
+                ("LLEN", self._key("commands")),
                 *(("HMGET", self._claim(shard), "owner", "until") for shard in range(self._shards)),
             ]
         )
@@ -58,10 +59,11 @@ class RedisClaims:
         return Renewal(
             int(now) / 1000,
             frozenset(shard for shard, kept in zip(held, answers, strict=False) if kept),
-            [_owner(claim, int(now)) for claim in answers[len(held) + 3 :]],
+            [_owner(claim, int(now)) for claim in answers[len(held) + 4 :]],
             [*living, self._worker],
             int(answers[len(held) + 2] or 0),
             int(answers[len(held) + 1]),
+            int(answers[len(held) + 3]),
         )
 
     async def take(self, shards: Sequence[int], most: int, settings: int | None = None) -> list[Claim]:
@@ -140,6 +142,17 @@ class RedisClaims:
         ask = ("LRANGE", self._key("roots"), after, after + limit - 1)
         (found,) = await self._client.send(lambda: [ask])
         return [root.decode() for root in found], after + len(found)
+
+    async def add_command(self, words: str) -> int:
+        """Keep a command; returns its number."""
+        (number,) = await self._client.send(lambda: [("RPUSH", self._key("commands"), words)])
+        return int(number)
+
+    async def commands(self, after: int, limit: int) -> list[tuple[int, str]]:
+        """Commands after a number, in order."""
+        ask = ("LRANGE", self._key("commands"), after, after + limit - 1)
+        (found,) = await self._client.send(lambda: [ask])
+        return [(number, words.decode()) for number, words in enumerate(found, start=after + 1)]
 
     async def intake(self, digest: str) -> int:
         """The line up to which a file of seeds is stored."""

@@ -10,6 +10,7 @@ in memory besides, step by step through histories that Hypothesis invents.
 """
 
 from skitter.testing.contracts.frontier_changes import ChangeContract
+from skitter.testing.contracts.frontier_commands import CommandContract
 from skitter.testing.contracts.frontier_crashes import CrashContract
 from skitter.testing.contracts.frontier_forwarding import FrontierMessageContract, FrontierOutboxContract
 from skitter.testing.contracts.frontier_kept import KeptContract
@@ -34,6 +35,7 @@ class _Invariants(
     ReadingContract,
     ChangeContract,
     KeptContract,
+    CommandContract,
 ):
     """All invariants but the eighth."""
 

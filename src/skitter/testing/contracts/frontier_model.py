@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from msgspec.structs import replace
 
 from skitter.model import Hints, Level, Link, Place, Purpose, Reason, Settlement, State, Verdict, Visit
-from skitter.ports import Frontier, Mark
+from skitter.ports import Command, Do, Frontier, Mark
 from skitter.settings import Seconds, Settings
 from skitter.testing.contracts.owner import START, Ground, allowed, exchange, link, page
 from skitter.testing.reference import MemoryRows, memory_frontier
@@ -101,6 +101,7 @@ class FrontierModel(RuleBasedStateMachine):
         self._mark = Mark(_FILE, 0)
         self._open: list[Visit] = []  # leased and not settled
         self._past: list[Visit] = []  # leased by a former owner, or settled
+        self._commands = 0
 
     # -- both at once ------------------------------------------------------------------------------------------
 
@@ -151,6 +152,18 @@ class FrontierModel(RuleBasedStateMachine):
     @rule(wait=st.sampled_from((0.1, 1.0, 5.0, 60.0, 1000.0)))
     def let_time_pass(self, wait: float) -> None:
         self._now += wait
+
+    @rule(
+        do=st.sampled_from((Do.BLOCK, Do.UNBLOCK, Do.UNBLOCK, Do.RETRY)),
+        hosts=st.lists(st.sampled_from(_HOSTS), max_size=2),
+        links=st.lists(_links, max_size=3),
+        failed=st.booleans(),
+    )
+    def obey(self, do: Do, hosts: list[str], links: list[Link], failed: bool) -> None:  # noqa: FBT001  drawn
+        self._commands += 1
+        urls = [(link.key, link.host) for link in links]
+        command = Command(self._commands, do, hosts, urls, failed)
+        self._both(lambda frontier: frontier.obey([command], self._now))
 
     @precondition(lambda self: self._open)
     @rule(data=st.data())

@@ -22,8 +22,17 @@ SELECT clock.now, ARRAY(SELECT shard FROM held) AS held,
     ARRAY(SELECT CASE WHEN s.lease_until > clock.now OR s.shard IN (SELECT shard FROM held) THEN s.owner ELSE '' END
         FROM {schema}.shards s ORDER BY s.shard) AS owners,
     coalesce((SELECT max(number) FROM {schema}.roots), 0) AS roots,
-    (SELECT version FROM {schema}.settings) AS settings
+    (SELECT version FROM {schema}.settings) AS settings,
+    coalesce((SELECT max(number) FROM {schema}.commands), 0) AS commands
 FROM clock
+
+-- name: add_command
+-- One at a time, for the same reason as roots: a number is seen only after all lower ones.
+WITH alone AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtextextended(:lock, 1)))
+INSERT INTO {schema}.commands (words) SELECT c.words FROM alone, unnest(ARRAY[:words::text]) AS c (words) RETURNING number
+
+-- name: commands
+SELECT number, words FROM {schema}.commands WHERE number > :after ORDER BY number LIMIT :limit::integer
 
 -- name: add_roots
 -- One at a time, from the first number to the commit: else a worker that has seen a number might miss a lower one that is
