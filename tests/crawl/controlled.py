@@ -158,7 +158,8 @@ def until(is_so: Callable[[], object]) -> None:
 
 
 def status(path: Path) -> dict[str, object]:
-    return json.loads(said("status", path, "--json"))
+    fields: dict[str, object] = json.loads(said("status", path, "--json"))
+    return fields
 
 
 def in_flight_ended(path: Path) -> None:

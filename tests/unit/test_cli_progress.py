@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from skitter.cli.progress import (
+    Crawling,
     PlainScreen,
-    Progress,
     SilentScreen,
     TerminalScreen,
     line,
@@ -16,6 +16,7 @@ from skitter.cli.progress import (
     screen,
 )
 from skitter.model import Counts
+from skitter.reporting.progress import Progress
 from skitter.reporting.waiting import Asked, Pause, Waiting
 
 NOW = Progress(
@@ -133,8 +134,8 @@ def drawn(stream: io.StringIO) -> list[str]:
 def test_on_a_terminal_the_block_is_redrawn_in_place():
     stream = Terminal()
     shown = TerminalScreen(stream)
-    shown.show(NOW, 0.0)
-    shown.show(with_limits(rate=11.0), 1.0)
+    shown.show(Crawling(NOW), 0.0)
+    shown.show(Crawling(with_limits(rate=11.0)), 1.0)
     assert len(drawn(stream)) == 4
     assert "11.0/s" in drawn(stream)[0]
 
@@ -143,16 +144,16 @@ def test_on_a_terminal_it_is_redrawn_four_times_a_second_at_most():
     stream = Terminal()
     shown = TerminalScreen(stream)
     for step in range(1001):
-        shown.show(NOW, step / 1000)
+        shown.show(Crawling(NOW), step / 1000)
     assert stream.getvalue().count("1,200 pages") <= 5
 
 
 def test_a_remark_stays_above_the_block():
     stream = Terminal()
     shown = TerminalScreen(stream)
-    shown.show(NOW, 0.0)
+    shown.show(Crawling(NOW), 0.0)
     shown.say("a host was set aside\x1b[2J")
-    shown.show(NOW, 1.0)
+    shown.show(Crawling(NOW), 1.0)
     assert drawn(stream)[0] == "a host was set aside\\x1b[2J"
     assert len(drawn(stream)) == 5
 
@@ -160,7 +161,7 @@ def test_a_remark_stays_above_the_block():
 def test_at_the_end_the_block_is_erased_and_messages_stay():
     stream = Terminal()
     shown = TerminalScreen(stream)
-    shown.show(NOW, 0.0)
+    shown.show(Crawling(NOW), 0.0)
     shown.say("remark")
     shown.end()
     assert drawn(stream) == ["remark"]
@@ -170,7 +171,7 @@ def test_on_a_pipe_there_is_a_plain_line_every_ten_seconds():
     stream = io.StringIO()
     shown = PlainScreen(stream)
     for second in range(31):
-        shown.show(NOW, float(second))
+        shown.show(Crawling(NOW), float(second))
     assert stream.getvalue().splitlines() == [line(NOW)] * 3
     assert "\x1b" not in stream.getvalue()
 
@@ -191,7 +192,7 @@ def test_the_screen_fits_the_stream(make: Callable[[], io.StringIO], environ, qu
 def test_quiet_writes_nothing():
     stream = io.StringIO()
     silent = screen(stream, {}, quiet=True)
-    silent.show(NOW, 0.0)
+    silent.show(Crawling(NOW), 0.0)
     silent.say("x")
     silent.end()
     assert stream.getvalue() == ""
