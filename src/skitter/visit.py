@@ -3,9 +3,9 @@
     lease -> robots and budget -> fetch -> verdict | parse -> page -> links -> duplicate? -> settlement
 
 A visit never writes anything: it returns its settlement and its archive records, and the shard's one
-committer makes them durable together. `make` covers everything that needs the network; `complete` then takes
-a whole group of visits through each later stage in a row. The web's failures are outcomes; only a parser may
-raise, and that fails one page.
+committer makes them durable together. `make` covers everything that waits: for the network, and for a parser
+process if a document is slow to read; `complete` then takes a whole group of visits through each later stage
+in a row. The web's failures are outcomes; only a parser may raise, and that fails one page.
 """
 
 import asyncio
@@ -128,7 +128,12 @@ async def make(visit: Visit, at: Stations) -> Finished:
         visit=visit, verdict=verdict, exchange=exchange_of(outcome), status=status_of(outcome)
     )
     if isinstance(outcome, Fetched) and verdict.state is State.CRAWLED:
-        return Finished(settlement, unread=outcome, read=await _read_elsewhere(visit.link, outcome, at))
+        # What takes long is read by a parser process, before the commit: the committer never waits for it.
+        pool, document = at.parsers, (visit.link.url, outcome.headers, outcome.content)
+        slow = pool is not None and is_slow(*document, at.settings.parse)
+        return Finished(
+            settlement, unread=outcome, read=await pool.read(*document) if pool and slow else None
+        )
     return Finished(settlement)
 
 
@@ -154,13 +159,6 @@ def _postponed(visit: Visit, until: float, reason: Reason = _NO_ROBOTS) -> Finis
 
 
 # ------------------------------------------------------------------------------------------------ a page
-
-
-async def _read_elsewhere(link: Link, fetched: Fetched, at: Stations) -> Read | Trouble | None:
-    """What a parser process finds in a document that takes long, so that the committer never waits for it."""
-    if at.parsers is None or not is_slow(link.url, fetched.headers, fetched.content, at.settings.parse):
-        return None
-    return await at.parsers.read(link.url, fetched.headers, fetched.content)
 
 
 async def opened(finished: Finished, at: Stations) -> Finished:
