@@ -261,6 +261,7 @@ COUNTS: dict[str, Metric] = {
     "bytes": _counter("received", "bytes"),
     "duplicates": _counter("pages that duplicate another"),
     "lost": _counter("visits that were in flight when the process died"),
+    "others": _counter("answers to requests that were not for a page: probes, assets"),
     "hosts": _gauge("hosts known"),
     "hosts_aside": _gauge("hosts set aside"),
     "elapsed": _counter("time spent crawling", "seconds"),

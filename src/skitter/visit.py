@@ -3,9 +3,9 @@
     lease -> robots and budget -> fetch -> verdict | parse -> page -> links -> duplicate? -> settlement
 
 A visit never writes anything: it returns its settlement and its archive records, and the shard's one
-committer makes them durable together. `make` covers everything that needs the network; `complete` then takes
-a whole group of visits through each later stage in a row. The web's failures are outcomes; only a parser may
-raise, and that fails one page.
+committer makes them durable together. `make` covers everything that waits: for the network, and for a parser
+process if a document is slow to read; `complete` then takes a whole group of visits through each later stage
+in a row. The web's failures are outcomes; only a parser may raise, and that fails one page.
 """
 
 import asyncio
@@ -140,7 +140,11 @@ async def make(visit: Visit, at: Stations) -> Finished:
         visit=visit, verdict=verdict, exchange=exchange_of(outcome), status=status_of(outcome)
     )
     if isinstance(outcome, Fetched) and verdict.state is State.CRAWLED:
-        read = await _read_elsewhere(visit.link, outcome, at)
+        read = None
+        if at.parsers is not None and handling(visit.link.purpose).parsed:
+            # What takes long is read by a parser process, before the commit: the committer never waits for it.
+            document = visit.link.url, outcome.headers, outcome.content
+            read = await at.parsers.read(*document) if is_slow(*document, at.settings.parse) else None
         return Finished(settlement, unread=outcome, stored=stored, read=read)
     unchanged = isinstance(outcome, NotModified) and bool(validators)  # the stored page stays as it is
     return Finished(settlement, stored=stored if unchanged else None, archived=unchanged)
@@ -176,15 +180,6 @@ def _postponed(visit: Visit, until: float, reason: Reason = _NO_ROBOTS) -> Finis
 
 
 # ------------------------------------------------------------------------------------------------ a page
-
-
-async def _read_elsewhere(link: Link, fetched: Fetched, at: Stations) -> Read | Trouble | None:
-    """What a parser process finds in a document that takes long, so that the committer never waits for it."""
-    if at.parsers is None or not handling(link.purpose).parsed:
-        return None
-    if not is_slow(link.url, fetched.headers, fetched.content, at.settings.parse):
-        return None
-    return await at.parsers.read(link.url, fetched.headers, fetched.content)
 
 
 async def opened(finished: Finished, at: Stations) -> Finished:

@@ -148,20 +148,22 @@ def need_hosts_of_pages(shard: Shard) -> None:
 
 def need_hops(shard: Shard, settlements: Sequence[Settlement]) -> None:
     """Request robots.txt hops waiting on hosts that are about to be set aside, and their origins' hosts."""
+    arriving = {each.again.host for each in settlements if each.again is not None}
     for settlement in settlements:
         link = settlement.visit.link
         if settlement.verdict.host_aside is None or shard.names.id_of(link) not in shard.leases:
             continue
         name = urls.host(link.origin) if link.purpose is Purpose.ROBOTS else link.host
-        need_hops_of(shard, None if shard.names.host(name).foreign else shard.hosts[name])
+        host = None if shard.names.host(name).foreign else shard.hosts[name]
+        need_hops_of(shard, host, one_arrives=name in arriving)
 
 
-def need_hops_of(shard: Shard, host: HostRow | None) -> None:
-    """The same for one host."""
-    if host is None or not host.hops:
+def need_hops_of(shard: Shard, host: HostRow | None, *, one_arrives: bool = False) -> None:
+    """The same for one host. `one_arrives`: one may be queued there in the same step, before it is set aside."""
+    if host is None or not (host.hops or one_arrives):
         return
     window = shard.queue(host, Level.CRITICAL)
-    window.has(min(host.hops + 1, host.levels[Level.CRITICAL]))
+    window.has(host.hops + 1 if one_arrives else min(host.hops + 1, host.levels[Level.CRITICAL]))
     wanted = Wanted()
     for spot in window.keys[: host.hops]:
         need_host(shard, urls.host(shard.waiting(window, spot).origin), wanted)
