@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from skitter.model import Level, Link, Purpose, Reason, State, Verdict
+from skitter.model import Level, Link, Purpose, Reason, Settlement, State, Verdict
 from skitter.testing.contracts.owner import DAY, Ground, Owner, allowed, asynchronous, exchange, link
 
 A, B = "https://a.example/", "https://b.example/"
@@ -302,6 +302,29 @@ class PolitenessContract:
         assert copy is not None
         assert copy.access == "none"
         assert copy.expires > owner.now
+        assert aside.detail in copy.problem
+
+    @asynchronous
+    async def test_a_hop_that_arrives_while_its_host_is_set_aside_forbids_the_origin(
+        self, ground: Ground
+    ) -> None:
+        """Both robots.txt files are settled together: one moved to the other's host, which asks for too long a delay."""
+        owner = await Owner.of(ground)
+        await owner.add(A + "1", B + "1")
+        visits = {visit.link.host: visit for visit in await owner.lease(2)}
+        aside = Reason("crawl-delay", "it wants to be left alone")
+        moved = Settlement(
+            visit=visits["a.example"], verdict=Verdict(state=State.QUEUED), again=_hop(B + "robots.txt")
+        )
+        slow = Settlement(
+            visit=visits["b.example"],
+            verdict=Verdict(state=State.CRAWLED, host_aside=aside),
+            robots=allowed("https://b.example", owner.now + DAY),
+        )
+        assert await owner.frontier.settle([moved, slow], owner.mark, owner.now) == [True, True]
+        copy = await owner.frontier.robots(ORIGIN)
+        assert copy is not None
+        assert copy.access == "none"
         assert aside.detail in copy.problem
 
 
