@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack, suppress
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -260,6 +262,17 @@ def test_ctrl_c_ends_the_watching_and_not_the_crawl(site, path):
             _, errors = watching.communicate()
         assert (watching.returncode, errors) == (0, "")
         assert running.process.poll() is None
+
+
+@pytest.mark.parametrize("verb", ["pause", "continue", "block", "unblock", "retry", "add"])
+def test_every_example_in_the_help_works(site, tmp_path, monkeypatch, verb):
+    monkeypatch.chdir(tmp_path)
+    Path("more.txt").write_text(site.url(B) + "\n")
+    examples = import_module(f"skitter.cli.{verb}").parser().examples
+    with crawling(Path("skitter-example.org"), site, A):
+        for example in examples:
+            if "--config" not in example:
+                assert said(*shlex.split(example)[1:])
 
 
 # ------------------------------------------------------------------------------------------------ bad input

@@ -22,7 +22,7 @@ from skitter.model import (
     Verdict,
     Visit,
 )
-from skitter.ports import Frontier, Mark
+from skitter.ports import Command, Frontier, Mark
 from skitter.settings import Settings
 from skitter.testing.reference import memory_frontier
 
@@ -62,6 +62,9 @@ class CrawledSource:
     @property
     def name(self) -> str:
         return str(self.directory.path)
+
+    async def commands(self) -> list[Command]:
+        return []
 
     async def roots(self) -> list[str]:
         return self.directory.roots()

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from skitter.crawl.directory import CrawlDirectory
 from skitter.model import Counts, Page, Place
-from skitter.ports import Records
+from skitter.ports import Command, Records
 from skitter.settings import Settings
 from tests.unit.crawled import NOW, MemoryArchive, page
 
@@ -51,6 +51,9 @@ class Shelf:
     @property
     def name(self) -> str:
         return str(self.directory.path)
+
+    async def commands(self) -> list[Command]:
+        return []
 
     async def roots(self) -> list[str]:
         return self.directory.roots()
