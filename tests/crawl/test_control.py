@@ -489,3 +489,22 @@ def test_the_answer_to_a_request_is_read_by_the_client_of_the_command_line(site,
     with crawling(path, site, A), connected(path / "control", lambda: True) as client:
         assert client.ask(Pause()).said.startswith("paused")
         assert client.ask(Pause()).said == "paused already"
+
+
+def test_a_command_is_in_force_if_everything_died_between_the_log_and_the_shards(site, path):
+    with crawling(path, site, A, B) as running:
+        running.kill()
+    until(lambda: status(path)["state"] != "running")
+    frozen, before = site.requests(A), site.requests(B)
+    kept = b'{"number":1,"do":"block","hosts":["a.test"]}\n'
+    (path / "commands.jsonl").write_bytes(kept + b'{"number":2,"do":"pau')
+    with resumed(path):
+        until(lambda: site.requests(B) > before + 20)
+        assert site.requests(A) == frozen
+        assert said("pause", path).startswith("paused")
+        lines = (path / "commands.jsonl").read_bytes().splitlines()
+        assert (lines[0] + b"\n", len(lines)) == (kept, 2)
+        assert json.loads(lines[1])["do"] == "pause"
+    (path / "commands.jsonl").write_bytes(b"nonsense\n")
+    refused = skitter("resume", path, check=4)
+    assert "commands.jsonl: line 1 is no command" in refused.stderr
