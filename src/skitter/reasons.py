@@ -234,8 +234,8 @@ ADDRESS: Final = _unsent(
 )
 BLOCKED: Final = _unsent(
     "blocked",
-    "Somebody has blocked the host while the crawl ran, so nothing is requested there.",
-    "Nothing, if that is intended; otherwise: skitter unblock DIR HOST, while the crawl runs",
+    "Somebody has blocked the host by hand, so nothing is requested there.",
+    "Nothing, if that is intended; otherwise, while the crawl runs: skitter unblock DIR HOST",
 )
 SCHEME: Final = _unsent(
     "scheme",

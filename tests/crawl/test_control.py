@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack, suppress
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -262,6 +264,17 @@ def test_ctrl_c_ends_the_watching_and_not_the_crawl(site, path):
         assert running.process.poll() is None
 
 
+@pytest.mark.parametrize("verb", ["pause", "continue", "block", "unblock", "retry", "add"])
+def test_every_example_in_the_help_works(site, tmp_path, monkeypatch, verb):
+    monkeypatch.chdir(tmp_path)
+    Path("more.txt").write_text(site.url(B) + "\n")
+    examples = import_module(f"skitter.cli.{verb}").parser().examples
+    with crawling(Path("skitter-example.org"), site, A):
+        for example in examples:
+            if "--config" not in example:
+                assert said(*shlex.split(example)[1:])
+
+
 # ------------------------------------------------------------------------------------------------ bad input
 
 
@@ -476,3 +489,22 @@ def test_the_answer_to_a_request_is_read_by_the_client_of_the_command_line(site,
     with crawling(path, site, A), connected(path / "control", lambda: True) as client:
         assert client.ask(Pause()).said.startswith("paused")
         assert client.ask(Pause()).said == "paused already"
+
+
+def test_a_command_is_in_force_if_everything_died_between_the_log_and_the_shards(site, path):
+    with crawling(path, site, A, B) as running:
+        running.kill()
+    until(lambda: status(path)["state"] != "running")
+    frozen, before = site.requests(A), site.requests(B)
+    kept = b'{"number":1,"do":"block","hosts":["a.test"]}\n'
+    (path / "commands.jsonl").write_bytes(kept + b'{"number":2,"do":"pau')
+    with resumed(path):
+        until(lambda: site.requests(B) > before + 20)
+        assert site.requests(A) == frozen
+        assert said("pause", path).startswith("paused")
+        lines = (path / "commands.jsonl").read_bytes().splitlines()
+        assert (lines[0] + b"\n", len(lines)) == (kept, 2)
+        assert json.loads(lines[1])["do"] == "pause"
+    (path / "commands.jsonl").write_bytes(b"nonsense\n")
+    refused = skitter("resume", path, check=4)
+    assert "commands.jsonl: line 1 is no command" in refused.stderr

@@ -30,7 +30,7 @@ def order_parser(name: str, what: str, description: str, examples: Sequence[str]
         "--config",
         type=Path,
         metavar="FILE",
-        help="settings file of a cluster, instead of a directory; so is the directory of one of its workers",
+        help="settings file of a cluster, instead of DIR; the directory of one of its workers does as well",
     )
     return made
 

@@ -1,5 +1,6 @@
 """What a person may ask of a running crawl: requests and answers on the socket, hosts and URLs, and words about results."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -10,6 +11,7 @@ from skitter.ports import Command, Do, Obeyed
 from skitter.reporting.format import counted, printable
 from skitter.seeds import without_credentials
 
+_NOT_IN_A_HOST = re.compile(r"[/\\@?#*\s\x00-\x1f]")
 _SHOWN = 100  # characters of bad input in a message
 
 
@@ -91,8 +93,8 @@ class Answer(Struct, frozen=True, omit_defaults=True):
 def host_of(text: str) -> str:
     """The name of a host as typed by a person, in the form used everywhere else."""
     shown = printable(text.strip()[:_SHOWN])
-    if "/" in text or "@" in text:
-        raise BadOrderError(f"{shown!r} is not a host; write its name alone, for example example.org")
+    if _NOT_IN_A_HOST.search(text.strip()):
+        raise BadOrderError(f"{shown!r} is not a host; write one exact name, for example example.org")
     url = urls.seed(f"https://{text.strip()}/")
     name = "" if url is None else urls.host(url)
     if url is None or not name or urls.too_long(name):
