@@ -214,13 +214,13 @@ RETRY_AFTER: Final = _rule(
 
 ADDRESS_BUSY: Final = _rule(
     "address.busy",
-    "As many requests as allowed are in flight at the IP address of the host, which other hosts share.",
-    "Nothing: it is fetched when its turn comes; if the address is yours, raise --per-address",
+    "As many requests as allowed are in flight at the IP address of the host.",
+    "Nothing: it is fetched in its turn; if the address is yours, raise --per-address",
 )
 ADDRESS_DELAY: Final = _rule(
     "address.delay",
-    "The last request to the IP address of the host, which other hosts may share, began a moment ago.",
-    "Nothing: it is fetched when its turn comes; if the address is yours, lower --address-delay",
+    "The last request to the IP address of the host began a moment ago.",
+    "Nothing: it is fetched in its turn; if the address is yours, lower --address-delay",
 )
 
 # ------------------------------------------------------------------------------------------------ nothing was sent

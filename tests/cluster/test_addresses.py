@@ -63,7 +63,6 @@ def test_a_killed_worker_takes_no_permits_with_it(tmp_path, size):
     assert crowds(later)[HERE] == 4
 
 
-@pytest.mark.soak
 def test_without_redis_each_worker_keeps_to_its_part_and_the_crawl_goes_on(tmp_path):
     """Only a full cluster goes on without Redis at all."""
     our_engine("redis")

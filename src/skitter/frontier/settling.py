@@ -48,9 +48,7 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
     if targets is None:
         targets = add(shard, settlement.links, settlement.refused, now)
     shard.end(id16)
-    if verdict.attempted or not is_put_off(
-        settlement
-    ):  # else a visit suspected of killing the process still is
+    if verdict.attempted or not is_put_off(settlement):  # else a suspect still is one
         shard.suspect(id16, None)
     host = shard.host(visit.link.host)  # touched by `end`
     counting.count_answer(shard.counts, host, settlement)
