@@ -63,9 +63,6 @@ class CrawledSource:
     def name(self) -> str:
         return str(self.directory.path)
 
-    async def commands(self) -> list[Command]:
-        return []
-
     async def roots(self) -> list[str]:
         return self.directory.roots()
 

@@ -52,9 +52,6 @@ class Shelf:
     def name(self) -> str:
         return str(self.directory.path)
 
-    async def commands(self) -> list[Command]:
-        return []
-
     async def roots(self) -> list[str]:
         return self.directory.roots()
 
