@@ -7,7 +7,6 @@ import pytest
 
 from skitter.cli.progress import (
     PlainScreen,
-    Progress,
     SilentScreen,
     TerminalScreen,
     line,
@@ -16,6 +15,7 @@ from skitter.cli.progress import (
     screen,
 )
 from skitter.model import Counts
+from skitter.reporting.progress import Progress
 from skitter.reporting.waiting import Asked, Pause, Waiting
 
 NOW = Progress(
