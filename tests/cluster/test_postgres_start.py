@@ -125,7 +125,7 @@ def test_a_crawl_of_skitter_0_1_goes_on_after_its_schema_is_brought_up_to_date(s
         asyncio.run(a_visit_is_out())
         monkeypatch.undo()
         assert "lacks migration 8" in refusal(settings)
-        assert asyncio.run(migrate(settings, 2)) == [8]
+        assert asyncio.run(migrate(settings, 2)) == [number for number in migrations() if number >= 8]
         lost, states, asked = asyncio.run(goes_on())
     assert lost == ["https://a.example/1"]
     assert states == {"https://a.example/1": State.QUEUED}

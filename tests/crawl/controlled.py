@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 PAGES = 100_000  # more than any test fetches
 _STEPS = 1200
@@ -157,13 +157,13 @@ def until(is_so: Callable[[], object]) -> None:
     raise AssertionError("it never came to that")
 
 
-def status(path: Path) -> dict[str, object]:
-    fields: dict[str, object] = json.loads(said("status", path, "--json"))
-    return fields
+def status(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(said("status", path, "--json"))
+    return found
 
 
 def in_flight_ended(path: Path) -> None:
-    until(lambda: status(path)["counts"]["leased"] == 0)  # type: ignore[index]
+    until(lambda: status(path)["counts"]["leased"] == 0)
 
 
 def is_quiet(site: Site, host: str = "", seconds: float = 1.0) -> bool:

@@ -102,6 +102,7 @@ class LocalShards(ShardSet):
         self._taking_in = 0  # seeds are being added; the crawl is not over
         self._commands: list[Command] = []  # all of them, in order
         self._obeying = asyncio.Lock()
+        self.obeyed_when_opened: Sequence[Obeyed] = ()
         self._forwarding = {
             number: Forwarding(shard.frontier, self._total, self.deliver, self._arrived)
             for number, shard in self.shards.items()
@@ -114,7 +115,7 @@ class LocalShards(ShardSet):
         """Open every shard."""
         for shard in self.shards.values():
             await shard.open()
-        await self.obey(log.read(self._directory.commands_file))
+        self.obeyed_when_opened = await self.obey(log.read(self._directory.commands_file))
         if self.counts.added and not self._directory.roots():
             raise StateError(
                 f"{self._directory.roots_file} is empty or gone, and without it every further link would be out of scope; "

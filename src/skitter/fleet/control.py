@@ -8,7 +8,7 @@ from typing import Protocol
 
 from skitter.control.desk import PATIENCE, Told
 from skitter.control.log import CommandLog
-from skitter.fleet.messages import Account, Applied, Commands
+from skitter.fleet.messages import Account, Applied, Commands, Ready
 from skitter.fleet.processes import WorkerProcess
 from skitter.fleet.seeding import Seeding
 from skitter.model import Counts, Link
@@ -125,11 +125,10 @@ class FleetControl:
             self._results += message.results
         self._changed.set()
 
-    def welcome(self, worker: WorkerProcess, applied: int) -> None:
-        """A worker is ready. It has read the log itself, up to this number."""
-        self._applied[worker.number] = applied
-        self._changed.set()
-        if newer := self._log.after(applied):
+    def welcome(self, worker: WorkerProcess, message: Ready) -> None:
+        """A worker is ready. It has read the log itself, up to some number."""
+        self.applied(worker, Applied(message.applied, message.results))
+        if newer := self._log.after(message.applied):
             worker.say(Commands(newer))
 
     async def add(self, some: Sequence[Link | BadSeed]) -> None:

@@ -79,10 +79,11 @@ class Halt(Struct, frozen=True, tag=True):
 
 
 class Ready(Struct, frozen=True, tag=True):
-    """Its shards are open. Commands up to this number are applied."""
+    """Its shards are open. Commands up to this number are applied, some of them just now."""
 
     counts: Counts
     applied: int = 0
+    results: Sequence[Obeyed] = ()
 
 
 class Seeded(Struct, frozen=True, tag=True):

@@ -286,8 +286,8 @@ class Fleet:
             case Seeded(number):
                 if self._seeding.seeded(number):
                     self._tell_everybody(Go())
-            case Ready(counts, applied):
-                self._welcome(worker, counts, applied)
+            case Ready():
+                self._welcome(worker, message)
             case Applied():
                 self._control.applied(worker, message)
                 self._look.set()
@@ -310,9 +310,10 @@ class Fleet:
         worker.account, worker.counts = account, account.counts
         self._rounds.answered()
 
-    def _welcome(self, worker: WorkerProcess, counts: Counts, applied: int) -> None:
+    def _welcome(self, worker: WorkerProcess, message: Ready) -> None:
+        counts = message.counts
         worker.ready, worker.counts = True, counts
-        self._control.welcome(worker, applied)
+        self._control.welcome(worker, message)
         worker.had = counts.pages if worker.had is None else worker.had
         self._tell_everybody(Again(list(worker.shards)), but=worker)
         if worker is self.workers[0]:

@@ -85,7 +85,7 @@ class Worker:
                 shards.max_pages = 0  # until the parent allows more
             if self._start.held:
                 shards.pause(PausedBy.SEEDS)
-            self._line.say(Ready(shards.counts, shards.heard))
+            self._line.say(Ready(shards.counts, shards.heard, shards.obeyed_when_opened))
             why = await self._crawl(shards)
             self._line.say(
                 Ended(

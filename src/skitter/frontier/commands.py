@@ -5,7 +5,8 @@ it is applied.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from functools import partial
 from typing import TypeVar
 
@@ -101,21 +102,27 @@ class CommandVerbs(Verbs):
     async def _retry_failed(self, hosts: frozenset[str] | None, now: float) -> int:
         """Retry everything that failed, on these hosts or on all, a bounded number at a time."""
         again = 0
-        async for ids in self._in_parts(self._failed(hosts)):
-            again += (await self._step(partial(self._retry, ids, named=False), now))[0]
-            await asyncio.sleep(0)  # other verbs want their turn
+        # Closed at once if the sweep is broken off: a store cannot be closed while it is read.
+        async with aclosing(self._failed(hosts)) as failed, aclosing(self._in_parts(failed)) as parts:
+            async for ids in parts:
+                again += (await self._step(partial(self._retry, ids, named=False), now))[0]
+                await asyncio.sleep(0)  # other verbs want their turn
         return again
 
-    async def _failed(self, hosts: frozenset[str] | None) -> AsyncIterator[bytes]:
-        read = 0
-        async for row in self._store.urls():
-            read += 1
-            if not read % ROWS_AT_ONCE:  # there may be millions, and few of them failed
-                await asyncio.sleep(0)
-            if obeying.has_failed(row, named=False) and (hosts is None or row.host in hosts):
-                yield row.id
+    async def _failed(self, hosts: frozenset[str] | None) -> AsyncGenerator[bytes, None]:
+        read, rows = 0, self._store.urls()
+        try:
+            async for row in rows:
+                read += 1
+                if not read % ROWS_AT_ONCE:  # there may be millions, and few of them failed
+                    await asyncio.sleep(0)
+                if obeying.has_failed(row, named=False) and (hosts is None or row.host in hosts):
+                    yield row.id
+        finally:
+            if isinstance(rows, AsyncGenerator):
+                await rows.aclose()
 
-    async def _in_parts(self, rows: AsyncIterator[T]) -> AsyncIterator[list[T]]:
+    async def _in_parts(self, rows: AsyncIterator[T]) -> AsyncGenerator[list[T], None]:
         """A bounded number at a time."""
         some: list[T] = []
         async for row in rows:

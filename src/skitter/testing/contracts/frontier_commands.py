@@ -1,5 +1,8 @@
 """Frontier, invariant 10: what a person commands is applied once, whatever happens meanwhile."""
 
+import asyncio
+from contextlib import suppress
+
 import pytest
 from msgspec.structs import replace
 
@@ -250,19 +253,30 @@ class CommandContract:
 
     @asynchronous
     async def test_a_sweep_reaches_everything_that_failed(self, ground: Ground) -> None:
-        owner = await Owner.of(ground, delay=0.0)
-        urls = [f"{A}{number}" for number in range(1201)]
-        await owner.add(*urls)
-        left = len(urls)
-        while left:
-            visits = await owner.lease_pages()
-            failed = [Settlement(visit=visit, verdict=_FAILED) for visit in visits]
-            await owner.frontier.settle(failed, owner.mark, owner.now)
-            left -= len(visits)
-            owner.now += 1
+        owner = await _with_many_failed(ground, 1201)
         assert await obey(owner, retry(1, failed=True)) == [(1, 1201, 0)]
         counts = await owner.frontier.counts()
         assert (counts.queued, counts.failed) == (1201, 0)
+
+    @asynchronous
+    async def test_a_sweep_that_dies_in_the_middle_is_made_again_by_the_next_owner(
+        self, ground: Ground
+    ) -> None:
+        owner = await _with_many_failed(ground, 1201)
+        sweep = asyncio.ensure_future(owner.frontier.obey([retry(1, failed=True)], owner.now))
+        while (await owner.frontier.counts()).failed == 1201:  # noqa: ASYNC110  it happens inside the store
+            await asyncio.sleep(0)
+        sweep.cancel()
+        with suppress(asyncio.CancelledError):
+            await sweep
+        owner = await owner.killed(after=5)
+        counts = await owner.frontier.counts()
+        assert owner.frontier.obeyed() == 0
+        assert (counts.queued + counts.failed, counts.failed > 0) == (1201, True)
+        ((_, changed, _),) = await obey(owner, retry(1, failed=True))
+        assert changed == counts.failed
+        counts = await owner.frontier.counts()
+        assert (counts.queued, counts.failed, owner.frontier.obeyed()) == (1201, 0, 1)
 
     @asynchronous
     async def test_with_a_host_only_what_failed_there_waits_again(self, ground: Ground) -> None:
@@ -354,6 +368,19 @@ class CommandContract:
         assert await owner.lease() == []
         counts = await owner.frontier.counts()
         assert (counts.failed, counts.queued, counts.refused) == (0, 0, {"blocked": 1})
+
+
+async def _with_many_failed(ground: Ground, many: int) -> Owner:
+    owner = await Owner.of(ground, delay=0.0)
+    await owner.add(*(f"{A}{number}" for number in range(many)))
+    left = many
+    while left:
+        visits = await owner.lease_pages()
+        failed = [Settlement(visit=visit, verdict=_FAILED) for visit in visits]
+        await owner.frontier.settle(failed, owner.mark, owner.now)
+        left -= len(visits)
+        owner.now += 1
+    return owner
 
 
 async def _with_host_aside(ground: Ground) -> Owner:
