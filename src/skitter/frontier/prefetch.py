@@ -175,22 +175,24 @@ def need_hops_of(shard: Shard, host: HostRow | None, *, one_arrives: bool = Fals
 
 def need_blocking(shard: Shard, names: Sequence[str]) -> None:
     """Request what blocking these hosts needs."""
-    wanted = Wanted()
-    for name in names:
-        need_host(shard, name, wanted)
-    _raise_if(wanted)
+    _need_hosts(shard, names)
     for name in names:
         host = shard.hosts[name]
         if host is not None and host.aside is None:
             need_hops_of(shard, host)
 
 
-def need_taking_back(shard: Shard, names: Sequence[str]) -> None:
-    """Request what taking these hosts back needs."""
+def _need_hosts(shard: Shard, names: Sequence[str]) -> None:
     wanted = Wanted()
     for name in names:
         need_host(shard, name, wanted)
     _raise_if(wanted)
+
+
+def need_taking_back(shard: Shard, names: Sequence[str]) -> None:
+    """Request what taking these hosts back needs."""
+    _need_hosts(shard, names)
+    wanted = Wanted()
     for name in names:
         host = shard.hosts[name]
         if host is None or host.aside is None:
