@@ -311,7 +311,7 @@ def metric_lines(measured: Metrics) -> list[str]:
     lines = []
     for group, numbers_of_group in as_fields(measured).items():
         told = [
-            f"{name} {value:,g}"
+            f"{name} {value:,}" if isinstance(value, int) else f"{name} {value:.3g}"
             for name, value in numbers_of_group.items()
             if isinstance(value, (int, float)) and value
         ]
