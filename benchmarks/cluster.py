@@ -202,6 +202,7 @@ async def _clustered(served: Served, folder: Path, workers: int, shards: int) ->
     web = {
         "fetch.allow_private": ["127.0.0.0/8"],
         "politeness.delay": f"{served.web.delay}s",
+        "politeness.adaptive": False,  # a busy loopback server is no reason to slow down
         "politeness.per_address": "none",
         "crawl.concurrency": served.web.connections // workers,
         "crawl.shards": shards,

@@ -35,9 +35,9 @@ import numpy as np
 from skitter.backends.rocksdb import rocks_frontier
 from skitter.backends.rocksdb.store import RocksStore
 from skitter.frontier import ShardFrontier
-from skitter.metrics import as_fields
 from skitter.model import Exchange, Link, Page, Purpose, RobotsCopy, Settlement, State, Verdict, Visit
 from skitter.ports import Mark
+from skitter.runtime.metrics import as_fields
 
 SHAPES = {"zipf": 100_000, "one-host": 1, "many-hosts": 0}  # hosts; 0: one for every URL
 SIZES = (100_000, 1_000_000)

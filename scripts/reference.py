@@ -17,13 +17,14 @@ from typing import get_args
 
 from skitter.cli import COMMANDS
 from skitter.cli.usage import Exit, Parser
-from skitter.metrics import Metric, described
+from skitter.links.scope import KINDS
 from skitter.reasons import TABLE, Entry
-from skitter.scope import KINDS
-from skitter.settings import SECTIONS, Bytes, Seconds
+from skitter.runtime.metrics import Metric, described
+from skitter.settings import SECTIONS, Bytes, GroupSettings, Seconds
 from skitter.settings.keywords import LONG, SHORT
+from skitter.settings.overlays import may_overlay
 from skitter.settings.rules import RANGES
-from skitter.settings.values import KEYS, Key, optional, show
+from skitter.settings.values import GROUP_KEYS, KEYS, Key, optional, show
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -52,8 +53,8 @@ def settings() -> str:
         "",
         "Durations are written `250ms`, `1s`, `5m`, `24h` or `7d`, sizes `500kB` or `10MiB`; plain numbers are seconds and bytes.",
         'In the environment and in `--set`, a list is written like a TOML array, `["one", "two"]`; a single item may stand bare.',
-        "`none` takes a limit away. `crawl.toml` in a crawl directory holds every setting as resolved. It may be changed by hand",
-        "between two runs, and must keep its last line, which says that it is whole.",
+        "`none` takes a limit away; in a file it stands in quotes. `crawl.toml` in a crawl directory holds every setting as resolved. It may be changed by hand",
+        "between two runs, or while it runs for `skitter reload DIR`, and must keep its last line, which says that it is whole.",
         "",
     ]
     for section, cls in SECTIONS.items():
@@ -61,6 +62,33 @@ def settings() -> str:
         lines += ["| key | default | meaning | variable |", "|---|---|---|---|"]
         lines += [_setting(key) for key in KEYS.values() if key.section == section]
         lines.append("")
+    lines += [
+        "## [[site]]",
+        "",
+        "Settings of single sites: `match` is a pattern, and the other keys are settings by their dotted names, which hold for",
+        "the URLs that it matches. Of several that match, the first that names a setting decides about it.",
+        "",
+        "```toml",
+        "[[site]]",
+        'match = "*.example.org/docs/*"',
+        'politeness.delay = "5s"',
+        "```",
+        "",
+        "A pattern is a host, perhaps with `https://` before it and a port and a path behind it. `*` stands for any",
+        "characters. Without a path it matches the whole site; with one, path and query must match from the first character",
+        "to the last. These settings may be set for a site:",
+        "",
+        *(f"- `{key}`" for key in KEYS if may_overlay(key)),
+        "",
+        "## [group.NAME]",
+        "",
+        (GroupSettings.__doc__ or "").strip(),
+        "",
+        "| key | default | meaning |",
+        "|---|---|---|",
+        *(_setting(key).rsplit(" | ", 1)[0] + " |" for key in GROUP_KEYS.values()),
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -140,8 +168,8 @@ def reasons() -> str:
         "`skitter why DIR URL` shows both, the report and `skitter status` count URLs by code, and records of URLs in exports and",
         "`--json` have them as `reason`. There are no other codes, and a code never changes its spelling.",
         "",
-        "A changed setting applies from the next run on, also to URLs that were refused before (`scope`, `budget` and `trap`). Any",
-        "other URL comes back when it is named as a seed; in a cluster, with `skitter cluster add`. NNN stands for the status of an",
+        "A changed setting applies from the next run on, or from `skitter reload` on, also to URLs that were refused before (`scope`,",
+        "`budget` and `trap`). Any other URL comes back when it is named as a seed; in a cluster, with `skitter cluster add`. NNN stands for the status of an",
         "answer: 429, or 500 and above.",
         "",
     ]
@@ -197,7 +225,7 @@ def options() -> str:
     lines = [
         '"""The keywords of `skitter.crawl()`. Made by scripts/reference.py from the settings; do not edit."""',
         "",
-        "from collections.abc import Sequence",
+        "from collections.abc import Mapping, Sequence",
         "from typing import Literal, TypedDict",
         "",
         "",
@@ -207,6 +235,14 @@ def options() -> str:
     for keyword, dotted in (*SHORT.items(), *LONG.items()):
         key = KEYS[dotted]
         lines += ["", f"    {keyword}: {_annotation(key)}", f'    """{key.doc}"""']
+    lines += ["", "    site: Sequence[Mapping[str, object]]"]
+    lines += [
+        '    """settings of single sites, such as [{"match": "*.example.org", "politeness.delay": "5s"}]"""'
+    ]
+    lines += ["", "    group: Mapping[str, Mapping[str, object]]"]
+    lines += [
+        '    """hosts that count as one, such as {"cdn": {"hosts": ["*.cdn.example"], "delay": "2s"}}"""'
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -1,28 +1,50 @@
-"""`make test`: runs the suite in two halves in parallel. The tests of the real engines mostly wait, the others compute.
+"""`make test`: runs the suite in three parts at the same time. Tests of engines and whole crawls mostly wait, the others compute.
 
-The output of the others is shown live, that of the engine tests at the end. Exit code 1 if either half fails.
+The output of the others is shown live, that of the rest when it is there. Exit code 1 if a part fails.
 """
 
 import subprocess
 import sys
+from collections.abc import Sequence
 
-PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m"]
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+CRAWLS = ("tests/crawl", "tests/crash")
+
+
+def part(*words: str) -> subprocess.Popen[str]:
+    """A part that is heard when it has ended."""
+    return subprocess.Popen([*PYTEST, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def main() -> int:
-    """Run both halves."""
-    engines = subprocess.Popen(
-        [*PYTEST, "engines and not soak"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    """Run all parts."""
+    waiting = {
+        "Whole crawls": part("-m", "not engines and not soak", *CRAWLS),
+        "With the real engines": part("-m", "engines and not soak"),
+    }
+    others = ["-m", "not engines and not soak", *(f"--ignore={folder}" for folder in CRAWLS)]
     try:
-        others = subprocess.run([*PYTEST, "not engines and not soak"], check=False).returncode
-        said, _ = engines.communicate()
+        codes = [subprocess.run([*PYTEST, *others], check=False).returncode]
+        codes += [told(name, running) for name, running in waiting.items()]
     except BaseException:
-        engines.terminate()
-        engines.wait()
+        end(list(waiting.values()))
         raise
-    print(f"\nWith the real engines:\n{said}", flush=True)
-    return 1 if others or engines.returncode else 0
+    return 1 if any(codes) else 0
+
+
+def told(name: str, running: subprocess.Popen[str]) -> int:
+    """Wait for a part, and show what it printed."""
+    said, _ = running.communicate()
+    print(f"\n{name}:\n{said}", flush=True)
+    return running.returncode
+
+
+def end(parts: Sequence[subprocess.Popen[str]]) -> None:
+    """Somebody has interrupted the suite."""
+    for running in parts:
+        running.terminate()
+    for running in parts:
+        running.wait()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ links go the way that it went itself when its parent was visited: judged, then a
 same kind went before it, so imports, connections and caches are as they are in the middle of a crawl.
 
 - A module is passed when a function of it is called or goes on. The program that reads the pages (`skitter.api`,
-  `skitter.page`) and the event loop are not on the path.
+  `skitter.links.page`) and the event loop are not on the path.
 - A change of module is a step of control from one module of skitter to another: a call into another module is one, the
   return from it is the next. Comprehensions and lambdas belong to the module they are written in, and what other libraries
   do in between belongs to nobody. A coroutine that goes on is called again, with those that wait for it.
@@ -50,7 +50,7 @@ NEW = ["a", "b", "c", "d", "e", "f?x=1&y=2"]  # below each of those
 OUTSIDE = ["http://elsewhere.test/", "/picture.png"]
 
 ROOT = Path(skitter.__file__).parent
-READERS = ("api", "page", "testing")  # those who only look on
+READERS = ("api", "links.page", "testing")  # those who only look on
 
 # By the name of the function that opens a station. What happens in it belongs to it, to the end.
 STATIONS = {
@@ -125,7 +125,7 @@ def _place(code: CodeType) -> tuple[str, str] | None:
     if not path.is_relative_to(ROOT):
         return None
     parts = path.relative_to(ROOT).with_suffix("").parts
-    if parts[0] in READERS:
+    if parts[0] in READERS or ".".join(parts) in READERS:
         return None
     return ".".join(part for part in parts if part != "__init__") or "skitter", code.co_name
 

@@ -25,9 +25,10 @@ from benchmarks.scale.books import Books
 from benchmarks.scale.population import DELAY, RETRY_AFTER, TIMEOUT, Kind, Plan, Population
 from skitter import schedule
 from skitter.backends.rocksdb import rocks_frontier
+from skitter.crawl.completing import opened
 from skitter.dedup.twins import Duplicates
 from skitter.links import LinkJudge
-from skitter.metrics import CacheMetrics, Metrics
+from skitter.links.scope import Scope
 from skitter.model import (
     Document,
     Exchange,
@@ -43,10 +44,10 @@ from skitter.model import (
 )
 from skitter.ports import Mark, Packed
 from skitter.robots.in_force import Permissions
-from skitter.scope import Scope
+from skitter.runtime.metrics import CacheMetrics, Metrics
 from skitter.settings import Settings
 from skitter.settings.file import load
-from skitter.visit import Finished, Stations, make, opened
+from skitter.visit import Finished, Stations, make
 
 T = TypeVar("T")
 START = 1e9  # when the model's week begins
@@ -240,7 +241,12 @@ class Simulation:
         settings = load(
             None,
             {},
-            {"politeness.delay": DELAY * plan.slow, "dedup.near": False, "scope.kind": "any"},
+            {
+                "politeness.delay": DELAY * plan.slow,
+                "politeness.adaptive": False,  # what is predicted are the fixed delays
+                "dedup.near": False,
+                "scope.kind": "any",
+            },
         )
         self._clock = ModelClock()
         self._population = Population(plan)

@@ -74,8 +74,7 @@ class Kafka(Engine):
                     *self.java(),
                     "kafka.tools.StorageTool",
                     "format",
-                    "-t",
-                    cluster,
+                    f"--cluster-id={cluster}",  # in one word: it may begin with a hyphen
                     "-c",
                     str(self.properties),
                     *self.users(),

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from skitter.api import Run, crawl
-    from skitter.page import Page, PageLink
+    from skitter.links.page import Page, PageLink
     from skitter.ports import StateError
     from skitter.reporting.report import Report
     from skitter.robots import RobotsRules, robots_rules
@@ -56,8 +56,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Page": "skitter.page",
-    "PageLink": "skitter.page",
+    "Page": "skitter.links.page",
+    "PageLink": "skitter.links.page",
     "Report": "skitter.reporting.report",
     "RobotsRules": "skitter.robots",
     "Run": "skitter.api",

@@ -1,9 +1,9 @@
 """Typed events. The log, the request log, progress and reports all read this one stream."""
 
 from collections.abc import Callable, Sequence
-from typing import get_args
+from typing import Any, get_args
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from skitter.model import Counts, Exchange, Page, Reason, State, Visit
 
@@ -26,9 +26,23 @@ class Requested(Struct, frozen=True, tag=True):
     end: float
     status: int  # 0: no answer
     bytes: int
-    purpose: str  # page, redirect or retry; else a Purpose that is no page: robots, probe, asset …
+    purpose: str  # page, redirect, retry or recrawl; else a Purpose that is no page: robots, probe, asset …
     attempt: int
     fault: str = ""
+    retry_after: str | UnsetType = UNSET  # what a 429 or 5xx says about it, as sent
+    origin: str | UnsetType = UNSET  # of a moved robots.txt: the origin that it is for
+
+
+class Terms(Struct, frozen=True, tag=True):
+    """What was promised from then on: the settings that say when, how often and what may be requested.
+
+    The first line of every run in the request log, and of every change while it runs, so that `skitter audit` judges
+    each request by the settings of its time.
+    """
+
+    at: float
+    agent: str  # the token that robots.txt files address
+    settings: dict[str, Any]  # by section
 
 
 class Lost(Struct, frozen=True, tag=True):
@@ -96,7 +110,17 @@ class Stopped(Struct, frozen=True, tag=True):
 
 
 Event = (
-    Opened | Requested | Lost | Deferred | SetAside | ScopeWidened | RootsAdded | Settled | Warned | Stopped
+    Opened
+    | Requested
+    | Terms
+    | Lost
+    | Deferred
+    | SetAside
+    | ScopeWidened
+    | RootsAdded
+    | Settled
+    | Warned
+    | Stopped
 )
 Reader = Callable[[Event], None]
 

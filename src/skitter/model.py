@@ -11,7 +11,7 @@ High-volume structs use `gc=False`: they cannot form cycles, so the garbage coll
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum, StrEnum
-from typing import Any
+from typing import Any, BinaryIO, Self
 
 from msgspec import Struct, field
 
@@ -38,47 +38,55 @@ class Level(IntEnum):
     BACKGROUND = 4
 
 
-class Purpose(StrEnum):
-    """What a visit is for. All are leased, timed, logged, archived and settled alike; `handling` has the differences."""
-
-    PAGE = "page"
-    ROBOTS = "robots"
-    SITEMAP = "sitemap"
-    FEED = "feed"
-    PROBE = "probe"  # is it there? what it contains does not matter
-    ASSET = "asset"  # a file that belongs to a page, or that somebody wants in the archive
+ASSET_SCORE = 1e9
+"""Of what pages need to be shown, which waits at the level BACKGROUND: the frontier tells it from pages by that."""
 
 
 class Handling(Struct, frozen=True, kw_only=True):
-    """What a purpose means. A new purpose is a line in this table, and changes no store."""
+    """What a purpose means."""
 
     asks_robots: bool = True  # the robots.txt of its origin must allow it
     counts: bool = False  # as a page: in the numbers, in page limits, and as a seed for the scope
     parsed: bool = False  # for its text and links
     compared: bool = False  # with other pages, so that the archive has an identical body once
+    lists: bool = False  # URLs to crawl: read as a stream, and a seed for the scope
 
 
-_PAGE = Handling(counts=True, parsed=True, compared=True)
-_HANDLING = {
-    Purpose.ROBOTS: Handling(asks_robots=False),
-    Purpose.SITEMAP: Handling(),
-    Purpose.FEED: Handling(),
-    Purpose.PROBE: Handling(),
-    Purpose.ASSET: Handling(),
-}
+class Purpose(StrEnum):
+    """What a visit is for. All are leased, timed, logged, archived and settled alike; `handling` has the differences.
 
+    A new purpose is a line in this table, and changes no store.
+    """
 
-def handling(purpose: Purpose) -> Handling:
-    """What a purpose means."""
-    return _PAGE if purpose is Purpose.PAGE else _HANDLING[purpose]
+    _value_: str
+    handling: Handling
+
+    PAGE = "page", Handling(counts=True, parsed=True, compared=True)
+    ROBOTS = "robots", Handling(asks_robots=False)
+    SITEMAP = "sitemap", Handling(lists=True)
+    FEED = "feed", Handling(lists=True)
+    PROBE = "probe", Handling()  # is it there? what it contains does not matter
+    ASSET = "asset", Handling()  # what a page needs to be shown, or a file that somebody wants in the archive
+    TERMS = "terms", Handling()  # of an origin: how its pages may be used (tdmrep.json, an RSL licence)
+
+    def __new__(cls, name: str, handling: Handling) -> Self:
+        """A line of the table: the value that is stored, and what it means."""
+        purpose = str.__new__(cls, name)
+        purpose._value_ = name
+        purpose.handling = handling
+        return purpose
 
 
 class Hints(Struct, frozen=True, array_like=True, gc=False):
-    """What was said about a URL where it was found: by a seed file, or by the anchor. New ones go to the end."""
+    """What was said about a URL where it was found: by a seed file, a sitemap or the anchor. New ones go to the end."""
 
     lastmod: float | None = None  # when it last changed
     priority: float | None = None  # between 0 and 1, compared with other URLs of its site
     rel: tuple[str, ...] = ()  # words of the anchor's rel attribute: "next", "author"; see `parse.findings`
+    changefreq: str = ""  # how often it changes, in the words of sitemaps.org
+    source: str = ""  # what listed it: "sitemap" or "feed"; of a sitemap itself "robots", "index" or "guess"; of an asset its kind
+    site: str = ""  # of a sitemap: the host it speaks for; empty if a person named it; of an asset: its page, if that is not its parent
+    nested: int = 0  # of a sitemap: how many indexes led to it; of an asset: how many other assets did
 
 
 class Link(Struct, frozen=True, array_like=True, kw_only=True, omit_defaults=True, gc=False):
@@ -100,6 +108,21 @@ class Link(Struct, frozen=True, array_like=True, kw_only=True, omit_defaults=Tru
     hints: Hints | None = None  # of the first link to it; few links have any
 
 
+class Spent(Struct, frozen=True, array_like=True, gc=False):
+    """What a budget says about a visit: it may not be made, or not before a time."""
+
+    reason: Reason
+    until: float = 0.0  # 0: not before the budget is raised
+
+
+class Sends(Struct, frozen=True, array_like=True, gc=False):
+    """What a request sends that is not an ordinary GET: one that a rendered page makes."""
+
+    method: str = "GET"  # or HEAD or POST
+    fields: tuple[str, ...] = ()  # header lines, each instead of ours of the same name
+    body: bytes = b""
+
+
 class Visit(Struct, frozen=True, array_like=True, gc=False):
     """Permission to make one request for a link, now. Every visit ends by being settled."""
 
@@ -110,6 +133,8 @@ class Visit(Struct, frozen=True, array_like=True, gc=False):
     host_pages: int = 0  # pages stored from this host plus visits in flight, for the page budget
     host_free: float = 0.0  # the host's clock when the visit was leased
     recrawl: bool = False  # it was answered before, so there may be a stored page to compare with
+    spent: Spent | None = None  # why nothing may be sent after all; looked at when it is handed out
+    sends: Sends | None = None  # what the request of a rendered page sends besides its URL; never stored
 
 
 # ------------------------------------------------------------------------------------------------ outcome
@@ -122,10 +147,20 @@ class Exchange(Struct, frozen=True):
     address: str  # the address of the connection
     started: float
     ended: float
-    request: bytes  # the request head as sent
+    request: bytes  # the request head as sent; of a secret only the name of its field
     head: bytes  # status line and header fields as received, including the empty line
     body: bytes  # as received: still chunked and content-encoded
     cut: bool = False  # reading stopped at our limit; this is only the beginning
+    protocol: str = ""  # "h2": the messages were HTTP/2, and are kept in the form of HTTP/1.1
+    rest: BinaryIO | None = (
+        None  # of a large sitemap: what follows `body`, in a temporary file; never archived
+    )
+    beyond: int = 0  # bytes in `rest`
+
+    @property
+    def received(self) -> int:
+        """Bytes that came."""
+        return len(self.head) + len(self.body) + self.beyond
 
 
 class Fetched(Struct, frozen=True):
@@ -170,6 +205,7 @@ class Fault(StrEnum):
     TLS = "tls"
     TIMEOUT = "timeout"
     RESET = "reset"  # closed or reset before the answer was complete
+    PROXY = "proxy"  # our proxy could not be used, or refuses to connect there
     REUSE = "reuse"  # a reused connection was closed on our request, before any byte of an answer
     PROTOCOL = "protocol"  # not HTTP, or malformed
     HEADERS = "headers"  # header block over the limit
@@ -192,19 +228,67 @@ class NotNow(Struct, frozen=True):
 
     reason: Reason
     until: float  # when to try again
+    whole_host: bool = True  # its host's other pages would be put off as well
 
 
 Outcome = Fetched | NotModified | Redirected | Refused | Failed | NotNow
+
+# ------------------------------------------------------------------------------------------------ rendering
+
+
+class SubRequest(Struct, frozen=True):
+    """A request that was sent because a page asked for it while it was rendered. It is settled with that page."""
+
+    link: Link
+    exchange: Exchange
+    status: int = 0  # 0: no answer
+    fault: str = ""
+    delay: float = 0.0  # that its host is owed for it
+    asked: float | None = None  # seconds of Retry-After
+
+
+class Rendering(Struct, frozen=True):
+    """What became of a page in a browser."""
+
+    html: bytes = b""  # of its elements after its scripts have run, in UTF-8; empty if that failed
+    requests: Sequence[SubRequest] = ()  # in the order of their ends
+    hrefs: Sequence[str] = ()  # where its scripts wanted to go
+    screenshot: bytes = b""  # PNG
+    problem: str = ""
+
 
 # ------------------------------------------------------------------------------------------------ document, page
 
 
 class Directives(Struct, frozen=True, array_like=True):
-    """What the page asks of robots (meta robots and X-Robots-Tag). `ai` holds usage preferences as sent."""
+    """What the page asks of robots (meta robots and X-Robots-Tag). New ones go to the end."""
 
     index: bool = True
     follow: bool = True
-    ai: Mapping[str, str] | None = None
+    ai: Mapping[str, str] | None = None  # only of pages stored by version 0.1; see `Page.statements`
+    archive: bool = True  # False: no copy of it may be shown (noarchive)
+    snippet: int = -1  # the most characters of its text that may be shown; -1: as many as you like
+    unavailable_after: float | None = None  # from then on it must not be in an index
+    rules: tuple[str, ...] = ()  # all of them as sent, in lower case
+
+
+class Statement(Struct, frozen=True, array_like=True):
+    """What is said in one place about the uses of a page. What it does not say stays unknown."""
+
+    source: str  # where: one of those in `skitter.robots.usage`
+    raw: str  # as written; the beginning of it if it is long
+    uses: Mapping[str, str] = {}  # by use ("train-ai", "search", …): "y" or "n"
+    at: float = 0.0  # when it was read
+
+
+class Content(Struct, frozen=True, array_like=True):
+    """What a page is about, without its boilerplate (menus, footers, advertisements). New fields go to the end."""
+
+    main: str = ""  # as plain text
+    markdown: str = ""
+    published: str = ""  # dates as ISO 8601, as precise as the page is
+    modified: str = ""
+    structured: Mapping[str, Any] | None = None  # what it says to programs: JSON-LD, OpenGraph, microdata
 
 
 class Document(Struct, frozen=True, omit_defaults=True):
@@ -219,13 +303,24 @@ class Document(Struct, frozen=True, omit_defaults=True):
     keywords: str = ""
     language: str = ""
     text: str = ""
-    canonical: str = ""  # as written
+    canonical: str = ""  # absolute, if it is a URL
     directives: Directives = Directives()
     links: Sequence[str] = ()
     nofollow: Sequence[str] = ()
     ignored: str = ""  # why a parsed body does not count as content: its markers are missing
     rels: Mapping[str, tuple[str, ...]] | None = (
         None  # of those few hrefs whose rel says something about them
+    )
+    statements: tuple[Statement, ...] = ()  # about the uses of the page
+    alternates: Mapping[str, str] | None = None  # by language (hreflang): hrefs as written
+    licences: tuple[str, ...] = ()  # hrefs of RSL licences, as written
+    media: Mapping[str, Any] | None = (
+        None  # what only this kind of document has: pages of a PDF, width of an image
+    )
+    content: Content | None = None  # only if settings ask for it
+    assets: Sequence[str] = ()  # hrefs of what is needed to show it; only if settings ask for them
+    asset_kinds: Mapping[str, str] | None = (
+        None  # of those that may need something themselves (`parse.assets`)
     )
 
 
@@ -235,6 +330,16 @@ class Place(Struct, frozen=True, array_like=True):
     file: str
     offset: int
     length: int
+    beside: tuple[
+        int, ...
+    ] = ()  # lengths of the records behind it that were made of it: the rendered page, a screenshot
+
+    def behind(self, number: int) -> "Place | None":
+        """The place of one of the records made of it; None if there is none."""
+        if number >= len(self.beside):
+            return None
+        start = self.offset + self.length + sum(self.beside[:number])
+        return Place(self.file, start, self.beside[number])
 
 
 class Page(Struct, frozen=True, array_like=True, kw_only=True):
@@ -275,6 +380,12 @@ class Page(Struct, frozen=True, array_like=True, kw_only=True):
     meta: Mapping[str, Any] | None = None
     archive: Place | None = None
     purpose: Purpose = Purpose.PAGE
+    statements: tuple[Statement, ...] = ()  # about its uses, of all places that were read with it
+    alternates: Mapping[str, str] | None = None  # the same in other languages (hreflang): URLs by language
+    media: Mapping[str, Any] | None = (
+        None  # what only this kind of document has: pages of a PDF, width of an image
+    )
+    content: Content | None = None  # of those crawls that extract it at once; the archive can give it back
 
 
 # ------------------------------------------------------------------------------------------------ verdict, settlement
@@ -290,6 +401,17 @@ class State(StrEnum):
     REFUSED = "refused"  # not wanted or not allowed
 
 
+class Heard(Struct, frozen=True, gc=False):
+    """What one request told about the health of its host (see `politeness.listening`)."""
+
+    started: float
+    ended: float
+    sign: str = ""  # of trouble: a status (429, 5xx), a fault, or "error" for other answers without a page
+    chance: float = 0.0  # between 0 and 1, for the jitter
+    again: bool = False  # the page has failed before
+    parks: bool = True  # whether a failure counts towards parking the host; a robots.txt has waits of its own
+
+
 class Verdict(Struct, frozen=True, kw_only=True):
     """What an outcome means: when this URL is due again, and when its host is free again."""
 
@@ -298,9 +420,12 @@ class Verdict(Struct, frozen=True, kw_only=True):
     due: float | None = None
     attempted: bool = True  # False: nothing was tried, the visit is only postponed
     host_free: float | None = None  # None: nothing was sent, the clock does not change
-    host_delay: float | None = None  # delay after every response, stored for recovery after a crash
+    host_delay: float | None = (
+        None  # least delay after every response; what was learnt of the host may make it longer
+    )
     host_aside: Reason | None = None  # set the host aside (ROBOTS: the origin's host)
     host_held: float | None = None  # no page of the host is tried before; its clock does not change
+    heard: Heard | None = None  # None: nothing is learnt of the host (politeness.adaptive)
 
 
 class RobotsCopy(Struct, frozen=True, array_like=True, kw_only=True):
@@ -315,6 +440,7 @@ class RobotsCopy(Struct, frozen=True, array_like=True, kw_only=True):
     held: float = 0.0  # its pages wait until then, when it is fetched again
     tries: int = 0  # failed requests in a row
     problem: str = ""  # the last problem, for `why`
+    changed: bool = False  # it allows something else than the copy before; not kept
 
 
 class Settlement(Struct, frozen=True, kw_only=True):
@@ -331,6 +457,7 @@ class Settlement(Struct, frozen=True, kw_only=True):
     robots: RobotsCopy | None = None
     exchange: Exchange | None = None
     status: int = 0  # of the answer; 0 without one
+    beside: Sequence[SubRequest] = ()  # what was sent besides, because the page was rendered
 
 
 def is_put_off(settlement: Settlement) -> bool:
@@ -364,6 +491,29 @@ class UrlRecord(Struct, frozen=True, kw_only=True):
     purpose: Purpose = Purpose.PAGE
 
 
+class Pace(Struct, frozen=True, array_like=True, gc=False):
+    """How a host answers, and the delay learnt from that (see `politeness.listening`). New fields go to the end."""
+
+    wait: float = 0.0  # seconds between requests since something went wrong; 0: nothing did
+    latency: float = 0.0  # how long a whole request takes, smoothed
+    baseline: float = 0.0  # the same over a long time
+    samples: int = 0  # answers in them, counted while there are few
+    successes: int = 0  # since `wait` last changed
+    doubled: int = 0  # how often `wait` doubled
+    cause: str = ""  # why it last did: "429", "503", "timeout", "reset" or "slow"
+    changed: float = 0.0  # when it last did
+    failures: int = 0  # in a row
+    parked: int = 0  # pauses since it last answered well
+
+
+class Usage(Struct, frozen=True, array_like=True, gc=False):
+    """What is counted of a host or domain that has a budget, besides pages, requests and bytes. New fields go to the end."""
+
+    seconds: float = 0.0  # of all its requests
+    day: int = 0  # of the last request, in days of UTC since the epoch
+    requests: int = 0  # on that day
+
+
 class HostRecord(Struct, frozen=True, kw_only=True):
     """Everything known about one host."""
 
@@ -380,6 +530,9 @@ class HostRecord(Struct, frozen=True, kw_only=True):
     )
     bytes: int = 0
     aside: Reason | None = None
+    usage: Usage | None = None  # of its budget, if it has one
+    held: float = 0.0  # until then its pages wait: for a window, the next day, or a robots.txt
+    pace: Pace | None = None
 
 
 class Stop(StrEnum):

@@ -6,16 +6,16 @@ decide nothing: what is wanted, when a host is free and when a URL is due again 
 code.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
-from skitter.metrics import CacheMetrics, Metrics
 from skitter.model import (
     Counts,
     Exchange,
+    Fetched,
     HostRecord,
     Link,
     NotNow,
@@ -23,14 +23,17 @@ from skitter.model import (
     Page,
     Place,
     Reason,
+    Rendering,
     RobotsCopy,
     Settlement,
     UrlRecord,
     Visit,
 )
 from skitter.runtime.hiding import hidden
+from skitter.runtime.metrics import CacheMetrics, Metrics, RenderMetrics
 
 if TYPE_CHECKING:
+    from skitter.robots.in_force import Permissions
     from skitter.search.text import Query, Results  # a crawl does not load the search modules
 
 T = TypeVar("T")
@@ -122,10 +125,14 @@ Judge = Callable[[Link, Reason | None], Reason | None]
 """Why the current settings refuse a link that is waiting, or was refused for this reason; None if they want it."""
 
 
-class Judged(NamedTuple):
-    """How changed settings affect known URLs."""
+RulesOf = Mapping[str, Callable[[str], Reason | None]]
+"""By origin: why its robots.txt forbids a URL; None if it allows it. Origins are missing whose rules are not known."""
 
-    came: int = 0  # URLs refused by earlier settings that are waiting now
+
+class Judged(NamedTuple):
+    """How changed settings, or a changed robots.txt, affect known URLs."""
+
+    came: int = 0  # URLs refused before that are waiting now
     went: int = 0  # URLs that were waiting and are refused now
 
 
@@ -209,6 +216,10 @@ class Records(Protocol):
         """Every link between a stored page and a URL with a record, as (source URL, target URL)."""
         ...
 
+    def assets(self) -> AsyncIterator[tuple[str, str]]:
+        """Everything that a stored page, or an asset of one, needs to be shown, as (its URL, URL of the asset)."""
+        ...
+
     def metrics(self) -> Metrics:
         """Caches, filters and queues in numbers."""
         ...
@@ -268,6 +279,13 @@ class Frontier(Records, Protocol):
         """When `lease` may next return something new; None when nothing is waiting (apart from visits in flight)."""
         ...
 
+    async def lease_assets_only(self, now: float, *, only: bool = True) -> None:
+        """From now on lease nothing but assets (and each robots.txt they need), or everything again.
+
+        `next_due` then is about assets that wait; their retries do not count. It ends when the shard is opened again.
+        """
+        ...
+
     async def outbox(self, limit: int, after: int = 0) -> list[tuple[int, Link]]:
         """Links for other shards that are not forwarded yet, oldest first, after the id `after`."""
         ...
@@ -290,6 +308,20 @@ class Frontier(Records, Protocol):
         """Judge waiting URLs, and those refused by settings, again if that was last done with other settings.
 
         `settings` identifies everything that decides about links. If interrupted, it starts over when the shard is next opened.
+        """
+        ...
+
+    def has_new_rules(self) -> bool:
+        """Whether a robots.txt has changed, and `judge_by_rules` has not been called since."""
+        ...
+
+    async def judge_by_rules(
+        self, rules: Callable[[Collection[str]], Awaitable[RulesOf]], now: float
+    ) -> Judged:
+        """Judge the URLs of every origin whose robots.txt has changed, a bounded number at a time.
+
+        What waits and is forbidden now is refused; what a robots.txt refused before and allows now waits again. If
+        interrupted, the next owner judges the URLs of all origins.
         """
         ...
 
@@ -342,8 +374,49 @@ class Fetcher(Protocol):
         ...
 
 
+class Renderer(Protocol):
+    """Pages as they are after their scripts have run.
+
+    1. It never raises for what a page or a browser does: every result is a Rendering, or None if the page needs none.
+    2. The browser has no network. Every request that a page makes is made by the Fetcher, after robots.txt and in its
+       turn, and is in the result.
+    3. Time, memory, requests and bytes of a page are bounded; a browser that hangs or dies costs one page its rendering.
+    """
+
+    async def render(self, visit: Visit, answer: Fetched) -> Rendering | None:
+        """Show the answer to a visit in a browser."""
+        ...
+
+
+class Renderers(Protocol):
+    """The browsers of a process, which its shards share."""
+
+    def of(self, fetcher: Fetcher, frontier: Frontier, archive: "Archive", rules: "Permissions") -> Renderer:
+        """The renderer of one shard, which sends through this fetcher."""
+        ...
+
+    def metrics(self) -> RenderMetrics:
+        """What was rendered, in numbers."""
+        ...
+
+    async def close(self) -> None:
+        """End every browser."""
+        ...
+
+
+class PermitTerms(Struct, frozen=True):
+    """What limits the requests of one key, and why somebody has to wait for it."""
+
+    limit: float  # requests in flight; infinite for no limit
+    delay: float  # seconds between the starts of two requests
+    busy: Reason
+    too_soon: Reason
+
+
 class Permits(Protocol):
-    """Permits to send to an IP address. They are asked for when the name is looked up and nothing is sent yet.
+    """Permits to send to an IP address, to the hosts of a domain, or to those of a group: a key, in any case.
+
+    They are asked for when the name is looked up and nothing is sent yet.
 
     1. At no time are more permits of an address out than the limit, over all processes that share it, and no two are
        granted closer together than its delay. An IPv4 address has one spelling, wherever it was found.
@@ -352,18 +425,56 @@ class Permits(Protocol):
     3. Every permit is given back, however its request ended. Those of a process that died come back without it.
     4. Nobody who keeps asking is refused for ever, and no address takes anything from another.
     5. What is kept does not grow with the number of addresses ever asked for.
+    6. After `begin`, no key is used before its delay has passed, whoever used it last and when.
     """
+
+    def begin(self) -> None:
+        """Keys may have been used a moment ago, by somebody who did not say so."""
+        ...
 
     async def ask(self, address: str) -> NotNow | None:
         """Ask for one permit; None: it is granted, and must be given back."""
         ...
 
-    def give_back(self, address: str, used: float) -> None:
-        """The request has ended, `used` seconds after its permit was granted."""
+    def give_back(self, address: str, used: float | None) -> None:
+        """The request has ended, `used` seconds after its permit was granted; None: nothing was sent after all."""
         ...
 
     async def close(self) -> None:
         """Leave what is left to others."""
+        ...
+
+
+class Account(NamedTuple):
+    """What a shard has used of the budget of a group, its visits in flight, and what it has set aside (`politeness.shares`)."""
+
+    pages: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    day: int = 0  # of the last request
+    requests: int = 0  # on that day
+    out: int = 0
+    share: int = 0  # visits
+    share_bytes: int = 0
+    share_seconds: float = 0.0
+
+
+class Accounts(Protocol):
+    """The accounts of all shards, for budgets that they share.
+
+    1. `exchange` returns what every other shard has written last, as of a moment after the own account was written.
+    2. It returns None if that is not known now, and never waits for long.
+    3. What one shard writes is seen in the order in which it was written.
+    """
+
+    may_be_away: bool  # whether others may be out of reach for long
+
+    async def exchange(self, group: str, shard: int, own: Account) -> Sequence[Account] | None:
+        """Write the account of a shard, whose owner we are; returns those of the others."""
+        ...
+
+    async def close(self) -> None:
+        """Leave everything to others."""
         ...
 
 
@@ -375,6 +486,7 @@ class Packed(Struct, frozen=True):
 
     records: Sequence[bytes]
     main: int
+    beside: int = 0  # so many records right behind it were made of it
 
 
 class Archive(Protocol):
@@ -388,8 +500,13 @@ class Archive(Protocol):
        be cut.
     """
 
-    def pack(self, exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:
-        """Build the records of one exchange. With a twin, an identical payload, or one not modified, is not stored again."""
+    def pack(
+        self, exchange: Exchange, page: Page | None, twin: Twin | None, rendering: Rendering | None = None
+    ) -> Packed:
+        """Build the records of one exchange. With a twin, an identical payload, or one not modified, is not stored again.
+
+        What a rendering requested comes before it; what became of the page is right behind it.
+        """
         ...
 
     async def append(self, packs: Sequence[Packed]) -> list[Place]:
@@ -457,6 +574,7 @@ class Entry(Struct, frozen=True):
 
     page: Page
     links: Sequence[str] = ()
+    unwanted: str = ""  # why it must not be in an index, if the page itself does not say so
 
 
 class Rejected(Struct, frozen=True):

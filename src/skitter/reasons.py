@@ -32,7 +32,7 @@ def explained(code: str) -> Entry | None:
     return TABLE.get(code) or TABLE.get(_STATUS.sub("http.NNN", code))
 
 
-BY_SETTINGS = ("scope.", "budget.", "trap.")
+BY_SETTINGS = ("scope.", "budget.", "trap.", "window.")
 """How the codes begin that a setting decides, and not a server or a program: other settings may decide otherwise."""
 
 
@@ -65,6 +65,11 @@ SCOPE_PAGE: Final = _scope(
     "scope.page",
     "The URL is not a seed, and only seeds are crawled.",
     "Nothing, if that is intended; otherwise crawl with a wider --scope",
+)
+SCOPE_SITEMAPS: Final = _scope(
+    "scope.sitemaps",
+    "No sitemap lists the URL, and only pages of sitemaps are crawled.",
+    "Nothing, if that is intended; otherwise crawl with --sitemaps announced",
 )
 SCOPE_PREFIX: Final = _scope(
     "scope.prefix",
@@ -104,7 +109,12 @@ SCOPE_DEPTH: Final = _scope(
 SCOPE_EXTENSION: Final = _scope(
     "scope.extension",
     "The file extension belongs to an image, a download or another unwanted file.",
-    "Nothing, if that is intended; otherwise remove the extension from scope.skip_extensions",
+    "Nothing, if that is intended; otherwise install the extra that the reason names, or change scope.skip_extensions",
+)
+SCOPE_ASSETS: Final = _scope(
+    "scope.assets",
+    "It is needed to show a page, and such files are not wanted, or not from there.",
+    "Nothing, if that is intended; otherwise resume with --assets",
 )
 SCOPE_WAIT: Final = _scope(
     "scope.wait",
@@ -113,8 +123,18 @@ SCOPE_WAIT: Final = _scope(
 )
 BUDGET_HOST: Final = _scope(
     "budget.host",
-    "The maximum number of pages of this host is stored.",
-    "Nothing, if that is intended; otherwise resume with a larger scope.max_pages_per_host",
+    "The host has got what it may get: pages, bytes or seconds.",
+    "Nothing, if that is intended; otherwise resume with a larger budget, such as budget.host_pages",
+)
+BUDGET_DOMAIN: Final = _scope(
+    "budget.domain",
+    "The hosts of this domain together have got what they may get.",
+    "Nothing, if that is intended; otherwise resume with a larger budget, such as budget.domain_pages",
+)
+BUDGET_GROUP: Final = _scope(
+    "budget.group",
+    "The hosts of a group together have got what they may get.",
+    "Nothing, if that is intended; otherwise resume with a larger budget for the group",
 )
 
 # ------------------------------------------------------------------------------------------------ traps
@@ -146,6 +166,11 @@ TRAP_SESSION: Final = _trap(
     "The path contains a session id, which differs for every visitor.",
     "Nothing, as a rule; to follow such links, set scope.session_in_path to false",
 )
+TRAP_NESTED: Final = _trap(
+    "trap.nested",
+    "Too many style sheets or frames, each needed by the one before, lead to it.",
+    "Nothing: no browser needs that many steps to show a page",
+)
 TRAP_CALENDAR: Final = _trap(
     "trap.calendar",
     "The URL contains a date that is far in the past or future.",
@@ -156,9 +181,19 @@ TRAP_CALENDAR: Final = _trap(
 
 _link = _group("Links that are not followed")
 
+SITEMAP_HOST: Final = _link(
+    "sitemap.host",
+    "Only a sitemap lists it, and that sitemap does not speak for its site.",
+    f"Nothing: a robots.txt of that site would have to name the sitemap; if you want the page, {_AGAIN}",
+)
+SITEMAP_NESTED: Final = _link(
+    "sitemap.nested",
+    "Too many sitemap indexes lead to this sitemap.",
+    "Nothing, unless you want its pages; then name it yourself as a sitemap to read",
+)
 NOFOLLOW: Final = _link(
     "nofollow",
-    "All links found to the URL are marked nofollow.",
+    "All links found to the URL are marked nofollow, ugc or sponsored.",
     f"Nothing: such links are never followed; if you want the page, {_AGAIN}",
 )
 NOFOLLOW_PAGE: Final = _link(
@@ -211,7 +246,16 @@ RETRY_AFTER: Final = _rule(
     "The server asked for a longer wait than the crawl allows.",
     f"Nothing, if that is intended; otherwise raise politeness.max_retry_after and {_AGAIN}",
 )
-
+HOST_PARKED: Final = _rule(
+    "host.parked",
+    "The host failed many times in a row, so all its pages wait.",
+    "Nothing: one request after each pause finds out whether it works again (politeness.park)",
+)
+HOST_FAILING: Final = _rule(
+    "host.failing",
+    "The host kept failing, also after long pauses, so it was given up.",
+    f"The detail says how it failed last; once it works again, {_AGAIN}",
+)
 ADDRESS_BUSY: Final = _rule(
     "address.busy",
     "As many requests as allowed are in flight at the IP address of the host.",
@@ -221,6 +265,52 @@ ADDRESS_DELAY: Final = _rule(
     "address.delay",
     "The last request to the IP address of the host began a moment ago.",
     "Nothing: it is fetched in its turn; if the address is yours, lower --address-delay",
+)
+
+DOMAIN_BUSY: Final = _rule(
+    "domain.busy",
+    "As many requests as allowed are in flight at the hosts of the domain.",
+    "Nothing: it is fetched in its turn; if the domain is yours, raise politeness.per_domain",
+)
+DOMAIN_DELAY: Final = _rule(
+    "domain.delay",
+    "The last request to a host of the domain began a moment ago.",
+    "Nothing: it is fetched in its turn; if the domain is yours, lower politeness.domain_delay",
+)
+GROUP_BUSY: Final = _rule(
+    "group.busy",
+    "As many requests as allowed are in flight at the hosts of a group.",
+    "Nothing: it is fetched in its turn; if the hosts are yours, raise in_flight of the group",
+)
+GROUP_DELAY: Final = _rule(
+    "group.delay",
+    "The last request to a host of the group began a moment ago.",
+    "Nothing: it is fetched in its turn; if the hosts are yours, lower the delay of the group",
+)
+BUDGET_DAY: Final = _rule(
+    "budget.day",
+    "As many requests as allowed for one day (UTC) were sent.",
+    "Nothing: it is fetched the next day; or resume with a larger budget, or none",
+)
+BUDGET_WAIT: Final = _rule(
+    "budget.wait",
+    "What is in flight may use up the rest of a budget.",
+    "Nothing: it is decided when that has ended",
+)
+WINDOW: Final = _rule(
+    "window",
+    "It may be requested only at certain times, and now is not one of them.",
+    "Nothing: it is fetched when the window opens; to change that, resume with another politeness.window",
+)
+WINDOW_NEVER: Final = _rule(
+    "window.never",
+    "The windows that it has to keep to are never open at the same time.",
+    "Resume with another window; a Visit-time is what the robots.txt of the site asks for",
+)
+VISIT_TIME: Final = _rule(
+    "visit-time",
+    "The robots.txt of the site asks for visits at other times of the day (in UTC).",
+    "Nothing: it is fetched when that time comes",
 )
 
 # ------------------------------------------------------------------------------------------------ nothing was sent
@@ -286,6 +376,11 @@ _status(
     "http.429",
     "The server says that we send too many requests.",
     f"Raise --delay; once it is given up, {_AGAIN}",
+)
+PAYMENT: Final = _status(
+    "payment",
+    "The server asks for payment (402), and Skitter never pays.",
+    "Nothing, or agree with the owner of the site; the price is in the record of the page",
 )
 _status(
     "http.NNN",
@@ -360,10 +455,20 @@ _ours(
     "We cancelled the request: memory was short, or the worker lost its shard.",
     "Nothing, if it is rare; otherwise raise fetch.max_in_flight or lower --concurrency",
 )
+PROXY: Final = _ours(
+    Fault.PROXY.value,
+    "The proxy of this crawl could not be used, or would not connect to the host.",
+    "Nothing, if it is down for a while: nothing is lost, and it is tried again; otherwise check fetch.proxy, its login in the secrets file, and that it allows CONNECT to this port",
+)
 _ours(
     Fault.PARSER.value,
     "Our parser failed on the answer, or needed more time or memory than it may have.",
     "If the detail names a setting, raise it and visit the URL again as a seed; otherwise please report it, with the URL and the detail",
+)
+RENDER: Final = _ours(
+    "render",
+    "The page was fetched, but could not be rendered in a browser, or not completely.",
+    "Nothing, if what its server sent is enough; otherwise raise fetch.render_deadline or fetch.render_memory",
 )
 CRASH: Final = _ours(
     "crash",

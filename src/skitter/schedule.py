@@ -9,15 +9,20 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from skitter import politeness, reasons
 from skitter.model import (
     Exchange,
     Failed,
     Fault,
     Fetched,
+    Heard,
+    Hints,
     NotModified,
     NotNow,
     Outcome,
+    Purpose,
     Reason,
     Redirected,
     Refused,
@@ -26,6 +31,7 @@ from skitter.model import (
     Visit,
 )
 from skitter.plugins import is_own
+from skitter.politeness import listening
 from skitter.settings import ScheduleSettings, Settings
 
 # ------------------------------------------------------------------------------------------------ order
@@ -82,14 +88,57 @@ def strategy(settings: ScheduleSettings) -> Strategy:
     return {"bfs": bfs, "dfs": dfs, "depth": depth}[settings.strategy]
 
 
+_USUAL_PRIORITY = 0.5  # what a sitemap means that gives none (sitemaps.org)
+
+
+def by_priority(hints: Hints | None) -> float:
+    """What the priority that a sitemap or seed file gives adds to a score."""
+    return 0.0 if hints is None or hints.priority is None else hints.priority - _USUAL_PRIORITY
+
+
+def terms(
+    settings: ScheduleSettings, url: str, depth: int, score: float, hints: Hints | None
+) -> list[tuple[float, str]]:
+    """What a score is made of: numbers that add up to it, each with what it stands for."""
+    if is_own(settings.strategy):
+        return [(score, f"given by {settings.strategy}")]
+    found: list[tuple[float, str]] = []
+    if priority := by_priority(hints):
+        found.append((priority, "its priority where it was found, beside the usual 0.5"))
+    if settings.strategy == "number":
+        found.append((number(settings.number_pattern)(url, depth, 0.0, 0), "the number in its URL"))
+    elif settings.strategy == "depth":
+        found += [(100 * 0.8**depth, f"its depth, {depth}"), (20.0, "it was new")]
+        found.append((score - sum(each for each, _ in found), "the score of its parent, and links to it"))
+    else:
+        found.append(
+            (strategy(settings)(url, depth, 0.0, 0) + 0.0, f"its depth, {depth} ({settings.strategy})")
+        )
+    rest = score - sum(each for each, _ in found)
+    return found if abs(rest) < 1e-9 else [*found, (rest, "other settings, under which it was found")]
+
+
 # ------------------------------------------------------------------------------------------------ again
 
 _LONGEST_WAIT = 1e9  # seconds, three decades: a finite time for "never"
+_LONGEST_PRICE = 100  # characters
 # Failures worth retrying. Oversized bodies, bombs and headers stay oversized; a parser failure is ours and
 # repeats.
 TRANSIENT = frozenset(
-    {Fault.DNS, Fault.CONNECT, Fault.TLS, Fault.TIMEOUT, Fault.RESET, Fault.REUSE, Fault.PROTOCOL, Fault.BUSY}
+    {
+        Fault.DNS,
+        Fault.CONNECT,
+        Fault.TLS,
+        Fault.TIMEOUT,
+        Fault.RESET,
+        Fault.REUSE,
+        Fault.PROTOCOL,
+        Fault.BUSY,
+        Fault.PROXY,
+    }
 )
+# … and those of the host rather than of one page.
+_FAILING = frozenset({Fault.DNS, Fault.CONNECT, Fault.TLS, Fault.TIMEOUT, Fault.RESET, Fault.PROTOCOL})
 
 
 def back_off(attempt: int, settings: ScheduleSettings, jitter: float) -> float:
@@ -105,9 +154,10 @@ def verdict(
     match outcome:
         case Refused(reason):
             return Verdict(state=State.REFUSED, reason=reason, attempted=False)
-        case NotNow(reason, until):
-            # Nothing was sent, so the host's clock stays as it is. Its other pages would be put off as well.
-            return Verdict(state=State.QUEUED, reason=reason, due=until, attempted=False, host_held=until)
+        case NotNow(reason, until, whole_host):
+            # Nothing was sent, so the host's clock stays as it is.
+            held = until if whole_host else None
+            return Verdict(state=State.QUEUED, reason=reason, due=until, attempted=False, host_held=held)
         case Failed(Fault.REUSE, detail, exchange):
             # The server said nothing about the page, and the next request gets a new connection: retry as
             # soon as the host is free, without counting an attempt.
@@ -122,15 +172,54 @@ def verdict(
         case Failed(fault, detail, exchange):
             free = host_free(visit, exchange, owed, settings)
             again = fault in TRANSIENT
-            return _retry_or_fail(
+            failed = _retry_or_fail(
                 visit, Reason(fault.value, detail), again, free, owed, settings, now, jitter
             )
+            return replace(failed, heard=heard(visit, outcome, settings, now, jitter))
         case Fetched(exchange, status, headers) if unwilling(status):
-            return _unwilling(visit, exchange, status, headers, owed, settings, now, jitter)
+            failed = _unwilling(visit, exchange, status, headers, owed, settings, now, jitter)
+            return replace(failed, heard=heard(visit, outcome, settings, now, jitter))
         case Fetched(exchange) | NotModified(exchange) | Redirected(exchange):
+            asked = isinstance(outcome, Fetched) and outcome.status == 402
             return Verdict(
-                state=State.CRAWLED, host_free=host_free(visit, exchange, owed, settings), host_delay=owed
+                state=State.CRAWLED,
+                reason=_price(outcome.headers) if asked else None,
+                host_free=host_free(visit, exchange, owed, settings),
+                host_delay=owed,
+                heard=heard(visit, outcome, settings, now, jitter),
             )
+
+
+def _price(headers: Sequence[tuple[str, str]]) -> Reason:
+    """Pay per crawl: the price is recorded. It is never paid, and the page is not asked for again."""
+    price = next((value for name, value in headers if name == "crawler-price"), "").strip()
+    what = f"{price[:_LONGEST_PRICE]} for this page (crawler-price)" if price else "payment, without a price"
+    return Reason(reasons.PAYMENT, f"the server asks for {what}; nothing is paid")
+
+
+def heard(visit: Visit, outcome: Outcome, settings: Settings, now: float, jitter: float) -> Heard | None:
+    """What the outcome tells about the health of the host; None if nothing, or if nobody listens."""
+    if not settings.politeness.adaptive:
+        return None
+    exchange: Exchange | None
+    sign = ""
+    match outcome:
+        case Redirected(exchange) | NotModified(exchange):
+            pass
+        case Fetched(exchange, status):
+            if status >= 400:
+                sign = str(status) if unwilling(status) else listening.NO_PAGE
+        case Failed(Fault.PARSER, _, exchange):  # the answer was good
+            pass
+        case Failed(fault, _, exchange) if fault in _FAILING:
+            sign = fault.value
+        case Failed(Fault.SIZE | Fault.BOMB | Fault.HEADERS, _, exchange):
+            sign = listening.NO_PAGE
+        case _:  # nothing was sent, or the trouble is ours, or a kept connection was old
+            return None
+    robots = visit.link.purpose is Purpose.ROBOTS
+    started, ended = (now, now) if exchange is None else (exchange.started, exchange.ended)
+    return Heard(started, ended, sign, (1 + jitter) / 2, visit.attempt > 1 and not robots, not robots)
 
 
 def unwilling(status: int) -> bool:
@@ -147,10 +236,9 @@ def host_free(
     """
     if exchange is None:
         return None
-    # A host is not idle while it is working on our request: a burst grows with idle time, not with slow
-    # answers.
-    rested_from = visit.host_free + (exchange.ended - exchange.started)
-    free = politeness.TokenBucket(owed, settings.politeness.burst).take(rested_from, exchange.ended)
+    free = politeness.free_after(
+        visit.host_free, exchange.started, exchange.ended, owed, settings.politeness.burst
+    )
     return free if asked is None else max(free, exchange.ended + min(asked, _LONGEST_WAIT))
 
 

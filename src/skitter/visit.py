@@ -1,32 +1,32 @@
 """One visit, end to end. Read this first.
 
-    lease -> robots and budget -> fetch -> verdict | parse -> page -> links -> duplicate? -> settlement
+    make:      lease -> robots and budget -> fetch -> verdict
+    complete:  parse -> page -> links -> duplicate? -> settlement
 
-A visit never writes anything: it returns its settlement and its archive records, and the shard's one
-committer makes them durable together. `make` covers everything that waits: for the network, and for a parser
-process if a document is slow to read; `complete` then takes a whole group of visits through each later stage
-in a row. The web's failures are outcomes; only a parser may raise, and that fails one page.
+A visit returns its settlement and its archive records, and the shard's one committer makes them durable
+together; only the entries of a sitemap are stored while it is read. `make` covers everything that waits: for
+the network, and for a parser process if a document is slow to read; `crawl/completing.py` then takes a whole group of visits through each
+later stage in a row. The web's failures are outcomes; only a parser may raise, and that fails one page.
 """
 
-import asyncio
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from skitter import politeness, reasons, robots, schedule, urls
-from skitter.dedup.digest import payload_digest
 from skitter.dedup.twins import Duplicates
 from skitter.fetch.request import conditions
-from skitter.links import LinkJudge
+from skitter.links import LinkJudge, listing, terms
+from skitter.links.assets import kind_of
 from skitter.links.filter import LinkFilter
-from skitter.metrics import RequestMetrics
+from skitter.links.listing import Listed
+from skitter.links.scope import Scope
 from skitter.model import (
     Document,
     Exchange,
     Failed,
-    Fault,
     Fetched,
     Link,
     NotModified,
@@ -36,34 +36,34 @@ from skitter.model import (
     Reason,
     Redirected,
     Refused,
+    Rendering,
     RobotsCopy,
     Settlement,
+    Spent,
     State,
+    Statement,
     Verdict,
     Visit,
-    handling,
 )
-from skitter.parse import described, is_slow, parse
+from skitter.parse import is_slow
 from skitter.parse.frames import Read, Trouble
 from skitter.parse.pool import ParserPool
-from skitter.ports import Archive, Clock, Fetcher, Frontier, Packed, Twin
-from skitter.robots.in_force import Permissions
-from skitter.scope import Scope
+from skitter.politeness.gate import Gate
+from skitter.politeness.groups import GroupBudgets
+from skitter.politeness.hours import Hours, all_hours, never
+from skitter.ports import Accounts, Archive, Clock, Fetcher, Frontier, Renderer, Renderers
+from skitter.robots.in_force import InForce, Permissions
+from skitter.runtime.metrics import RequestMetrics
 from skitter.settings import Settings
+from skitter.settings.sites import Sites
 
 # A moved robots.txt is requested again from its first address if its next hop has brought nothing for this
 # long. Hops come before pages, but thousands of names may redirect to the same host, which answers them one
 # by one.
 _HOP_PATIENCE = 3600.0
-_LONG = 0.05  # seconds that a group may block the event loop
-# What takes longer than that is done in pieces, or in a thread if it is one call of C code.
-_MANY_LINKS = 1_000  # judged at once: 5 ms if all are new
-_LARGE = 256 * 1024  # bytes of an answer packed at once: 0.5 ms, and a group may have 64 of them
-_LONG_TEXT = 2 * 2**20  # characters hashed at once: 20 ms
 # If no page of an origin is wanted now, its robots.txt is not fetched for this long; its waiting pages are
 # checked meanwhile.
 _UNASKED = 1.0
-_LONGEST_VALIDATOR = 1000  # characters of an ETag or Last-Modified; real ones have fewer than 100
 _NO_ROBOTS = Reason(reasons.ROBOTS_WAIT, "waits for the robots.txt of its origin, which could not be fetched")
 
 
@@ -76,6 +76,9 @@ class Finished(Struct, frozen=True):
     archived: bool = False
     read: Read | Trouble | None = None  # by a parser process, if parsing takes long
     stored: Page | None = None  # of a recrawl: the page so far
+    listed: Listed | None = None  # by a sitemap or feed, which was read while it was fetched
+    statements: Sequence[Statement] = ()  # what robots.txt says about uses of the page
+    rendering: Rendering | None = None  # what became of the page in a browser, if it needs one
 
 
 class Shared(Struct, frozen=True, kw_only=True):
@@ -90,7 +93,17 @@ class Shared(Struct, frozen=True, kw_only=True):
     roots_after: float = 0.0  # seconds until roots found elsewhere are known here
     link_filter: LinkFilter | None = None  # passed in by a program; the command line has none
     requests: RequestMetrics = field(default_factory=RequestMetrics)  # of this process
+    accounts: Accounts | None = None  # what all shards have used of the budgets of groups
+    begun: Callable[[], None] | None = None  # told when somebody else may have sent requests before
+    gate: Gate | None = None  # holds back the whole crawl; few have one
+    hours: Hours | None = None  # windows that differ from URL to URL
     parsers: ParserPool | None = None  # for documents that take long; without it, they are parsed like others
+    sites: Sites | None = None  # settings of single sites
+    renderers: Renderers | None = None  # browsers; most crawls have none
+
+    def settings_of(self, url: str) -> Settings:
+        """The settings that hold for a URL."""
+        return self.settings if self.sites is None else self.sites.of(url)
 
 
 class Stations(Shared, frozen=True, kw_only=True):
@@ -100,6 +113,8 @@ class Stations(Shared, frozen=True, kw_only=True):
     archive: Archive
     permissions: Permissions
     duplicates: Duplicates
+    groups: GroupBudgets | None = None  # budgets that all shards share
+    renderer: Renderer | None = None  # for pages that need JavaScript
     dice: random.Random = field(default_factory=random.Random)
 
     def jitter(self) -> float:
@@ -109,28 +124,30 @@ class Stations(Shared, frozen=True, kw_only=True):
 
 async def make(visit: Visit, at: Stations) -> Finished:
     """Make one visit."""
-    if not handling(visit.link.purpose).asks_robots:
+    how = visit.link.purpose.handling
+    if not how.asks_robots:
         return await _fetch_robots(visit, at)
-    if at.judge_again and (outdated := at.links.refusal_now(visit.link)):
-        return _dropped(visit, outdated, at)
+    spent = visit.spent if at.groups is None else await _spent(visit, at.groups, at)
+    if (at.judge_again or at.hours or spent) and (early := _unasked(visit, spent, at)):
+        return early
     if at.parsers is not None and at.parsers.full:
         await at.parsers.room()
 
     origin = urls.origin(visit.link.url)
     renewals = at.permissions.renewals
     robots_txt = await at.permissions.in_force(origin)
-    if robots_txt.held and robots_txt.held > at.clock.now():
-        return _postponed(visit, robots_txt.held)
+    if (robots_txt.held or robots_txt.hours) and (later := _not_yet(visit, robots_txt, at)):
+        return later
     refusal = robots_txt.refusal(visit.link.url)
-    if refusal is None and handling(visit.link.purpose).counts:
-        refusal = at.scope.budget_refusal(visit.host_pages)
+    if refusal is None and at.links.lists.alone:
+        refusal = at.links.unlisted(visit.link)
     stored = await _to_compare(visit.link, at) if visit.recrawl else None
     validators = conditions(stored) if stored else ()
     outcome: Outcome = Refused(refusal) if refusal else await at.fetcher.fetch(visit, validators)
 
     if at.permissions.renewals != renewals:
         robots_txt = await at.permissions.in_force(origin)
-    owed = politeness.owed(robots_txt.rules, at.settings.politeness)
+    owed = politeness.owed(robots_txt.rules, at.settings_of(visit.link.url).politeness)
     verdict = schedule.verdict(visit, outcome, owed, at.settings, at.clock.now(), at.jitter())
     if not isinstance(outcome, NotNow):
         at.links.visited(visit.link)
@@ -140,14 +157,51 @@ async def make(visit: Visit, at: Stations) -> Finished:
         visit=visit, verdict=verdict, exchange=exchange_of(outcome), status=status_of(outcome)
     )
     if isinstance(outcome, Fetched) and verdict.state is State.CRAWLED:
-        read = None
-        if at.parsers is not None and handling(visit.link.purpose).parsed:
-            # What takes long is read by a parser process, before the commit: the committer never waits for it.
-            document = visit.link.url, outcome.headers, outcome.content
-            read = await at.parsers.read(*document) if is_slow(*document, at.settings.parse) else None
-        return Finished(settlement, unread=outcome, stored=stored, read=read)
+        return await _read(outcome, Finished(settlement, unread=outcome, stored=stored), robots_txt, at)
     unchanged = isinstance(outcome, NotModified) and bool(validators)  # the stored page stays as it is
     return Finished(settlement, stored=stored if unchanged else None, archived=unchanged)
+
+
+async def _spent(visit: Visit, groups: GroupBudgets, at: Stations) -> Spent | None:
+    """What budgets say: those that its shard knows, and those that all shards share."""
+    return visit.spent or await groups.claim(visit, at.clock.now())
+
+
+def _unasked(visit: Visit, spent: Spent | None, at: Stations) -> Finished | None:
+    """The settings do not want it, or not now, whatever its robots.txt says; None if they do."""
+    if at.judge_again and (outdated := at.links.refusal_now(visit.link)):
+        return _dropped(visit, outdated, at)
+    if spent is not None and not spent.until:
+        at.links.visited(visit.link)
+        return _put_off(visit, Refused(spent.reason), at)
+    if spent is not None:
+        alike = at.sites is None or at.sites.treats_alike(visit.link.host, "budget.host_requests_per_day")
+        return _put_off(visit, NotNow(spent.reason, spent.until, whole_host=alike), at)
+    if at.hours is not None and (later := at.hours.not_now(visit.link, at.clock.now())):
+        if isinstance(later, Refused):
+            at.links.visited(visit.link)
+        return _put_off(visit, later, at)
+    return None
+
+
+def _not_yet(visit: Visit, robots_txt: InForce, at: Stations) -> Finished | None:
+    """Its robots.txt says that it has to wait, or could not be fetched; None if its time has come."""
+    now, hours = at.clock.now(), robots_txt.hours
+    if robots_txt.held > now:
+        return _postponed(visit, robots_txt.held)
+    if hours is not None and (opens := hours.closed_until(now)):
+        every = all_hours(visit.link.url, at.settings, at.sites, robots_txt.rules)
+        if (reason := never(every, now)) is not None:
+            at.links.visited(visit.link)
+            return _put_off(visit, Refused(reason), at)
+        return _put_off(visit, politeness.not_at_this_hour(hours, opens), at)
+    return None
+
+
+def _put_off(visit: Visit, outcome: NotNow | Refused, at: Stations) -> Finished:
+    """Nothing of it may be sent, or not yet."""
+    verdict = schedule.verdict(visit, outcome, 0.0, at.settings, at.clock.now(), 0.0)
+    return Finished(Settlement(visit=visit, verdict=verdict))
 
 
 async def _to_compare(link: Link, at: Stations) -> Page | None:
@@ -155,7 +209,85 @@ async def _to_compare(link: Link, at: Stations) -> Page | None:
     page = await at.frontier.page(link.key, link.host)
     if page is None or page.url != link.url or page.purpose is not link.purpose:
         return None
+    if page.archive is not None and page.archive.beside:  # it was rendered: its HTML alone says little
+        return None
     return page if page.status == 200 and page.archive is not None and not page.identical else None
+
+
+async def _read(answer: Fetched, finished: Finished, robots_txt: InForce, at: Stations) -> Finished:
+    """What takes long is done before the commit: lists, browsers, and documents that a parser process reads."""
+    visit, shown = finished.settlement.visit, answer
+    url, how = visit.link.url, visit.link.purpose.handling
+    read, listed = None, None
+    if at.renderer is not None and how.parsed:
+        rendering = await at.renderer.render(visit, answer)
+        if rendering is not None:
+            shown = as_rendered(answer, rendering)
+            settlement = _with_rendering(finished.settlement, rendering)
+            finished = replace(finished, settlement=settlement, rendering=rendering, stored=None)
+    if how.lists and answer.status < 400:
+        listed = await _listed(visit, answer, at)
+    elif at.parsers is not None and (how.parsed or at.links.assets.reads(visit.link)):
+        # What takes long is read by a parser process, before the commit: the committer never waits for it.
+        document, rules = (url, shown.headers, shown.content), at.settings_of(url).parse
+        asset = "" if how.parsed else kind_of(visit.link)
+        slow = is_slow(*document, rules, asset)
+        read = await at.parsers.read(*document, rules, asset) if slow else None
+    said = robots_txt.statements(url) if robots_txt.says else ()
+    return Finished(
+        finished.settlement,
+        unread=answer,
+        stored=finished.stored,
+        read=read,
+        statements=said,
+        listed=listed,
+        rendering=finished.rendering,
+    )
+
+
+def _with_rendering(settlement: Settlement, rendering: Rendering) -> Settlement:
+    """The page is stored in any case; if it could not be rendered, with what its server sent, and the reason."""
+    if not rendering.problem:
+        return replace(settlement, beside=rendering.requests)
+    reason = settlement.verdict.reason or Reason(reasons.RENDER, f"rendering: {rendering.problem}")
+    return replace(settlement, beside=rendering.requests, verdict=replace(settlement.verdict, reason=reason))
+
+
+def as_rendered(answer: Fetched, rendering: Rendering) -> Fetched:
+    """An answer with the HTML that a browser made of it, if it made any."""
+    if not rendering.html:
+        return answer
+    fields = [(name, value) for name, value in answer.headers if name != "content-type"]
+    fields.append(("content-type", "text/html; charset=utf-8"))
+    return replace(answer, headers=fields, content=rendering.html)
+
+
+async def _listed(visit: Visit, fetched: Fetched, at: Stations) -> Listed:
+    """Read a sitemap or feed. What it lists is stored meanwhile, some at a time: there may be very much of it."""
+    link = visit.link
+
+    async def store(wanted: Sequence[Link], refused: Sequence[tuple[Link, Reason]]) -> None:
+        if at.link_filter is not None:
+            page = Page(
+                url=link.url,
+                requested_url=link.requested or link.url,
+                key=link.key,
+                host=link.host,
+                domain=urls.registrable_domain(link.host),
+                status=fetched.status,
+                fetched_at=fetched.exchange.started,
+                purpose=link.purpose,
+            )
+            wanted, unwanted = at.link_filter(page, fetched, Document(base=link.url), list(wanted))
+            refused = [*refused, *unwanted]
+        await at.frontier.add(wanted, refused, at.clock.now())
+
+    def in_hand(held: bool) -> None:  # noqa: FBT001
+        at.frontier.in_hand(visit if held else None)
+
+    return await listing.read(
+        link, fetched.exchange, at.links.lists, store, at.settings.fetch.max_sitemap, in_hand
+    )
 
 
 def _dropped(visit: Visit, reason: Reason, at: Stations) -> Finished:
@@ -177,211 +309,6 @@ def _postponed(visit: Visit, until: float, reason: Reason = _NO_ROBOTS) -> Finis
     """If its robots.txt could not be fetched, the page waits for the next try. Other origins of its host carry on."""
     verdict = Verdict(state=State.QUEUED, due=until, reason=reason, attempted=False)
     return Finished(Settlement(visit=visit, verdict=verdict))
-
-
-# ------------------------------------------------------------------------------------------------ a page
-
-
-async def opened(finished: Finished, at: Stations) -> Finished:
-    """Parse the answer, if there is one, and check its links."""
-    fetched, settlement = finished.unread, finished.settlement
-    if fetched is None:
-        return finished
-    visit, verdict = settlement.visit, settlement.verdict
-    if finished.read is None:
-        at.frontier.in_hand(visit)  # from here to the line after next, untrusted bytes go through C code
-        document = _read(visit.link, fetched, at)
-        at.frontier.in_hand(None)
-    elif isinstance(finished.read, Read):
-        document = finished.read.document
-    else:
-        document = Failed(Fault.PARSER, finished.read.detail, fetched.exchange)
-    if isinstance(document, Failed):
-        failed = schedule.verdict(
-            visit, document, verdict.host_delay or 0.0, at.settings, at.clock.now(), 0.0
-        )
-        return Finished(replace(settlement, verdict=failed))
-
-    # Links on an error page are its template's; the page itself does not exist.
-    wanted, refused = await _found(visit.link, document, at) if fetched.status < 400 else ([], [])
-    page = _page(visit.link, fetched, document, len(wanted) + len(refused))
-    if isinstance(finished.read, Read):
-        page = replace(page, simhash=finished.read.simhash)
-    if at.link_filter is not None and wanted:
-        wanted, unwanted = at.link_filter(page, fetched, document, wanted)
-        refused += unwanted
-    settlement = replace(settlement, page=page, links=wanted, refused=refused)
-    return Finished(settlement, archived=True, read=finished.read, stored=finished.stored)
-
-
-async def _found(
-    link: Link, document: Document, at: Stations
-) -> tuple[list[Link], list[tuple[Link, Reason]]]:
-    """The links of a page: (wanted, refused). While there are many to judge, the event loop gets turns."""
-    if len(document.links) + len(document.nofollow) <= _MANY_LINKS:
-        return at.links.found(link, document)
-    wanted, refused = [], []
-    for part in _parts(document):
-        some_wanted, some_refused = at.links.found(link, part)
-        wanted += some_wanted
-        refused += some_refused
-        await asyncio.sleep(0)
-    return wanted, refused
-
-
-def _parts(document: Document) -> Iterator[Document]:
-    """The same document several times, each with some of its links."""
-    for start in range(0, len(document.links), _MANY_LINKS):
-        yield replace(document, links=document.links[start : start + _MANY_LINKS], nofollow=())
-    for start in range(0, len(document.nofollow), _MANY_LINKS):
-        yield replace(document, links=(), nofollow=document.nofollow[start : start + _MANY_LINKS])
-
-
-def _read(link: Link, fetched: Fetched, at: Stations) -> Document | Failed:
-    read = parse if handling(link.purpose).parsed else described
-    try:
-        return read(link.url, fetched.headers, fetched.content, at.settings.parse)
-    except Exception as error:  # noqa: BLE001  a parser's bug costs one page, is recorded with its name, and ends there
-        return Failed(Fault.PARSER, f"{type(error).__name__}: {error}", fetched.exchange)
-
-
-def _page(link: Link, fetched: Fetched, document: Document, links_count: int) -> Page:
-    return Page(
-        url=link.url,
-        requested_url=link.requested or link.url,
-        key=link.key,
-        host=link.host,
-        domain=urls.registrable_domain(link.host),
-        status=fetched.status,
-        fetched_at=fetched.exchange.started,
-        depth=link.depth,
-        parent=link.parent,
-        content_type=document.media_type,
-        charset=document.charset,
-        headers=fetched.headers,
-        size=len(fetched.content),
-        title=document.title,
-        description=document.description,
-        author=document.author,
-        keywords=document.keywords,
-        language=document.language,
-        text=document.text,
-        digest=payload_digest(fetched.payload),
-        canonical=document.canonical,
-        robots=document.directives,
-        etag=_validator(fetched.headers, "etag"),
-        last_modified=_validator(fetched.headers, "last-modified"),
-        links_count=links_count,
-        ignored=document.ignored,
-        meta=link.meta,
-        purpose=link.purpose,
-    )
-
-
-# ------------------------------------------------------------------------------------------------ a group
-
-
-async def complete(group: Sequence[Finished], at: Stations) -> tuple[list[Settlement], list[Packed | None]]:
-    """The last stages: parse the answers, find duplicates, build the archive records.
-
-    A group passes each of them in a row. One visit at a time, with other work in between, they would find
-    cold CPU caches and cost up to twice as much.
-    """
-    group = await _all_opened(group, at)
-    compared = await _compared(group, at)
-    packs: list[Packed | None] = []
-    for finished, (page, twin) in zip(group, compared, strict=True):
-        exchange = finished.settlement.exchange
-        if not finished.archived or exchange is None:
-            packs.append(None)
-            continue
-        before = _so_far(finished, page) or twin
-        if len(exchange.body) <= _LARGE:
-            packs.append(at.archive.pack(exchange, page, before))
-        else:
-            packs.append(await asyncio.to_thread(at.archive.pack, exchange, page, before))
-    settlements = [
-        finished.settlement if page is None else replace(finished.settlement, page=_kept(finished, page))
-        for finished, (page, _) in zip(group, compared, strict=True)
-    ]
-    return settlements, packs
-
-
-async def _all_opened(group: Sequence[Finished], at: Stations) -> list[Finished]:
-    """Parse all answers.
-
-    Large ones take long, so the event loop gets a turn in between, and the parent sees us alive.
-    """
-    read = []
-    had_a_turn = at.clock.monotonic()
-    for finished in group:
-        read.append(await opened(finished, at))
-        if at.clock.monotonic() > had_a_turn + _LONG:
-            await asyncio.sleep(0)
-            had_a_turn = at.clock.monotonic()
-    return read
-
-
-async def _compared(group: Sequence[Finished], at: Stations) -> list[tuple[Page | None, Twin | None]]:
-    """Each page with the page it duplicates, and its twin if the payload is identical."""
-    hashed = await _hashed(group, at)
-    good = [page for page in hashed if page is not None and 200 <= page.status < 300 and _is_compared(page)]
-    twins = dict(zip(map(id, good), await at.duplicates.claim(good), strict=True))
-    return [_repeating(page, twins.get(id(page))) for page in hashed]
-
-
-async def _hashed(group: Sequence[Finished], at: Stations) -> list[Page | None]:
-    """Each page with its SimHash. A parser process has hashed what it read."""
-    hashed: list[Page | None] = []
-    some: list[Page | None] = []
-    length = 0
-    for finished in group:
-        page = finished.settlement.page
-        if finished.read is not None:
-            hashed += at.duplicates.hashed(some)
-            hashed.append(page)
-            some, length = [], 0
-            continue
-        some.append(page)
-        length += 0 if page is None else len(page.text)
-        if length > _LONG_TEXT:
-            hashed += at.duplicates.hashed(some)
-            some, length = [], 0
-            await asyncio.sleep(0)
-    return [*hashed, *at.duplicates.hashed(some)]
-
-
-def _is_compared(page: Page) -> bool:
-    return handling(page.purpose).compared
-
-
-def _repeating(page: Page | None, twin: Twin | None) -> tuple[Page | None, Twin | None]:
-    if page is None or twin is None or twin.url == page.url:  # a recrawl repeats itself
-        return page, None
-    identical = twin.digest == page.digest
-    return replace(page, duplicate_of=twin.url, identical=identical), twin if identical else None
-
-
-def _so_far(finished: Finished, page: Page | None) -> Twin | None:
-    """After a recrawl that found nothing new: the page so far, which the archive refers to instead of its body."""
-    stored = finished.stored
-    if stored is None or (page is not None and page.digest != stored.digest):
-        return None
-    return Twin(stored.url, stored.fetched_at, stored.digest, stored.simhash, stored.archive)
-
-
-def _kept(finished: Finished, page: Page) -> Page:
-    """The page to store. An unchanged one keeps its place in the archive, and the time it was fetched there."""
-    stored = finished.stored
-    if stored is None or page.digest != stored.digest:
-        return page
-    return replace(
-        page,
-        fetched_at=stored.fetched_at,
-        archive=stored.archive,
-        duplicate_of=stored.duplicate_of,
-        identical=False,
-    )
 
 
 # ------------------------------------------------------------------------------------------------ a redirect
@@ -428,24 +355,35 @@ def _hop(settlement: Settlement, hop: Link, refusal: Reason | None, at: Stations
 async def _fetch_robots(visit: Visit, at: Stations) -> Finished:
     """A robots.txt is a visit of its own, leased before any page of its origin."""
     link = visit.link
-    if at.judge_again and at.links.page_refusal_now(link):
+    spent = visit.spent if at.groups is None else await _spent(visit, at.groups, at)
+    if (at.judge_again and at.links.page_refusal_now(link)) or (spent and not spent.until and not link.hops):
         return await _robots_unasked(visit, at)
-    outcome = await at.fetcher.fetch(visit)
+    if spent is not None and spent.until:
+        return await _robots_later(visit, NotNow(spent.reason, spent.until), at)
+    closed = at.hours and at.hours.not_now(link, at.clock.now())
+    if isinstance(closed, Refused) and not link.hops:
+        return await _robots_unasked(visit, at)
+    outcome = closed or await at.fetcher.fetch(visit)
     now = at.clock.now()
     if isinstance(outcome, NotNow):
         return await _robots_later(visit, outcome, at)
     asked = _asked_to_wait(outcome, now)
     answer = robots.RobotsAnswer(origin=link.origin, outcome=outcome, hops=link.hops, retry_after=asked)
     previous = await at.frontier.robots(link.origin)
-    meaning = robots.judge(answer, previous, at.settings.robots, now, at.jitter())
+    jitter = at.jitter()
+    meaning = robots.judge(answer, previous, at.settings.robots, now, jitter)
     if status_of(outcome) == 429 and meaning.copy:  # 429 applies to the whole host
         asked = max(asked or 0.0, meaning.copy.held - now)
 
     # The answering host may differ from the origin's and have its own rules, and old rules apply while new
     # ones are read.
     own = (await at.permissions.in_force(urls.origin(link.url))).rules
-    rules = await at.permissions.renew(meaning.copy) if meaning.copy else None
-    owed = max(politeness.owed(rules, at.settings.politeness), politeness.owed(own, at.settings.politeness))
+    copy = meaning.copy
+    rules = await at.permissions.renew(copy) if copy else None
+    if copy and previous and at.permissions.differ(previous, copy):
+        copy = replace(copy, changed=True)
+    polite = at.settings_of(link.url).politeness
+    owed = max(politeness.owed(rules, polite), politeness.owed(own, polite))
     exchange = exchange_of(outcome)
     verdict = Verdict(
         state=State.CRAWLED,
@@ -456,17 +394,30 @@ async def _fetch_robots(visit: Visit, at: Stations) -> Finished:
         host_aside=await _given_up(meaning.aside, link.origin, outcome, at)
         or politeness.too_late(asked, at.settings.politeness)
         or politeness.too_slow(rules, at.settings.politeness),
+        heard=schedule.heard(visit, outcome, at.settings, now, jitter),
     )
+    wanted, refused = _announced(link, rules, at)
     settlement = Settlement(
         visit=visit,
         verdict=verdict,
-        robots=meaning.copy,
+        links=(*wanted, *_terms(link, rules, at)),
+        refused=refused,
+        robots=copy,
         again=_robots_hop(link, meaning.follow) if meaning.follow else None,
         exchange=exchange,
         status=status_of(outcome),
     )
     answered = exchange is not None and not isinstance(outcome, Failed)
     return Finished(settlement, archived=answered)
+
+
+def _announced(
+    link: Link, rules: robots.RobotsRules | None, at: Stations
+) -> tuple[Sequence[Link], Sequence[tuple[Link, Reason]]]:
+    """The sitemaps of an origin: those that its robots.txt names, or those in the usual places."""
+    if rules is None or not rules.reachable or not (rules.sitemaps or at.links.lists.searches):
+        return (), ()
+    return at.links.lists.announced(link.origin, rules.sitemaps)
 
 
 async def _robots_unasked(visit: Visit, at: Stations) -> Finished:
@@ -483,8 +434,8 @@ async def _robots_unasked(visit: Visit, at: Stations) -> Finished:
 async def _robots_later(visit: Visit, outcome: NotNow, at: Stations) -> Finished:
     """It may not be sent yet. The pages of its origin wait for it; nothing counts as tried.
 
-    A robots.txt does not wait with the pages of the host that it is on, so the clock of that host says when. The hop of
-    a moved one is queued again as it is: nobody else knows of it.
+    The hop of a moved one does not wait with the pages of the host that it is on, so the clock of that host says when.
+    It is queued again as it is: nobody else knows of it.
     """
     link, until = visit.link, outcome.until
     verdict = Verdict(
@@ -492,10 +443,18 @@ async def _robots_later(visit: Visit, outcome: NotNow, at: Stations) -> Finished
         due=await _hop_expected(link.url, at, until) if link.hops else until,
         reason=outcome.reason,
         attempted=False,
-        host_free=until,
+        host_free=until if link.hops else None,
         host_held=until,
     )
     return Finished(Settlement(visit=visit, verdict=verdict, again=link if link.hops else None))
+
+
+def _terms(link: Link, rules: robots.RobotsRules | None, at: Stations) -> Sequence[Link]:
+    """The files that say how the pages of this origin may be used, if they are wanted and it may be crawled."""
+    if rules is None or not rules.reachable or not terms.are_wanted(at.settings):
+        return ()
+    licences = rules.said.licenses if rules.said else ()
+    return terms.of_origin(link.origin, licences, at.settings, at.scope, link.depth)
 
 
 def _asked_to_wait(outcome: Outcome, now: float) -> float | None:
@@ -545,17 +504,3 @@ def status_of(outcome: Outcome) -> int:
             return 0
         case _:
             return 304
-
-
-def _validator(headers: Sequence[tuple[str, str]], name: str) -> str:
-    """A validator as sent; a part of an overlong one would be another."""
-    value = header(headers, name)
-    return value if len(value) <= _LONGEST_VALIDATOR else ""
-
-
-def header(headers: Sequence[tuple[str, str]], name: str) -> str:
-    """The first header field of that name."""
-    for field_name, value in headers:
-        if field_name == name:
-            return value
-    return ""

@@ -319,7 +319,7 @@ def _words(*words: object) -> list[str]:
 
 
 @contextlib.contextmanager
-def cluster(path: Path, server: Server, size: str = "full", **changes: object) -> Iterator[Cluster]:
+def cluster(path: Path, server: Server | None, size: str = "full", **changes: object) -> Iterator[Cluster]:
     """A cluster for one crawl of the served web, gone at the end with all its workers."""
     settings = cluster_settings(server, size, **changes)
     config = path / "cluster.toml"

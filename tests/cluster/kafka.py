@@ -1,11 +1,12 @@
 """Separate topics for every test, on the real broker."""
 
 import dataclasses
+import time
 import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from msgspec import structs
 
@@ -20,6 +21,7 @@ from skitter.settings.engines import ClusterSettings, KafkaSettings
 from tests.engines import Engine
 
 SHARDS = 4
+PATIENCE = 300.0  # seconds: a bound, not a promise; a broker that was frozen for long needs some until it leads again
 
 
 def settings_for(address: str, **changes) -> Settings:
@@ -40,11 +42,23 @@ def crawl_on(kafka: Engine, **changes) -> Iterator[Settings]:
     try:
         yield settings
     finally:
-        admin = AdminClient({"bootstrap.servers": kafka.address, "log_level": 0})
-        there = admin.list_topics(timeout=30).topics
-        mine = [name for name in there if name.startswith(settings.cluster.name)]
-        for future in admin.delete_topics(mine).values() if mine else ():
-            future.result(30)
+        delete_topics(kafka.address, settings.cluster.name)
+
+
+def delete_topics(address: str, prefix: str) -> None:
+    """Delete the topics of a test; a broker that was frozen leads again only after a while, which a new client notices first."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
+        try:
+            mine = [name for name in admin.list_topics(timeout=20).topics if name.startswith(prefix)]
+            for future in admin.delete_topics(mine, request_timeout=20).values() if mine else ():
+                future.result(30)
+        except KafkaException:
+            if time.monotonic() > deadline:
+                raise
+        else:
+            return
 
 
 def altered(settings: Settings, **changes) -> Settings:

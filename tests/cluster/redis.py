@@ -151,6 +151,7 @@ class Late:
     """The epoch is taken when the frontier is opened, because a ground makes frontiers outside of any loop."""
 
     hash_key, domain_prefix = staticmethod(RedisStore.hash_key), RedisStore.domain_prefix
+    secret = 0
 
     def __init__(self, ground: "FrontierGround", settings: Settings) -> None:
         self._ground, self._settings = ground, settings

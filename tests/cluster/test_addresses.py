@@ -4,10 +4,11 @@ import time
 
 import pytest
 
-from skitter.testing.web import crowds, serve_process
+from skitter.testing.web import crowds, gaps, overlaps, serve_process
 from tests.cluster.crawling import QUICK, cluster, until, until_requests
 from tests.crawl.harness import keys
 from tests.crawl.test_addresses import HERE, neighbours, too_early
+from tests.crawl.test_politeness import PRECISION
 from tests.engines import frozen, our_engine
 
 SIZE = pytest.mark.parametrize("size", ["redis", pytest.param("full", marks=pytest.mark.soak)])
@@ -36,6 +37,32 @@ def test_two_workers_share_the_limit_of_an_address(tmp_path, size, limit, delay,
     assert too_early(log, delay) == []
     spent = log[-1].start - log[0].start
     print(f"\n{size}, limit {limit}: {len(log)} requests in {spent:.1f} s, round trips {trips}")
+
+
+@pytest.mark.parametrize(
+    ("size", "pages"),
+    [("redis", 1), *(pytest.param(size, 3, marks=pytest.mark.soak) for size in ("redis", "full"))],
+)
+def test_two_workers_crawl_a_thousand_names_on_one_address(tmp_path, size, pages):
+    """By the server's log: never more in flight than allowed, one at a time per host, its delay kept, robots.txt first."""
+    delay, limit = 0.3, 8
+    with serve_process(neighbours(1000, pages), latency=0.01) as server:
+        changes = {"politeness__per_address": limit, "politeness__delay": f"{delay}s"}
+        with cluster(tmp_path, server, size, **changes) as crawl:
+            crawl.add(server.seeds())
+            first, second = crawl.work(), crawl.work()
+            crawl.wait()
+            log = server.log()
+            crawl.leave()
+            assert crawl.judged().pages == keys(server.truth("any").pages)
+    assert {request.agent for request in log} == {first.agent, second.agent}
+    assert crowds(log) == {HERE: limit}
+    assert overlaps(log) == []
+    assert len(gaps(log)) == 1000
+    assert min(gap for host in gaps(log).values() for gap in host) >= delay - PRECISION
+    assert {each.path for each in {each.host: each for each in reversed(log)}.values()} == {"/robots.txt"}
+    spent = log[-1].start - log[0].start
+    print(f"\n{size}: {len(log)} requests to 1000 hosts in {spent:.1f} s")
 
 
 @SIZE

@@ -12,7 +12,7 @@ from skitter.backends.redis.claims import RedisClaims, prepare
 from skitter.backends.redis.client import Client
 from skitter.cluster.ports import Claims
 from skitter.links import LinkJudge
-from skitter.scope import Scope
+from skitter.links.scope import Scope
 from skitter.settings import ScopeSettings, Settings
 from tests.cluster import postgres, redis
 from tests.cluster.postgres import pool_of, schema

@@ -28,6 +28,7 @@ class ClaimedAtOpening:
     """A store that is taken when it is opened, whoever has it."""
 
     hash_key, domain_prefix = staticmethod(PostgresStore.hash_key), PostgresStore.domain_prefix
+    secret = 0
 
     def __init__(self, ground: "PostgresGround", shard: int) -> None:
         self._ground, self._shard = ground, shard

@@ -9,10 +9,10 @@ import pytest
 
 from skitter.backends.redis.cache import RedisCache
 from skitter.backends.redis.client import Client
-from skitter.metrics import CacheMetrics
 from skitter.model import RobotsCopy
 from skitter.ports import Cache
 from skitter.runtime.clock import SystemClock
+from skitter.runtime.metrics import CacheMetrics
 from skitter.settings import Settings
 from skitter.testing.contracts.cache import CacheContract, ManualClock, Source
 from skitter.testing.contracts.owner import asynchronous

@@ -213,6 +213,19 @@ async def test_links_reach_the_owner_of_their_shard_in_order_and_again_until_the
 
 
 @asynchronous
+async def test_a_worker_that_loses_its_last_shard_while_it_waits_for_more_links_goes_on(settings):
+    async with client_of(settings) as client:
+        forwarding, inbox = RedisForwarding(client), RedisInbox(client, wait=0.05)
+        await forwarding.send({0: [link("https://a.example/1")]})
+        await inbox.own(0, {})
+        assert await inbox.receive(10)
+        more = asyncio.ensure_future(inbox.receive(10))  # collects for a moment
+        await asyncio.sleep(0)
+        await inbox.disown(0)
+        assert await more == []
+
+
+@asynchronous
 async def test_messages_are_trimmed_up_to_what_is_stored(settings):
     async with client_of(settings) as client:
         forwarding, inbox = RedisForwarding(client), RedisInbox(client, wait=0.05)

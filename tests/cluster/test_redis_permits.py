@@ -13,6 +13,7 @@ from skitter.backends.redis.permits import RedisPermits
 from skitter.ports import Permits
 from skitter.runtime.clock import SystemClock
 from skitter.settings import PolitenessSettings
+from skitter.testing.clock import VirtualClock
 from skitter.testing.contracts.owner import asynchronous
 from skitter.testing.contracts.permits import (
     PATIENCE,
@@ -55,11 +56,26 @@ class TestRedisPermits(PermitsContract):
     async def release(self) -> None:
         for task in self.tasks.values():
             task.cancel()
-        await asyncio.wait(self.tasks.values())
+        await asyncio.gather(*self.tasks.values(), return_exceptions=True)
         for each in self.open:
             await each.close()
         for client in self.clients:
             await client.close()
+
+    @asynchronous
+    async def test_a_permit_that_was_not_used_gives_back_no_turn_that_another_has_taken(self) -> None:
+        """The first got no permit for another key, but only after the second had begun."""
+        options, clock = replace(self.options, politeness=politeness(None, 1.0)), VirtualClock()
+        self.clients.append(Client(options))
+        permits = RedisPermits(self.clients[-1], "worker", options, clock)
+        self.open.append(permits)
+        await granted(permits, A)
+        clock.advance(1.0)
+        await granted(permits, A)
+        permits.give_back(A, None)
+        clock.advance(0.5)
+        await refused(permits, A)
+        permits.give_back(A, 0.5)
 
     # -- round trips -------------------------------------------------------------------------------------------
 

@@ -104,3 +104,13 @@ def test_a_change_reaches_workers_that_know_only_the_engines(server, tmp_path):
         # Reading takes the rules from there too: scope.kind is "any" in the crawl, "host" in a file that says nothing.
         found = crawl.command("status", "--config", crawl.config)
         assert "220" in found
+
+
+def test_the_whole_file_is_taken_over_with_its_overlays(server, tmp_path):
+    with cluster(tmp_path, server, "redis", crawl__shards=2) as crawl:
+        kept = crawl.config.read_text()
+        crawl.config.write_text(f'{kept}\n[[site]]\nmatch = "*.example.org"\npoliteness.delay = "9s"\n')
+        said = crawl.command("cluster", "set", "--config", crawl.config)
+        assert "site = " in said
+        assert "all running workers use it" in said
+        assert "nothing to change" in crawl.command("cluster", "set", "--config", crawl.config)

@@ -96,6 +96,7 @@ OUT_OF_STEP = {
         "escapes in a host are undone before it is looked up (WHATWG), so both spellings are one origin",
     ),
     "rx-0099": "a 301 is followed, not taken for an answer",
+    "rx-0086": "names a file of signals, which contentsignals.org does not know; and it is of the group for others",
     "rx-0177": "RFC 9309 2.3.1.3: 401 is a 4xx like any other",
     "rx-0178": "RFC 9309 2.3.1.3: 403 is a 4xx like any other",
 }
@@ -105,7 +106,6 @@ NOT_OURS = {
     "extension:host": "as host",
     "extension:clean_param": "which parameters matter is a setting of ours (urls.session_params)",
     "extension:comment": "a text for people",
-    "extension:content_signals": "usage preferences belong to a page's record, not to the question whether to fetch it",
     "extension:llm_policy": "names a document for people",
     "extension:no_index": "not part of RFC 9309 and withdrawn by Google; what is fetched is not what is indexed",
     "extension:robot_version": "says which draft of 1996 the file follows",
@@ -164,7 +164,15 @@ def check_origin(row: dict[str, Any]) -> bool:
     return not origin or origin != urls.origin(row["robots_url"] or "")
 
 
+def check_signals(row: dict[str, Any]) -> bool:
+    """As written, and each with its meaning."""
+    said = rules(row).said
+    found = [] if said is None else said.statements("http://domain.com/")
+    return [one.raw for one in found] == row["expected"] and all(len(one.uses) == 3 for one in found)
+
+
 CHECKS = {
+    "extension:content_signals": check_signals,
     "crawl_delay": lambda row: rules(row).crawl_delay == row["expected"],
     "request_rate": lambda row: (
         rules(row).request_rate

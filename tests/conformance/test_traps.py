@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from skitter.scope import Scope
+from skitter.links.scope import Scope
 from skitter.settings import ScopeSettings
 from tests.conformance.cases import needs_cases, rows
 

@@ -12,21 +12,22 @@ from pathlib import Path
 import pytest
 
 from skitter.backends.permits import MemoryPermits, SharedPermits
-from skitter.backends.permits.turns import LEAST, MOST, next_turn
+from skitter.backends.permits.turns import LEAST, MOST, next_turn, of_address
 from skitter.ports import Permits
 from skitter.runtime.clock import SystemClock
 from skitter.settings import PolitenessSettings
+from skitter.testing.clock import VirtualClock
 from skitter.testing.contracts.owner import asynchronous
 from skitter.testing.contracts.permits import A, B, PermitsContract, granted, politeness, refused
 
 
 class TestMemoryPermits(PermitsContract):
     async def sharers(self, count: int, settings: PolitenessSettings) -> Sequence[Permits]:
-        return [MemoryPermits(settings, SystemClock())] * count
+        return [MemoryPermits(of_address(settings), SystemClock())] * count
 
     @asynchronous
     async def test_it_forgets_addresses_that_nobody_waits_for(self):
-        permits = MemoryPermits(politeness(None, 0.001), SystemClock())
+        permits = MemoryPermits(of_address(politeness(None, 0.001)), SystemClock())
         for number in range(5_000):
             address = f"198.18.{number // 250}.{number % 250}"
             await granted(permits, address)
@@ -34,15 +35,34 @@ class TestMemoryPermits(PermitsContract):
         assert len(permits._turns) < 3_000
         assert permits._out == {}
 
+    @asynchronous
+    async def test_a_permit_that_was_not_used_gives_back_no_turn_that_another_has_taken(self):
+        """The first got no permit for another key, but only after the second had begun."""
+        clock = VirtualClock()
+        permits = MemoryPermits(of_address(politeness(None, 1.0)), clock)
+        for ends_first in (False, True):
+            await granted(permits, A)
+            clock.advance(1.0)
+            await granted(permits, A)
+            if ends_first:
+                permits.give_back(A, 0.0)
+            permits.give_back(A, None)
+            clock.advance(0.5)
+            await refused(permits, A)
+            clock.advance(10.0)
+            if not ends_first:
+                permits.give_back(A, 0.0)
+
 
 # A worker that takes permits, says so, and waits to be killed.
 MORTAL = """
 import asyncio, sys, time
 from pathlib import Path
 from skitter.backends.permits import SharedPermits
+from skitter.backends.permits.turns import of_address
 from skitter.runtime.clock import SystemClock
 from skitter.testing.contracts.permits import A, politeness
-permits = SharedPermits(Path(sys.argv[1]), 1, 2, politeness(3), SystemClock())
+permits = SharedPermits(Path(sys.argv[1]), 1, 2, of_address(politeness(3)), SystemClock())
 print([asyncio.run(permits.ask(A)) for _ in range(2)], flush=True)
 time.sleep(600)
 """
@@ -51,10 +71,11 @@ EAGER = """
 import asyncio, sys, time
 from pathlib import Path
 from skitter.backends.permits import SharedPermits
+from skitter.backends.permits.turns import of_address
 from skitter.runtime.clock import SystemClock
 from skitter.testing.contracts.permits import A, politeness
 path, number = Path(sys.argv[1]), int(sys.argv[2])
-permits = SharedPermits(path, number, 3, politeness(2), SystemClock())
+permits = SharedPermits(path, number, 3, of_address(politeness(2)), SystemClock())
 async def main():
     spans, until = [], time.monotonic() + 2
     while time.monotonic() < until:
@@ -79,13 +100,16 @@ class TestSharedPermits(PermitsContract):
     async def sharers(self, count: int, settings: PolitenessSettings) -> Sequence[Permits]:
         self.settings, self.count = settings, count
         self.open = [
-            SharedPermits(self.path, number, count, settings, SystemClock()) for number in range(count)
+            SharedPermits(self.path, number, count, of_address(settings), SystemClock())
+            for number in range(count)
         ]
         return self.open
 
     async def succeed(self, dead: Permits) -> None:
         number = [each is dead for each in self.open].index(True)
-        self.open.append(SharedPermits(self.path, number, self.count, self.settings, SystemClock()))
+        self.open.append(
+            SharedPermits(self.path, number, self.count, of_address(self.settings), SystemClock())
+        )
 
     async def release(self) -> None:
         for each in self.open:
@@ -93,7 +117,7 @@ class TestSharedPermits(PermitsContract):
 
     @asynchronous
     async def test_a_full_bucket_refuses_and_never_exceeds(self):
-        permits = SharedPermits(self.path, 0, 1, politeness(1), SystemClock())
+        permits = SharedPermits(self.path, 0, 1, of_address(politeness(1)), SystemClock())
         self.open.append(permits)
         _, bucket = permits._bucket(A)
         same = []
@@ -112,7 +136,7 @@ class TestSharedPermits(PermitsContract):
 
     @asynchronous
     async def test_a_worker_killed_with_permits_out_keeps_them_until_its_successor_is_there(self):
-        permits = SharedPermits(self.path, 0, 2, politeness(3), SystemClock())
+        permits = SharedPermits(self.path, 0, 2, of_address(politeness(3)), SystemClock())
         self.open.append(permits)
         command = [sys.executable, "-c", MORTAL, str(self.path)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as mortal:
@@ -124,7 +148,7 @@ class TestSharedPermits(PermitsContract):
             finally:
                 os.kill(mortal.pid, signal.SIGKILL)
         await refused(permits, A)
-        self.open.append(SharedPermits(self.path, 1, 2, politeness(3), SystemClock()))
+        self.open.append(SharedPermits(self.path, 1, 2, of_address(politeness(3)), SystemClock()))
         await granted(permits, A)
         await granted(permits, A)
         await refused(permits, A)
@@ -149,7 +173,7 @@ class TestSharedPermits(PermitsContract):
     @asynchronous
     async def test_a_lock_that_is_held_stops_nobody(self):
         """Its holder may have been stopped. Whoever asks meanwhile gets no permit, and gives back without the lock."""
-        permits = SharedPermits(self.path, 0, 1, politeness(1), SystemClock())
+        permits = SharedPermits(self.path, 0, 1, of_address(politeness(1)), SystemClock())
         self.open.append(permits)
         assert await permits.ask(A) is None
         holding = "import fcntl, sys, time; fcntl.flock(file := open(sys.argv[1]), fcntl.LOCK_EX); print('held', flush=True); time.sleep(600)"
@@ -167,13 +191,13 @@ class TestSharedPermits(PermitsContract):
     @asynchronous
     async def test_it_starts_over_with_a_file_of_another_size(self):
         self.path.write_bytes(b"\xff" * 1000)
-        permits = SharedPermits(self.path, 0, 4, politeness(1), SystemClock())
+        permits = SharedPermits(self.path, 0, 4, of_address(politeness(1)), SystemClock())
         self.open.append(permits)
         assert await permits.ask(A) is None
 
     @asynchronous
     async def test_a_request_that_ends_after_the_end_does_no_harm(self):
-        permits = SharedPermits(self.path, 0, 1, politeness(1), SystemClock())
+        permits = SharedPermits(self.path, 0, 1, of_address(politeness(1)), SystemClock())
         assert await permits.ask(A) is None
         await permits.close()
         await permits.close()
@@ -191,9 +215,9 @@ def test_turns_are_apart_and_within_bounds():
 def test_asking_costs_little(tmp_path, kind):
     """Printed, not promised: how long it takes to ask and to give back."""
     permits: Permits = (
-        MemoryPermits(politeness(8), SystemClock())
+        MemoryPermits(of_address(politeness(8)), SystemClock())
         if kind == "memory"
-        else SharedPermits(tmp_path / "p", 0, 4, politeness(8), SystemClock())
+        else SharedPermits(tmp_path / "p", 0, 4, of_address(politeness(8)), SystemClock())
     )
     rounds = 20_000
 

@@ -20,11 +20,11 @@ import time
 from functools import partial
 from pathlib import Path
 
-from skitter import compose, seeds, visit
+from skitter import compose, seeds
 from skitter.backends.rocksdb import store
 from skitter.backends.rocksdb.store import RocksStore
 from skitter.backends.warc import WarcArchive
-from skitter.compose import fleet_worker
+from skitter.crawl import completing
 from skitter.crawl.directory import CrawlDirectory
 from skitter.events import Events
 from skitter.fleet.parent import assembled
@@ -89,14 +89,14 @@ def arrange_death(commit, point, once=None):
 
 def arrange_poison(text, effect=end_at_once):
     """Make a page kill whoever parses it."""
-    parse = visit.parse
+    parse = completing.parse
 
     def deadly(url, headers, content, settings):
         if text.encode() in content:
             effect()
         return parse(url, headers, content, settings)
 
-    visit.parse = deadly
+    completing.parse = deadly
 
 
 def starts(plan):
@@ -141,6 +141,9 @@ def main(plan) -> int:
     if "boot" in plan:
         store.boot_id = plan["boot"].encode
     if is_worker:
+        # Tests import this module too, and a worker that is forked from one must find its own main module unloaded.
+        from skitter.compose import fleet_worker  # noqa: PLC0415
+
         sys.argv[1:] = sys.argv[2:]
         return fleet_worker.main()
     return run(crawl(plan))

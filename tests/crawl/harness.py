@@ -1,9 +1,11 @@
 """Whole crawls of the synthetic web, on the real store, archive and network code: in this process, or by a fleet."""
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -25,6 +27,7 @@ from skitter.testing.web import Server
 HASTY: dict[str, object] = {
     "fetch.allow_private": ("127.0.0.0/8",),
     "politeness.delay": "0s",
+    "politeness.adaptive": False,
     "politeness.per_address": "none",
     "schedule.retry_base": "50ms",
     "robots.retry_after": ("100ms", "100ms"),
@@ -107,6 +110,13 @@ async def read_back(path: Path, report: Report, heard: list[Event]) -> Crawled:
     finally:
         await reader.close()
     return Crawled(report, pages, records, heard)
+
+
+def requested(path: Path) -> list[dict[str, Any]]:
+    """The requests and lost visits of all request logs of a crawl, without the terms of its runs."""
+    files = sorted(path.glob("log/requests-*.jsonl"))
+    lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    return [line for line in lines if line["type"] != "Terms"]
 
 
 def keys(found: set[str] | dict[str, object]) -> set[str]:

@@ -5,7 +5,9 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-Answers = Mapping[str, tuple[int, str, bytes]]  # by path: status, content type, body
+Answers = Mapping[
+    str, tuple[int, str, bytes]
+]  # by path: status, content type, body (of a redirect: the target)
 
 
 @contextmanager
@@ -27,6 +29,8 @@ def small_site(answers: Answers, robots: bytes = b"", waits: threading.Event | N
             )
             self.send_response(status)
             self.send_header("Content-Type", kind)
+            if 300 <= status < 400:
+                self.send_header("Location", body.decode())
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

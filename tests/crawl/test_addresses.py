@@ -47,6 +47,20 @@ def test_two_hundred_names_on_one_address_share_its_limit(tmp_path, workers, lim
     assert counts.requests == len(log)  # what was put off is no request
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("workers", [0, 2, 4], ids=["in one process", "2 workers", "4 workers"])
+def test_a_thousand_names_on_one_address_share_its_limit(tmp_path, workers):
+    with serve_process(neighbours(1000, 2), latency=0.02) as server:
+        settings = settings_for(server, scope__kind="any", politeness__per_address=8)
+        path, starts = tmp_path / "c", server.seeds()
+        result = crawl_with(workers, path, starts, settings) if workers else crawl(path, starts, settings)
+        log, truth = server.log(), server.truth("any")
+    assert len({request.host for request in log}) == 1000
+    assert result.keys == keys(truth.pages)
+    assert crowds(log) == {HERE: 8}
+    assert overlaps(log) == []
+
+
 @pytest.mark.parametrize("workers", [0, 4], ids=["in one process", "4 workers"])
 def test_requests_to_one_address_begin_apart_if_that_is_asked_for(tmp_path, workers):
     delay = 0.25

@@ -9,8 +9,9 @@ import pytest
 
 import skitter
 from skitter import urls
-from skitter.cli.why import find, story
+from skitter.cli.why import story
 from skitter.compose import open_reader
+from skitter.export.findings import find
 from skitter.model import State
 from tests.crawl.harness import HASTY, keys
 from tests.crawl.sites import small_site
@@ -97,7 +98,7 @@ def asked_why(path, url):
     async def ask():
         reader = open_reader(path)
         try:
-            return "\n".join(story(await find(url, reader), 0.0))
+            return "\n".join(story(await find(url, reader, 0.0), 0.0))
         finally:
             await reader.close()
 

@@ -182,8 +182,8 @@ WIDER: list[tuple[dict[str, object], dict[str, object], int]] = [
     ({"scope__kind": "host", "scope__max_depth": 1}, {"scope__kind": "host"}, 2),
     ({"scope__kind": "host"}, {"scope__kind": "any"}, 0),
     ({"scope__kind": "page"}, {"scope__kind": "any"}, 2),
-    ({"scope__max_pages_per_host": 4}, {"scope__max_pages_per_host": 11}, 0),
-    ({"scope__max_pages_per_host": 3}, {}, 2),
+    ({"budget__host_pages": 4}, {"budget__host_pages": 11}, 0),
+    ({"budget__host_pages": 3}, {}, 2),
 ]
 
 
@@ -202,7 +202,7 @@ def test_a_crawl_that_goes_on_with_wider_settings_stores_what_it_would_have_from
     before = stored(by(workers, tmp_path / "c", seeds, settings(narrow)))
     result = by(workers, tmp_path / "c", [], settings(wide))
     expected = by(workers, tmp_path / "whole", seeds, settings(wide))
-    if "scope__max_pages_per_host" in wide:  # which pages a budget lets in depends on the order
+    if "budget__host_pages" in wide:  # which pages a budget lets in depends on the order
         assert Counter(map(urls.host, stored(result))) == Counter(map(urls.host, stored(expected)))
     else:
         assert stored(result) == stored(expected)
@@ -226,7 +226,7 @@ def test_a_crawl_that_goes_on_with_narrower_settings_adds_only_what_they_want(
     before = stored(by(workers, tmp_path / "c", seeds, settings(wide, crawl__max_pages=25)))
     result = by(workers, tmp_path / "c", [], settings(narrow))
     expected = stored(by(workers, tmp_path / "whole", seeds, settings(narrow)))
-    if budget := narrow.get("scope__max_pages_per_host"):
+    if budget := narrow.get("budget__host_pages"):
         hosts = Counter(map(urls.host, before))
         assert Counter(map(urls.host, stored(result) - before)) == Counter(
             {host: budget - hosts[host] for host in map(urls.host, expected) if hosts[host] < budget}

@@ -5,12 +5,18 @@ import os
 import signal
 import time
 from collections import defaultdict
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from itertools import pairwise
 
 import pytest
 
 from skitter import urls
+from skitter.backends.rocksdb import rocks_frontier
 from skitter.backends.warc import Reader
+from skitter.crawl.directory import CrawlDirectory
+from skitter.events import Requested
+from skitter.reporting.log import RequestLog
 from skitter.testing.warc_check import check
 from skitter.testing.web import Features, SyntheticWeb, overlaps, serve_process
 from tests.crash.test_kill import plan_for, run_until_it_ends, start
@@ -203,3 +209,40 @@ def test_one_host_has_one_clock_however_it_is_spelt_and_on_all_its_ports(tmp_pat
     assert [path for _, path, _, _ in heard].count("/robots.txt") == 2  # each port is an origin of its own
     gaps = [after[2] - before[3] for before, after in pairwise(sorted(heard, key=lambda request: request[2]))]
     assert min(gaps) >= DELAY - PRECISION
+
+
+@pytest.mark.parametrize("asked", ["4", "date", str(7 * 86400)], ids=["seconds", "a date", "a week"])
+def test_a_wish_to_wait_that_is_in_the_log_and_was_never_settled_is_kept(tmp_path, asked):
+    """The process died between the two; the page is asked for again, but not before. After a week: not at all, as always."""
+    web = SyntheticWeb(seed=4, hosts=1, pages_per_host=8, features=Features.plain())
+    path = tmp_path / "c"
+    with serve_process(web) as server:
+        crawl(path, server.seeds(), settings_for(server, crawl__max_pages=2))
+        before = len(server.log())
+        end = asyncio.run(died_with_an_answer(CrawlDirectory(path), asked))
+        result = crawl(path, [], settings_for(server))
+        after = server.log()[before:]
+    if asked == str(7 * 86400):
+        assert after == []
+        assert {each.reason.code for each in result.records.values() if each.reason} == {"retry-after"}
+        return
+    assert min(request.start for request in after) >= end + 4 - PRECISION
+    assert len(result.keys) == 8
+
+
+async def died_with_an_answer(directory: CrawlDirectory, asked: str) -> float:
+    """A visit is leased and answered, and its answer is in the log; then the process dies. Returns when the answer ended."""
+    frontier = rocks_frontier(directory.state(0), directory.read_settings())
+    await frontier.open(time.time())
+    (visit,) = await frontier.lease(1, time.time())
+    end = float(int(time.time()) + 1)
+    said = asked.replace("date", format_datetime(datetime.fromtimestamp(end + 4, UTC), usegmt=True))
+    request = Requested(
+        url=visit.link.url, host=visit.link.host, address="127.0.0.1", start=time.time(), end=end, status=429,
+        bytes=0, purpose="page", attempt=1, fault="", retry_after=said,
+    )  # fmt: skip
+    log = RequestLog(directory.request_log(0))
+    log(request)
+    log.close()
+    await frontier.abandon()
+    return end

@@ -20,6 +20,8 @@ COMMANDS = (
     ["why", "DIR", "URL"],
     ["export", "DIR", "--format", "jsonl"],
     ["export", "DIR", "--format", "cdxj"],
+    ["sql", "DIR", "pages-by-status"],
+    ["report", "DIR", "--html"],
     ["check", "DIR"],
     ["search", "DIR", "WORD"],
 )

@@ -1,7 +1,6 @@
 """The request log has every request that a server saw, in order, each after its delay. Judged by the server."""
 
 import asyncio
-import json
 import time
 from collections import defaultdict
 from itertools import pairwise
@@ -10,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from skitter import urls
-from skitter.crawl.directory import CrawlDirectory
 from skitter.testing.web import Features, SyntheticWeb, serve_process
-from tests.crawl.harness import Crawled, crawl_on_this_loop, crawl_with, settings_for
+from tests.crawl.harness import Crawled, crawl_on_this_loop, crawl_with, requested, settings_for
 from tests.fetching import Server, Talk, ok, run, serving
 
 DELAY = 0.1
@@ -21,9 +19,7 @@ PRECISION = 0.01  # of two clocks
 
 def logged(path: Path) -> list[dict[str, object]]:
     """The lines of all request logs, in the order of time."""
-    files = CrawlDirectory(path).path.glob("log/requests-*.jsonl")
-    lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-    return sorted(lines, key=lambda line: line["start"])
+    return sorted(requested(path), key=lambda line: line["start"])
 
 
 # ------------------------------------------------------------------------------------------------ kept connections

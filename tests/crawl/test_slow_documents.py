@@ -127,7 +127,7 @@ def test_if_no_process_can_be_started_large_pages_fail_with_a_message_and_the_re
 def test_a_crawl_of_ordinary_pages_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor do large files without a parser."""
     monkeypatch.setattr(pool, "COMMAND", ["/nowhere/python"])
-    site = {"/": html(b"<p>word</p>" * 20_000, links("image")), "/image": (200, "image/png", b"x" * 2**20)}
+    site = {"/": html(b"<p>word</p>" * 20_000, links("image")), "/image": (200, "video/mp4", b"x" * 2**20)}
     with small_site(site) as address:
         found = crawl(tmp_path / "c", [address + "/"], settings_for())
     assert len(site["/"][2]) > 200_000

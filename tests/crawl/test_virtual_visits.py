@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from skitter import visit
+from skitter.crawl import completing
 from skitter.events import Lost, Requested, ScopeWidened, Settled
 from skitter.model import Fault, State, Stop
 from tests.crawl.virtual import MEMORY, ROCKSDB, Answer, crawl, html, moved, site
@@ -255,14 +255,14 @@ def test_stop_finishes_requests_in_flight_and_leases_nothing_more(tmp_path, stor
 
 
 def test_a_parser_that_raises_costs_one_page(tmp_path, store, monkeypatch):
-    parse = visit.parse
+    parse = completing.parse
 
     def fragile(url, headers, content, settings):
         if url == f"{A}/3":
             raise RecursionError("too deep for me")
         return parse(url, headers, content, settings)
 
-    monkeypatch.setattr(visit, "parse", fragile)
+    monkeypatch.setattr(completing, "parse", fragile)
     result = crawl(tmp_path, [f"{A}/"], site(A, 6), store=store)
     record = result.records[f"{A}/3"]
     assert (record.state, record.reason.code) == (State.FAILED, Fault.PARSER)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from skitter import reasons, seeds, urls
+from skitter.backends.accounts import MemoryAccounts
 from skitter.backends.memory import MemoryCache
 from skitter.backends.rocksdb import rocks_frontier
 from skitter.backends.warc import WarcArchive
@@ -22,7 +23,7 @@ from skitter.dedup.twins import Duplicates
 from skitter.events import Event, Events
 from skitter.fetch import response
 from skitter.links import LinkJudge
-from skitter.metrics import Metrics
+from skitter.links.scope import Scope
 from skitter.model import (
     Counts,
     Exchange,
@@ -40,12 +41,17 @@ from skitter.model import (
     UrlRecord,
     Visit,
 )
+from skitter.politeness.budgets import limited_groups
+from skitter.politeness.gate import gate
+from skitter.politeness.groups import GroupBudgets
+from skitter.politeness.hours import hours
 from skitter.ports import Frontier
 from skitter.reporting.log import RequestLog
 from skitter.robots.in_force import Permissions
-from skitter.scope import Scope
+from skitter.runtime.metrics import Metrics
 from skitter.settings import Settings
 from skitter.settings.file import load
+from skitter.settings.sites import sites_of
 from skitter.testing.clock import VirtualClock, run_virtual
 from skitter.testing.reference import memory_frontier
 from skitter.visit import Stations
@@ -58,6 +64,7 @@ STILL: dict[str, object] = {
     "scope.kind": "any",
     "schedule.retry_jitter": 0,
     "robots.jitter": 0,
+    "politeness.adaptive_jitter": 0,
     "dedup.near": False,
     "crawl.sync_interval": "30d",
     "crawl.min_free_disk": "1MiB",
@@ -235,9 +242,11 @@ class VirtualCrawl:
         self.fetcher = ScriptedFetcher(script, clock)
         self.heard: list[Event] = []
         self.events = Events(self.heard.append)
-        scope = Scope(settings.scope, self.directory.roots())
+        sites = sites_of(settings)
+        scope = Scope(settings.scope, self.directory.roots(), sites=sites)
         self.stations = Stations(
             settings=settings,
+            sites=sites,
             frontier=frontier,
             fetcher=self.fetcher,
             archive=WarcArchive(self.directory.archive, 0, settings.archive, clock),
@@ -246,6 +255,11 @@ class VirtualCrawl:
             links=LinkJudge(settings, scope),
             duplicates=Duplicates(frontier, settings.dedup),
             clock=clock,
+            gate=gate(settings, sites, clock),
+            groups=GroupBudgets(limited_groups(settings), sites, MemoryAccounts(), 0)
+            if sites is not None and limited_groups(settings)
+            else None,
+            hours=hours(settings, sites),
             dice=random.Random(1),
         )
         self.shard = Shard(self.stations, self.events, self.directory)
@@ -289,11 +303,12 @@ def crawl(
     *,
     store: str = ROCKSDB,
     meanwhile: Callable[[VirtualCrawl], None] | None = None,
+    clock: VirtualClock | None = None,
     **overrides: object,
 ) -> Result:
     """Crawl from the starts until nothing is left, in virtual time. `meanwhile` may set timers before it begins."""
     settings = settings_with(**overrides)
-    clock = VirtualClock()
+    clock = clock or VirtualClock()
     wanted = [
         start if isinstance(start, Link) else next(seeds.named([start], settings.urls)) for start in starts
     ]

@@ -11,8 +11,9 @@ import zlib
 import brotli
 import pytest
 
+from skitter.fetch import pieces
 from skitter.fetch.response import MAX_CODINGS, Flaw, decode
-from skitter.model import Failed, Fault, Fetched, Outcome, Redirected
+from skitter.model import Failed, Fault, Fetched, Outcome, Purpose, Redirected
 from skitter.settings import Bytes, FetchSettings
 from tests.conformance.cases import FOLDER, needs_cases, rows
 from tests.fetching import LOOPBACK, Server, fetching, ok, run, serving, visit
@@ -180,3 +181,38 @@ def test_a_large_body_that_is_cut_does_not_stay_in_memory():
 
     unit = 1 if sys.platform == "darwin" else 1024
     assert run(main()) * unit < 50 * MIB
+
+
+def test_a_sitemap_over_the_limit_gives_its_beginning_in_order():
+    """Its first part is held in memory, the rest in a file; the limit falls anywhere."""
+    body = b"".join(b"http://a.test/%d\n" % number for number in range(60_000))
+    settings = FetchSettings(allow_private=LOOPBACK, max_body=Bytes(10_000), max_sitemap=Bytes(777_777))
+
+    async def read() -> bytes:
+        async with serving(ok(body)) as server, fetching(settings) as fetcher:
+            outcome = await fetcher.fetch(visit(server.url(), Purpose.SITEMAP))
+            assert isinstance(outcome, Fetched)
+            assert outcome.exchange.rest is not None
+            assert outcome.exchange.cut
+            found = b"".join(pieces.payload(outcome.exchange))
+            outcome.exchange.rest.close()
+            return found
+
+    assert run(read()) == body[:777_777]
+
+
+@pytest.mark.parametrize("status", [b"404 Not Found", b"302 Found"])
+def test_the_file_of_a_sitemap_that_is_not_read_is_closed_at_once(status: bytes):
+    """It would stay until its visit is settled with many others, and all of them could fill the disk."""
+    settings = FetchSettings(allow_private=LOOPBACK, max_body=Bytes(MIB))
+
+    async def read() -> Outcome:
+        answer = ok(bytes(3 * MIB), b"Location: /x", status=status)
+        async with serving(answer) as server, fetching(settings) as fetcher:
+            return await fetcher.fetch(visit(server.url(), Purpose.SITEMAP))
+
+    outcome = run(read())
+    assert isinstance(outcome, Fetched | Redirected)
+    assert outcome.exchange.beyond > MIB
+    assert outcome.exchange.rest is not None
+    assert outcome.exchange.rest.closed

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from skitter import urls
 from skitter.crawl.directory import CrawlDirectory
-from skitter.export.cdxj import Record
+from skitter.export.source import Stored
 from skitter.model import (
     Directives,
     Exchange,
@@ -46,7 +46,7 @@ class MemoryArchive:
             raise OSError(f"{place.file} has no whole record at {place.offset}")
         return self._answers[place]
 
-    def records(self, file: str) -> Iterator[Record]:
+    def records(self, file: str) -> Iterator[Stored]:
         return iter(())
 
 

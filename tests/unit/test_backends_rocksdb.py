@@ -9,9 +9,9 @@ import pytest
 from skitter.backends.rocksdb import open_reader, store
 from skitter.backends.rocksdb.database import Database
 from skitter.backends.rocksdb.store import RocksStore
-from skitter.metrics import Metrics
 from skitter.model import State, Verdict
 from skitter.ports import StateError
+from skitter.runtime.metrics import Metrics
 from skitter.testing.contracts.owner import START, Owner, link
 from tests.contract.grounds import RocksGround, small_settings
 

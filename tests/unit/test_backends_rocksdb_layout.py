@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from skitter.backends.rocksdb.layout import after, queue_end, queue_start
 from skitter.backends.rocksdb.store import RocksStore
 from skitter.frontier.levels import QUEUES
-from skitter.frontier.rows import Batch, Heads, Meta, UrlRow
-from skitter.model import Level
+from skitter.frontier.rows import CRAWLED, Batch, Extra, Heads, Meta, UrlRow
+from skitter.model import Hints, Level, Reason
 
 
 @given(st.binary(min_size=1, max_size=9), st.binary(max_size=20))
@@ -33,7 +33,7 @@ def test_links_wait_by_score_then_age_and_are_read_on_from_any_of_them(tmp_path)
         await store.open()
         rows = [
             UrlRow(
-                store.domain_prefix("a.example") + store.hash_key(url.encode()),
+                store.domain_prefix("a.example") + store.hash_key(url.encode(), store.secret),
                 *(url, url, "a.example", "a.example"),
                 level=level,
                 score=score,
@@ -51,6 +51,61 @@ def test_links_wait_by_score_then_age_and_are_read_on_from_any_of_them(tmp_path)
             rows = [store.unpacked(packed) for _, _, packed in found if isinstance(packed, bytes)]
             assert {row.level for row in rows} <= {Level.NORMAL}
             assert [store.url(id16) for _, id16, _ in found] == rows
+        await store.close()
+
+    asyncio.run(main())
+
+
+# ------------------------------------------------------------------------------------------------ rows
+
+# What a link found on a page does not have before its first visit; its row is stored without these fields.
+TRIED = {
+    "last_crawl": 0.0,
+    "due": 5.0,
+    "crawl_count": 1,
+    "attempts": 1,
+    "crashes": 1,
+    "status": 404,
+    "reason": Reason("failed", "why"),
+    "parked": True,
+    "requested": "https://a.example/other",
+    "hops": 1,
+    "seed": True,
+    "meta": {},
+    "origin": "https://a.example",
+    "extra": Extra(Hints(priority=0.5)),
+}
+
+
+def test_a_row_comes_back_whole_whichever_of_its_fields_is_set(tmp_path):
+    fields = UrlRow.__struct_fields__
+    assert list(TRIED) == list(fields[fields.index("first_seen") + 1 :])
+
+    async def main():
+        store = RocksStore(tmp_path, 1 << 20)
+        await store.open()
+        for number, (name, value) in enumerate({"": None, **TRIED}.items()):
+            for state in (0, CRAWLED):
+                url = f"https://www.a.example/{name}/{state}"
+                id16 = store.domain_prefix("a.example") + store.hash_key(url.encode(), store.secret)
+                row = UrlRow(
+                    id16,
+                    url,
+                    url,
+                    "www.a.example",
+                    "a.example",
+                    state,
+                    3,
+                    0.5,
+                    number + 1,
+                    2,
+                    "https://a.example/",
+                    7.0,
+                )
+                if name:
+                    setattr(row, name, value)
+                await store.write(Batch(Meta(), urls={id16: row}))
+                assert store.url(id16) == row, name
         await store.close()
 
     asyncio.run(main())

@@ -17,6 +17,7 @@ from skitter.cli import COMMANDS, main
 from skitter.cli.pages import _line
 from skitter.cli.usage import Exit, Parser
 from skitter.ports import StateError
+from skitter.runtime import extras
 from tests.unit.crawled import ABOUT, COPY, ROOT, CrawledSource, crawled, page
 
 HEAVY = ("numpy", "rocksdict", "pycurl", "selectolax", "uvloop", "asyncio")
@@ -83,7 +84,7 @@ def test_without_a_command_the_help_goes_to_standard_error(capsys):
         (["search", "d", "x", "--offset", "-1"], "--offset: write 0 or more"),
         (["search", "x", "--config", "none.toml"], "none.toml: cannot be read"),
         (["search", "x", "--config", os.devnull], "search.addresses names no server; write for example"),
-        (["crawl"], "there is nothing to crawl; name a URL, or a file of URLs with --seeds"),
+        (["crawl"], "there is nothing to crawl; name a URL, a file of URLs with --seeds, or a sitemap"),
         (["crawl", "ftp://example.org"], "there is nothing to crawl: argument 1: ftp://example.org: not an http"),
         (["crawl", "ftp://example.org", "-o", "x"], "ftp://example.org: not an http or https URL"),
         (["crawl", "a.example", "--delay", "soon"], "--delay: politeness.delay: 'soon' is not a duration"),
@@ -99,6 +100,7 @@ def test_without_a_command_the_help_goes_to_standard_error(capsys):
         (["crawl", "--seeds", os.devnull], "there is nothing to crawl"),
         (["crawl", "--seeds", os.devnull, "-o", "d"], "there is nothing to crawl; the seeds are empty"),
         (["crawl", "ftp://a.example", "--seeds", os.devnull, "-o", "d"], "there is nothing to crawl: argument 1: ftp://a.example: "),
+        (["export", "d", "--format", "urls", "--respect-ai", "tdm"], "--respect-ai leaves out pages, and urls lists none"),
         (["help", "crwl"], "'crwl' is not a command; did you mean crawl?"),
     ],
 )  # fmt: skip
@@ -224,7 +226,7 @@ def commands(example: str) -> list[str]:
     return words
 
 
-CONTROL = ("pause", "continue", "block", "unblock", "retry", "add")
+CONTROL = ("pause", "continue", "block", "unblock", "retry", "add", "reload")
 EXAMPLES = [(name, example) for name in COMMANDS for example in parser_of(name).examples]
 
 
@@ -240,9 +242,11 @@ def test_every_example_is_understood(name, example):
     [
         example
         for name, example in EXAMPLES
-        # `check` reads real files: its examples are in tests/crawl/test_check.py. For those that control a crawl one has
-        # to run: their examples are in tests/crawl/test_control.py
-        if name not in {"crawl", "resume", "index", "check", *CONTROL}
+        # `check` and `audit` read real files: their examples are in tests/crawl/test_check.py and test_audit.py. For those that control a crawl one has
+        # to run: their examples are in tests/crawl/test_control.py and test_reload.py. `replay` and a WACZ need an archive: tests/crawl/test_replay.py
+        # and test_wacz.py
+        if name not in {"crawl", "plan", "resume", "index", "check", "audit", "identity", "replay", *CONTROL}
+        and "wacz" not in example
         and "--follow" not in example
         and "curl" not in example
         and "--config" not in example
@@ -250,7 +254,11 @@ def test_every_example_is_understood(name, example):
 )
 def test_every_example_that_needs_no_network_works(example, skitter_example_org, capsys):
     (skitter_example_org / "robots.txt").write_text("User-agent: *\nDisallow: /private/\n")
-    expected = {"robots": 1, "export": 1 if "jsonl" in example else 0}
+    expected = {
+        "robots": 1,
+        "export": 1 if "--format jsonl" in example else 0,
+        "doctor": int("--citizen" in example),
+    }
     words = commands(example)
     assert main(words) == expected.get(words[0], 0)
     assert capsys.readouterr().out or "-o" in words
@@ -421,8 +429,25 @@ def test_robots_answers_with_the_deciding_line(tmp_path, capsys):
     ]
     assert main(["robots", str(file), "--agent", "mybot", "/a", "--json"]) == 0
     fields = json.loads(capsys.readouterr().out)
-    assert fields["urls"] == [{"url": "/a", "allowed": True, "line": {"number": 5, "text": "Allow: /a"}}]
+    assert fields["urls"] == [
+        {"url": "/a", "allowed": True, "line": {"number": 5, "text": "Allow: /a"}, "statements": []}
+    ]
     assert fields["crawl_delay"] == 5
+
+
+def test_robots_tells_what_is_said_about_uses(tmp_path, capsys):
+    file = tmp_path / "robots.txt"
+    file.write_text("User-agent: *\nDisallow: /x\nContent-Usage: train-ai=n\nContent-Signal: what=ever\n")
+    assert main(["robots", str(file), "/a", "/x"]) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert told[1:3] == [
+        "            says train-ai=n  (Content-Usage in robots.txt: train-ai=n)",
+        "            says nothing that is known here  (Content-Signal in robots.txt: what=ever)",
+    ]
+    assert len(told) == 4
+    assert main(["robots", str(file), "/a", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["urls"]
+    assert [one["uses"] for one in found["statements"]] == [{"train-ai": "n"}, {}]
 
 
 def test_robots_reads_standard_input():
@@ -470,6 +495,23 @@ def test_doctor_names_what_is_missing_and_how_to_install_it(capsys, monkeypatch)
     assert "MISSING  no-such-library" in shown
     assert "pip install no-such-library" in shown
     assert shown.endswith("something required is missing\n")
+
+
+def test_doctor_tells_which_extras_are_there_and_how_to_install_the_others(capsys, monkeypatch):
+    monkeypatch.setitem(extras.LIBRARIES, "pdf", ("no_such_library",))
+    monkeypatch.setattr("shutil.which", lambda _name: None)
+    extras.is_there.cache_clear()
+    try:
+        assert main(["doctor"]) == 0
+    finally:
+        extras.is_there.cache_clear()
+    shown = capsys.readouterr().out
+    (line,) = [line for line in shown.splitlines() if "extra pdf" in line]
+    assert line.startswith("note ")
+    assert "reading PDF is not possible" in line
+    assert "[pdf]" in line
+    assert "ok       extra tables" in shown
+    assert "note     tesseract" in shown
 
 
 def test_advice_alone_does_not_fail_the_check(capsys, monkeypatch):

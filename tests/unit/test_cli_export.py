@@ -76,7 +76,7 @@ def test_the_help_and_the_choices_are_made_from_the_table(here, capsys):
     shown = " ".join(capsys.readouterr().out.split())
     for each in command.FORMATS.values():
         assert f"{each.name}: {each.about}." in shown
-    assert "{jsonl,csv,urls,links,cdxj,endless,parts}" in shown
+    assert f"{{{','.join(command.FORMATS)}}}" in shown
 
 
 @pytest.mark.parametrize(
@@ -128,6 +128,7 @@ def test_a_binary_format_asks_for_its_files_by_name(here, capsys):
         (["parts"], "parts cannot go to standard output; name a file with -o"),
         (["parts", "-o", "x.gz"], "parts can be neither split nor compressed"),
         (["parts", "-o", "x/", "--split", "1MB"], "parts can be neither split nor compressed"),
+        (["jsonl", "--respect-ai", "train-ia"], "--respect-ai: 'train-ia' is not one of train-ai, search"),
         (["urls", "-o", "full/"], "full/: there is something already"),
         (["urls", "-o", "full/file", "--split", "1MB"], "full/file: there is something already"),
     ],

@@ -8,8 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from skitter.cli import main
-from skitter.cli.status import standing
-from skitter.model import Counts
+from skitter.cli.status import bucket_lines, standing
+from skitter.model import Counts, HostRecord
+from skitter.reporting.report import host_table
 from skitter.settings import Settings
 from skitter.testing.web import Features, SyntheticWeb, serve
 from tests.crawl.harness import crawl, settings_for
@@ -70,3 +71,51 @@ def test_the_life_of_a_crawl(tmp_path, capsys):
     assert "Metrics" not in shown
     assert main(["status", str(path), "-v"]) == 0
     assert "Metrics" in capsys.readouterr().out
+
+
+def test_the_hosts_are_shown_with_when_each_may_be_asked_again():
+    waiting = HostRecord(host="a.test", domain="a.test", queued=3, free_at=110.0, delay=20.0)
+    ready = HostRecord(host="b.test", domain="b.test", queued=1, free_at=90.0)
+    held = HostRecord(host="c.test", domain="c.test", queued=1, free_at=90.0, held=400.0)
+    done = HostRecord(host="d.test", domain="d.test")
+    shown = "\n".join(host_table([waiting, ready, held, done], 100.0))
+    assert "next request" in shown
+    assert [line.split()[8:] for line in shown.splitlines()[3:]] == [
+        ["in", "10s"],
+        ["now"],
+        ["in", "5m", "00s"],
+        [],
+    ]
+    assert "next request" not in "\n".join(host_table([waiting]))
+    closed = "\n".join(host_table([ready], 100.0, opens=3700.0))
+    assert "in 1h 00m" in closed  # the window of the crawl is closed until then
+    assert "now" not in closed
+
+
+def test_buckets_say_what_may_start_how_often_and_when():
+    settings = replace(SETTINGS, politeness=replace(SETTINGS.politeness, delay=2.0, burst=3, per_host=3))
+    rested = HostRecord(host="a.test", domain="a.test", queued=1200, free_at=90.0)
+    asked = HostRecord(host="b.test", domain="b.test", queued=3, free_at=110.0, delay=20.0)
+    lines = bucket_lines([rested, asked], settings, 100.0)
+    assert [line.split() for line in lines[3:]] == [
+        ["a.test", "1,200", "3", "1", "every", "2.0s", "now"],
+        ["b.test", "3", "0", "1", "every", "20s", "in", "10s"],
+    ]
+    assert "in 1h 00m" in bucket_lines([rested], settings, 100.0, opens=3700.0)[3]
+    assert bucket_lines([], settings, 100.0) == []
+
+
+def test_verbose_status_shows_the_buckets_of_hosts_with_work(tmp_path, capsys):
+    """Those with most URLs waiting, and no more of them than --hosts says."""
+    path = tmp_path / "crawl"
+    with serve(SyntheticWeb(seed=3, hosts=6, pages_per_host=12, features=Features.plain())) as server:
+        crawl(path, server.seeds(), settings_for(server, scope__kind="any", crawl__max_pages=12))
+    assert main(["status", str(path), "--hosts", "2"]) == 0
+    assert "may start" not in capsys.readouterr().out
+    assert main(["status", str(path), "--hosts", "2", "-v"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    head = next(number for number, line in enumerate(lines) if "may start" in line)
+    waiting = [int(line.split()[1]) for line in lines[head + 1 : head + 3]]
+    assert waiting == sorted(waiting, reverse=True)
+    assert all(waiting)
+    assert not lines[head + 3].strip()

@@ -1,6 +1,7 @@
 """`skitter why`: everything the crawl knows about a URL."""
 
 import asyncio
+import copy
 import json
 from pathlib import Path
 
@@ -8,9 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from skitter import reasons
-from skitter.cli.usage import UsageError
-from skitter.cli.why import Findings, as_fields, find, story
-from skitter.model import Hints, HostRecord, Level, Reason, State, UrlRecord
+from skitter.cli.why import as_fields, story
+from skitter.export.findings import Findings, NotAUrlError, find
+from skitter.model import Hints, HostRecord, Level, Pace, Reason, State, UrlRecord
+from skitter.settings import BudgetSettings, Bytes, GroupSettings
 from tests.unit.crawled import ABOUT, COPY, NOW, ROOT, CrawledSource, crawled, link
 
 
@@ -20,7 +22,7 @@ def source(tmp_path: Path) -> CrawledSource:
 
 
 def told(source: CrawledSource, url: str) -> str:
-    return "\n".join(story(asyncio.run(find(url, source)), NOW + 1000))
+    return "\n".join(story(asyncio.run(find(url, source, NOW + 1000)), NOW + 1000))
 
 
 def test_a_seed_that_was_fetched(source):
@@ -59,7 +61,7 @@ def test_a_robots_txt_that_was_read_is_known(source):
     assert "was fetched as the robots.txt of its origin" in text
     assert "robots.txt of https://example.org: status 200, read 2023-11-14T22:13:20.000Z, used until" in text
     assert "never offered" not in text
-    assert as_fields(asyncio.run(find("https://example.org/robots.txt", source)))["known"] is True
+    assert as_fields(asyncio.run(find("https://example.org/robots.txt", source, 0.0)))["known"] is True
     assert "was never found" in told(source, "https://foreign.example/robots.txt")
 
 
@@ -81,7 +83,12 @@ def test_a_scope_refusal_is_shown_with_the_rule(source):
 
 def test_the_host_clock_is_shown(source):
     text = told(source, ABOUT)
-    assert "its host example.org: free now, 1.0s between requests, 0 waiting" in text
+    assert (
+        "its host example.org: free now, 1 request may start, 1.0s between requests (politeness.delay)"
+        in text
+    )
+    assert "its address: 8 in flight at most" in text
+    assert "on example.org: 0 waiting" in text
 
 
 def test_an_unknown_url_is_shown_with_what_would_happen_now(source):
@@ -95,7 +102,7 @@ def test_an_unknown_url_is_shown_with_what_would_happen_now(source):
 
 
 def test_text_that_is_not_a_url_is_a_usage_error(source):
-    with pytest.raises(UsageError, match="not an http or https URL"):
+    with pytest.raises(NotAUrlError, match="not an http or https URL"):
         told(source, "mailto:me@example.org")
 
 
@@ -150,6 +157,19 @@ def test_why_a_host_is_set_aside_is_explained_once():
     assert text.count("what to do: ") == 2
 
 
+def test_what_a_host_taught_is_told_in_one_line():
+    pace = Pace(wait=8.0, latency=0.4, baseline=0.1, samples=4, doubled=3, cause="429", failures=3)
+    host = HostRecord(host="example.org", domain="example.org", delay=8.0, pace=pace)
+    found = replace(waiting(), host_record=host)
+    line = (
+        "    delay 8.0s: doubled 3 times, last for a 429; 3 failures in a row; latency 0.4 s, baseline 0.1 s"
+    )
+    assert line in story(found, NOW)
+    assert as_fields(found)["host_record"]["pace"]["wait"] == 8.0
+    well = replace(host, pace=Pace(latency=0.1, baseline=0.1, samples=4))
+    assert "latency" not in "\n".join(story(replace(found, host_record=well), NOW))
+
+
 def test_what_the_scope_would_say_is_explained(source):
     assert reasons.TABLE[reasons.SCOPE_HOST].remedy in told(source, "https://foreign.example/")
 
@@ -180,7 +200,7 @@ def test_crashes_are_shown():
 
 
 def test_programs_get_everything_as_one_object(source):
-    fields = json.loads(json.dumps(as_fields(asyncio.run(find(COPY, source)))))
+    fields = json.loads(json.dumps(as_fields(asyncio.run(find(COPY, source, 0.0)))))
     assert fields["known"] is True
     assert fields["record"]["state"] == "crawled"
     assert fields["record"]["status"] == 200
@@ -189,7 +209,7 @@ def test_programs_get_everything_as_one_object(source):
     assert "text" not in fields["page"]
     assert fields["robots"]["allowed"] is True
     assert fields["host_record"]["pages"] == 3
-    unknown = as_fields(asyncio.run(find("https://foreign.example/", source)))
+    unknown = as_fields(asyncio.run(find("https://foreign.example/", source, 0.0)))
     assert unknown["known"] is False
     assert unknown["scope"]["code"] == "scope.host"
     assert unknown["scope"]["meaning"] == reasons.TABLE[reasons.SCOPE_HOST].meaning
@@ -201,8 +221,44 @@ def test_what_was_said_about_a_url_where_it_was_found_is_shown(source):
     hints = Hints(lastmod=1_714_521_600.0, priority=0.8, rel=("next",))
     asyncio.run(source.frontier.add([replace(link(url), hints=hints)], [], NOW))
     said = "last changed 2024-05-01T00:00:00.000Z, priority 0.8, rel=next"
-    assert f"  where it was found, it was called: {said}" in told(source, url)
-    record = as_fields(asyncio.run(find(url, source)))["record"]
-    assert record["hints"] == {"lastmod": "2024-05-01T00:00:00.000Z", "priority": 0.8, "rel": ["next"]}
-    assert "it was called" not in told(source, ABOUT)
-    assert as_fields(asyncio.run(find(ABOUT, source)))["record"]["hints"] is None
+    assert f"  what was said there about it: {said}" in told(source, url)
+    record = as_fields(asyncio.run(find(url, source, 0.0)))["record"]
+    assert record["hints"] == {
+        "lastmod": "2024-05-01T00:00:00.000Z",
+        "priority": 0.8,
+        "rel": ["next"],
+        "changefreq": None,
+        "source": None,
+    }
+    assert "was said there" not in told(source, ABOUT)
+    assert as_fields(asyncio.run(find(ABOUT, source, 0.0)))["record"]["hints"] is None
+
+
+def test_budgets_are_shown_with_what_was_used(source):
+    settings = replace(source.settings, budget=BudgetSettings(host_pages=10, domain_bytes=Bytes(2**20)))
+    text = "\n".join(story(asyncio.run(find(ABOUT, replaced(source, settings), NOW)), NOW))
+    assert "budget of its host: 3 of 10 pages" in text
+    assert "budget of its domain: 0 B of 1.0 MiB" in text
+
+
+def test_windows_that_never_meet_are_said(source):
+    """For what waits, and for what was never seen."""
+    window = replace(source.settings.politeness, window="12:00-14:00 UTC")
+    group = GroupSettings(name="g", hosts=("example.org",), window="Sat 20:00-22:00 Europe/Berlin")
+    settings = replace(source.settings, politeness=window, group=(group,))
+    for url in (ABOUT, "https://example.org/never"):
+        found = asyncio.run(find(url, replaced(source, settings), NOW))
+        text = "\n".join(story(found, NOW))
+        named = "12:00-14:00 UTC (politeness.window), Sat 20:00-22:00 Europe/Berlin ([group.g])"
+        assert f"its windows are never open at the same time: {named}" in text
+        assert as_fields(found)["windows_never_meet"]["code"] == "window.never"
+    meeting = replace(settings, politeness=replace(window, window="12:00-20:30 UTC"))
+    found = asyncio.run(find(ABOUT, replaced(source, meeting), NOW))
+    assert "never open" not in "\n".join(story(found, NOW))
+    assert as_fields(found)["windows_never_meet"] is None
+
+
+def replaced(source, settings):
+    other = copy.copy(source)
+    other.settings = settings
+    return other

@@ -3,8 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from skitter.cluster.agreement import agreed, changed, decides, shared, unusual, values
+from skitter.cluster.agreement import agreed, changed, decides, shared, unusual
 from skitter.settings import Seconds, Settings, SettingsError
+from skitter.settings.changes import values
 from skitter.settings.file import from_toml
 from skitter.settings.values import KEYS
 

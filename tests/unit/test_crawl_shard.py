@@ -6,12 +6,14 @@ import random
 import shutil
 from itertools import count
 
+import msgspec
 import pytest
 
 from skitter import seeds
 from skitter.backends.warc import Reader
-from skitter.crawl.batching import Batching
+from skitter.crawl.completing import Batching
 from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.shard import Shard
 from skitter.events import Lost, Opened, Requested, SetAside, Settled, Stopped, Warned
 from skitter.frontier import robots_first
 from skitter.model import RobotsCopy, State, Stop
@@ -381,6 +383,39 @@ def test_nothing_is_settled_behind_a_commit_that_is_called_off(tmp_path):
         if record.fields["warc-type"] == "response" and "robots" not in record.fields["warc-target-uri"]
     ]
     assert sorted(answers) == [f"{A}/", f"{B}/"]
+
+
+def test_keys_rest_after_a_crash_before_anything_was_settled(ground):
+    """Its first request may have been sent a moment ago, to a domain or a group that has other hosts as well."""
+
+    async def main():
+        crawl = ground.crawl()
+        await crawl.local_shards.open()
+        await offered(crawl, [f"{A}/"])
+        assert await crawl.stations.frontier.lease(1, ground.clock.now())
+        again, told = ground.crawl(), []
+        stations = msgspec.structs.replace(again.stations, begun=lambda: told.append("begun"))
+        await Shard(stations, again.events, again.directory).open()
+        return told
+
+    assert ground.run(main()) == ["begun"]
+
+
+def test_visits_that_are_cancelled_no_longer_count_at_the_gate(ground):
+    """A worker that loses a shard goes on with others, which share the gate: it must not stay closed to them."""
+
+    async def main():
+        crawl = ground.crawl(budget__bandwidth=1000)
+        gate = crawl.stations.gate
+        running = asyncio.create_task(crawl.run(seeds.named([f"{A}/"])))
+        while not crawl.shard.under_way:
+            await asyncio.sleep(0.01)
+        assert gate.room(10, ground.clock.now()) == 0
+        running.cancel()
+        await asyncio.wait([running])
+        return gate.room(10, ground.clock.now())
+
+    assert ground.run(main()) == 1
 
 
 def test_rules_that_another_shard_sends_are_read_anew(ground):

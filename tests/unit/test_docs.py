@@ -1,5 +1,7 @@
 """The reference is generated: it names every setting, every flag and every reason, and it is up to date."""
 
+import itertools
+import re
 import runpy
 from collections.abc import Callable
 from importlib import import_module
@@ -8,8 +10,9 @@ from typing import cast
 
 import pytest
 
-from skitter import reasons, schedule, scope
+from skitter import reasons, schedule
 from skitter.cli import COMMANDS
+from skitter.links import scope
 from skitter.settings import SettingsError
 from skitter.settings.values import KEYS, convert
 
@@ -64,3 +67,65 @@ def test_the_settings_accept_exactly_the_known_values(dotted, words):
         assert word in KEYS[dotted].doc
     with pytest.raises(SettingsError, match=f"is not one of {', '.join(words[:-1])} or {words[-1]}"):
         convert(KEYS[dotted], "something else")
+
+
+# ------------------------------------------------------------------------------------------------ promises
+
+
+def is_test(name: str, root: Path) -> bool:
+    """Whether `tests/…/test_x.py::test_y` exists; a file alone stands for all of its tests."""
+    file, _, function = name.partition("::")
+    path = root / file
+    return path.is_file() and (not function or f"def {function}(" in path.read_text(encoding="utf-8"))
+
+
+_COMMENTS = re.compile(r"((?: ?<!-- \S+ -->)+)")
+_NEXT_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`*\[(])")
+
+
+def promises(text: str) -> list[tuple[str, list[str]]]:
+    """The sentences of a page, each with the tests that are named behind it; in a table, the rows.
+
+    Headings, code and what introduces code promise nothing.
+    """
+    found: list[tuple[str, list[str]]] = []
+    for block in re.split(r"\n\n|\n(?=- |\|)", text[text.index("\n## ") + 1 :]):
+        if not re.match(r"(- |[A-Z*`]|\| )", block) or block.endswith(":") or block.startswith("| you write"):
+            continue
+        plain = " ".join(block.removeprefix("- ").split()).strip("| ")
+        parts = _COMMENTS.split(plain)
+        for words, names in itertools.zip_longest(parts[::2], parts[1::2], fillvalue=""):
+            *unproven, last = _NEXT_SENTENCE.split(words.strip()) if not block.startswith("|") else [words]
+            found += [(sentence, []) for sentence in unproven]
+            if last:
+                found.append((last, re.findall(r"<!-- (\S+) -->", names)))
+    return found
+
+
+def test_every_sentence_to_site_owners_names_tests_that_exist():
+    found = promises((ROOT / "docs" / "politeness.md").read_text(encoding="utf-8"))
+    assert len(found) > 60
+    for sentence, names in found:
+        assert names, (
+            f"docs/politeness.md: name a test, as <!-- tests/FILE.py::NAME -->, on the same line behind: {sentence}"
+        )
+        for name in names:
+            assert "::" in name, f"docs/politeness.md: {name} names no test"
+            assert is_test(name, ROOT), f"docs/politeness.md: there is no {name}"
+
+
+def test_a_sentence_without_a_test_is_found():
+    named = "<!-- tests/unit/test_docs.py::test_a_sentence_without_a_test_is_found -->"
+    page = (
+        f"# Page\n\n## One\n\nIt waits. {named}\nIt never lies. It stops. {named}\n\n- **A**: yes. {named}\n  `b`: no.\n\n"
+        f"| you write | it says |\n|---|---|\n| `x.` | One. Two {named} |\n| `y` | no |\n\nTo stop it:\n\n    Disallow: /\n"
+    )
+    assert [(sentence, bool(names)) for sentence, names in promises(page)] == [
+        ("It waits.", True),
+        ("It never lies.", False),
+        ("It stops.", True),
+        ("**A**: yes.", True),
+        ("`b`: no.", False),
+        ("`x.` | One. Two", True),
+        ("`y` | no", False),
+    ]

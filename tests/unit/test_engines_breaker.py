@@ -10,8 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from skitter.engines.breaker import Away, Breaker, BreakerOpenError, BreakerRules, Guard, Phase
 from skitter.engines.retry import patiently
-from skitter.metrics import EngineMetrics
 from skitter.ports import EngineAway
+from skitter.runtime.metrics import EngineMetrics
 from skitter.settings import Settings
 from skitter.testing.clock import VirtualClock, run_virtual
 

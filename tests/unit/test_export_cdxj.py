@@ -66,7 +66,7 @@ def test_a_line_has_key_time_and_the_fields_of_pywb_in_their_order(tmp_path):
 
 def test_the_archive_alone_gives_the_same_lines_and_the_redirects_too(tmp_path):
     pages, file = stored(tmp_path)
-    lines = list(cdxj.lines(Reader(tmp_path).records(file)))
+    lines = [line for _, line in cdxj.lines(Reader(tmp_path).records(file))]
     assert lines[:3] == [cdxj.page_line(page) for page in pages]
     redirect = json.loads(lines[3].split(" ", 2)[2])
     assert redirect["status"] == "302"
@@ -76,7 +76,7 @@ def test_the_archive_alone_gives_the_same_lines_and_the_redirects_too(tmp_path):
 
 def test_a_copy_is_a_revisit_with_the_digest_of_the_original(tmp_path):
     pages, file = stored(tmp_path)
-    abouts = [json.loads(line.split(" ", 2)[2]) for line in cdxj.lines(Reader(tmp_path).records(file))]
+    abouts = [json.loads(line.split(" ", 2)[2]) for _, line in cdxj.lines(Reader(tmp_path).records(file))]
     assert [about.get("mime") for about in abouts] == ["text/html", "text/plain", "warc/revisit", None]
     assert abouts[0]["digest"] == abouts[1]["digest"] == abouts[2]["digest"] == pages[0].digest
 
@@ -88,7 +88,7 @@ def test_places_and_values_are_those_that_another_indexer_finds(tmp_path):
     Indexer(fields, [str(tmp_path / file)], str(out)).process_all()
     theirs = [json.loads(line) for line in out.read_text().splitlines()]
     theirs = [about for about in theirs if about.pop("warc-type") in ("response", "revisit")]
-    ours = [json.loads(line.split(" ", 2)[2]) for line in cdxj.lines(Reader(tmp_path).records(file))]
+    ours = [json.loads(line.split(" ", 2)[2]) for _, line in cdxj.lines(Reader(tmp_path).records(file))]
     names = {"url": "warc-target-uri", "status": "http:status", "length": "length", "offset": "offset"}
     assert [{names[n]: about[n] for n in names} | {"filename": about["filename"]} for about in ours] == theirs
 

@@ -5,7 +5,7 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,9 @@ from skitter.reporting.format import printable
 from skitter.testing.reference import memory_frontier
 from tests.unit.crawled import ABOUT, COPY, ROOT, CrawledSource, MemoryArchive, crawled
 
+# Made of lines, from records and the archive alone; the others have tests of their own.
+FORMATS_OF_LINES = tuple(file.name for file in (Path(__file__).parent / "exported").iterdir())
+
 
 @pytest.fixture
 def source(tmp_path: Path) -> CrawledSource:
@@ -32,6 +35,7 @@ class Heard:
 
     def __init__(self) -> None:
         self.remarks: list[str] = []
+        self.omitted: list[str] = []
         self.total: int | None = None
         self.name = ""
         self.count = 0
@@ -44,6 +48,9 @@ class Heard:
 
     def remark(self, text: str) -> None:
         self.remarks.append(text)
+
+    def left_out(self, why: str) -> None:
+        self.omitted.append(why)
 
 
 def written(source: CrawledSource, name: str, out: str, **options: object) -> Heard:
@@ -93,24 +100,29 @@ def archived(file: str) -> Iterator[Archived]:
 
 @pytest.fixture
 def whole(source: CrawledSource, monkeypatch: pytest.MonkeyPatch) -> CrawledSource:
-    """The crawl with files in its archive."""
+    """The crawl with files in its archive, and pages that need something to be shown."""
 
     async def files() -> list[str]:
         return ["00-1.warc.gz", "00-2.warc.gz"]
 
+    async def assets() -> AsyncIterator[tuple[str, str]]:
+        for name in ("style.css", "=formula.png", "\u2603.svg"):
+            yield ROOT, f"https://static.example/{name}" if name[0] != "=" else name
+
     monkeypatch.setattr(source, "files", files)
+    monkeypatch.setattr(source.frontier, "assets", assets)
     monkeypatch.setattr(source.archive, "records", archived)
     return source
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_every_format_is_octet_for_octet_what_is_kept_beside_this_test(name, whole, tmp_path):
+@pytest.mark.parametrize("name", FORMATS_OF_LINES)
+def test_every_format_of_lines_is_octet_for_octet_what_is_kept_beside_this_test(name, whole, tmp_path):
     """A change of a format is a change for every reader of it: whoever changes one writes these files again."""
     written(whole, name, str(tmp_path / "out"))
     assert (tmp_path / "out").read_bytes() == (Path(__file__).parent / "exported" / name).read_bytes()
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", FORMATS_OF_LINES)
 def test_a_compressed_export_holds_the_same_octets_and_is_always_the_same_file(name, whole, tmp_path):
     for file in ("a.gz", "b.gz"):
         written(whole, name, str(tmp_path / file), compress=True)
@@ -121,13 +133,15 @@ def test_a_compressed_export_holds_the_same_octets_and_is_always_the_same_file(n
 
 @pytest.mark.parametrize("compress", [False, True])
 @pytest.mark.parametrize("limit", [1, 400, 10**9])
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", FORMATS_OF_LINES)
 def test_a_split_export_has_the_same_lines_in_files_of_limited_size(name, whole, tmp_path, limit, compress):
     written(whole, name, str(tmp_path / "out"), split=limit, compress=compress)
     expected = (Path(__file__).parent / "exported" / name).read_bytes().splitlines(keepends=True)
-    head = expected[:1] if name in {"csv", "links"} else []
+    head = expected[:1] if name in {"csv", "links", "assets"} else []
     files = sorted((tmp_path / "out").iterdir())
-    suffix = {"jsonl": ".jsonl", "urls": ".jsonl", "cdxj": ".cdxj"}.get(name, ".csv") + ".gz" * compress
+    suffix = {"jsonl": ".jsonl", "urls": ".jsonl", "items": ".jsonl", "cdxj": ".cdxj"}.get(
+        name, ".csv"
+    ) + ".gz" * compress
     assert [file.name.partition("-")[2] for file in files] == [
         f"{number:05d}{suffix}" for number in range(1, len(files) + 1)
     ]
@@ -169,12 +183,20 @@ def test_jsonl_has_every_field_of_a_page_record(source):
         "url", "requested_url", "host", "domain", "status", "fetched_at", "depth", "parent", "content_type", "charset",
         "headers", "size", "title", "description", "author", "keywords", "language", "text", "digest", "simhash",
         "duplicate_of", "canonical", "robots", "etag", "last_modified", "links_count", "meta", "archive",
-        "purpose",
+        "purpose", "statements", "alternates", "media", "content", "canonical_verdict",
     ]  # fmt: skip
     about = records[ABOUT]
     assert about["fetched_at"] == "2023-11-14T22:13:20.000Z"
     assert about["simhash"] == "00000000000000ab"
-    assert about["robots"] == {"index": False, "follow": True, "ai": {}}
+    assert about["robots"] == {
+        "index": False,
+        "follow": True,
+        "ai": {},
+        "archive": True,
+        "snippet": None,
+        "unavailable_after": None,
+        "rules": [],
+    }
     assert about["archive"] == {"file": "00-1.warc.gz", "offset": 100, "length": 50}
     assert about["parent"] == ROOT
     assert records[ROOT]["parent"] is None

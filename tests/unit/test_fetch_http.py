@@ -14,7 +14,6 @@ import pytest
 from skitter.backends.memory import MemoryCache
 from skitter.fetch.address import Answer
 from skitter.fetch.http import HttpFetcher
-from skitter.metrics import ConnectionMetrics
 from skitter.model import (
     Exchange,
     Failed,
@@ -30,6 +29,7 @@ from skitter.model import (
 )
 from skitter.robots import MAX_SIZE
 from skitter.runtime.clock import SystemClock
+from skitter.runtime.metrics import ConnectionMetrics
 from skitter.settings import Bytes, FetchSettings, Seconds, SettingsError
 from skitter.testing.clock import VirtualClock
 from skitter.testing.web import Server as WebServer
@@ -205,6 +205,12 @@ def test_a_body_in_many_small_pieces_is_put_together():
     assert outcome.exchange.head == head
 
 
+def test_an_odd_version_stays_as_it_was_sent():
+    outcome = fetched(run(answered(once(b"HTTP/2.0 200 OK\r\nContent-Length: 4\r\n\r\nbody"))))
+    assert outcome.exchange.head.startswith(b"HTTP/2.0 200 OK\r\n")
+    assert outcome.exchange.protocol == ""
+
+
 def test_an_answer_without_length_ends_with_the_connection():
     outcome = fetched(run(answered(once(b"HTTP/1.0 200 OK\r\n\r\nbody"))))
     assert outcome.content == b"body"
@@ -353,11 +359,15 @@ class Few:
     def __init__(self, *busy: str) -> None:
         self.busy, self.said = busy, list[str]()
 
+    def begin(self) -> None:
+        self.said.append("begin")
+
     async def ask(self, address: str) -> NotNow | None:
         self.said.append(f"ask {address}")
         return NotNow(Reason("address.busy"), self.until) if address in self.busy else None
 
-    def give_back(self, address: str, used: float) -> None:
+    def give_back(self, address: str, used: float | None) -> None:
+        assert used is not None
         assert used >= 0
         self.said.append(f"back {address}")
 

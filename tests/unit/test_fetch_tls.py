@@ -103,6 +103,61 @@ def test_a_kept_connection_that_dies_on_our_request_is_not_replaced_under_tls_ei
     run(main())
 
 
+def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    """A frame of HTTP/2 (RFC 9113 4.1)."""
+    return len(payload).to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4) + payload
+
+
+HEADERS, RESET, SETTINGS, GOAWAY = 1, 3, 4, 7
+REFUSING = {
+    "refused stream": frame(RESET, 0, 1, (7).to_bytes(4)),
+    "HTTP/1.1 required": frame(RESET, 0, 1, (13).to_bytes(4)),
+    "going away": frame(GOAWAY, 0, 0, bytes(8)),
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSING)
+def test_a_server_that_refuses_requests_of_http2_is_a_failure_and_gets_http11_then(good: Path, refusal: str):
+    """It was no reused connection, so the attempt counts: otherwise the page would be asked for without end."""
+
+    async def refusing(server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if writer.get_extra_info("ssl_object").selected_alpn_protocol() != "h2":
+            await server.hear(reader)
+            writer.write(ok(b"at last"))
+            await server.hear(reader)
+            return
+        await reader.readexactly(24)
+        writer.write(frame(SETTINGS, 0, 0))
+        while True:
+            head = await reader.readexactly(9)
+            await reader.readexactly(int.from_bytes(head[:3]))
+            if head[3] == SETTINGS and not head[4]:
+                writer.write(frame(SETTINGS, 1, 0))
+            if head[3] == HEADERS:
+                server.requests.append(b"h2")
+                writer.write(REFUSING[refusal])
+
+    async def main() -> None:
+        side = server_side(good)
+        side.set_alpn_protocols(["h2", "http/1.1"])
+        settings = FetchSettings(
+            allow_private=LOOPBACK, ca_file=str(good), resolve=("name.example:127.0.0.1",)
+        )
+        async with serving(refusing, tls=side) as server, open_fetcher(settings) as fetcher:
+            first, second = [await fetcher.fetch(visit(server.url(host="name.example"))) for _ in "12"]
+            assert isinstance(first, Failed)
+            assert (first.fault, first.detail) == (
+                Fault.RESET,
+                "the server refused the request on a new connection",
+            )
+            assert isinstance(second, Fetched)
+            assert second.content == b"at last"
+            assert second.exchange.protocol == ""
+            assert [request[:3] for request in server.requests] == [b"h2", b"GET"]
+
+    run(main())
+
+
 def refused(outcome: Outcome, requests: list[bytes]) -> None:
     assert isinstance(outcome, Failed), outcome
     assert outcome.fault is Fault.TLS

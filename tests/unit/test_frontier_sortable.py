@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skitter.frontier.sortable import number8, number_of, score8, time8, time_of
+from skitter.frontier.sortable import number8, number_of, order_of, score8, time8, time_of
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -11,6 +11,14 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 @given(finite, finite)
 def test_larger_scores_sort_first(one, other):
     assert (score8(one) < score8(other)) == (one > other)
+    assert order_of(score8(one)) == -one
+
+
+def test_few_scores_are_remembered():
+    for number in range(10_000):
+        assert order_of(score8(number / 7)) == -number / 7
+    assert len(score8.__self__) <= 4096
+    assert len(order_of.__self__) <= 4096
 
 
 @given(st.floats(0, 1e12), st.floats(0, 1e12))

@@ -1,5 +1,7 @@
 """From hrefs, redirects and seeds to links: resolved, judged, scored, and remembered without mixing them up."""
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,9 +9,10 @@ from msgspec.structs import replace
 
 from skitter import links, urls
 from skitter.links import LinkJudge
-from skitter.metrics import LinkMetrics
-from skitter.model import Directives, Document, Hints, Level, Link
-from skitter.scope import Scope
+from skitter.links.listing import read
+from skitter.links.scope import Scope
+from skitter.model import Directives, Document, Exchange, Hints, Level, Link
+from skitter.runtime.metrics import LinkMetrics
 from skitter.settings import Settings
 from skitter.settings.file import load
 
@@ -289,3 +292,23 @@ def test_seeds_are_ordered_by_the_priority_of_a_sitemap_unless_they_have_a_score
     plain, high, low = score(), score(hints=Hints(priority=0.8)), score(hints=Hints(priority=0.1))
     assert low < plain == score(hints=Hints(priority=0.5)) == score(hints=Hints(lastmod=5.0)) < high
     assert score(score=7.0, hints=Hints(priority=0.8)) == 7.0
+
+
+# ------------------------------------------------------------------------------------------------ listed by a sitemap
+
+
+def test_the_links_of_a_sitemap_are_stored_some_at_a_time_in_however_many_languages():
+    """Else 1,000 entries in 100 languages would be judged in one go: the loop stands still, and memory grows."""
+    others = "".join(f'<x:link hreflang="l{number}" href="/%d/{number}"/>' for number in range(99))
+    listed = "".join(f"<url><loc>/{at}</loc>{others.replace('%d', str(at))}</url>" for at in range(300))
+    body = f'<urlset xmlns:x="urn:x">{listed}</urlset>'.encode()
+    sitemap = Link(url="http://a.test/s.xml", key="", host="a.test", hints=Hints(source="seed"))
+    exchange = Exchange(sitemap.url, "", 0.0, 0.0, b"", b"HTTP/1.1 200 OK\r\n\r\n", body)
+    stored: list[int] = []
+
+    async def store(wanted, refused):
+        stored.append(len(wanted) + len(refused))
+
+    found = asyncio.run(read(sitemap, exchange, judge().lists, store, 10**9, lambda _: None))
+    assert (found.count, sum(stored)) == (300, 30_000)
+    assert max(stored) <= 1_100

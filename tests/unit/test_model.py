@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from skitter.backends.postgres import columns
 from skitter.frontier.rows import Extra, PageRow, UrlRow
-from skitter.model import Hints, Link, Page, Purpose, Visit, handling
+from skitter.model import Directives, Hints, Link, Page, Purpose, Visit
 from skitter.testing.contracts.owner import link
 from skitter.testing.contracts.store import a_page, full_url
 
 
 def test_every_purpose_has_a_meaning_and_only_pages_are_pages():
-    told = {purpose: handling(purpose) for purpose in Purpose}
+    told = {purpose: purpose.handling for purpose in Purpose}
     assert [purpose for purpose in told if told[purpose].counts] == [Purpose.PAGE]
     assert [purpose for purpose in told if told[purpose].parsed] == [Purpose.PAGE]
     assert [purpose for purpose in told if told[purpose].compared] == [Purpose.PAGE]
@@ -21,12 +21,16 @@ def test_every_purpose_has_a_meaning_and_only_pages_are_pages():
 
 
 # The fields that each value had before; what was added since is at the end, with a default.
+EARLIER = replace(
+    a_page(1).page, purpose=Purpose.PAGE, statements=(), alternates=None, media=None, content=None
+)
 BEFORE = [
     (Link, link("https://a.example/1"), 13),
     (Visit, Visit(link("https://a.example/1"), 2, 5.5, alone=True, host_pages=3, host_free=4.5), 6),
     (UrlRow, replace(full_url(1), extra=None), 25),
-    (Page, replace(a_page(1).page, purpose=Purpose.PAGE), 31),
-    (PageRow, replace(a_page(1), page=replace(a_page(1).page, purpose=Purpose.PAGE)), 5),
+    (Page, EARLIER, 31),
+    (PageRow, replace(a_page(1), page=EARLIER), 5),
+    (Directives, Directives(index=False, ai={"noai": "y"}), 3),
 ]
 
 

@@ -26,9 +26,9 @@ def test_plain_text_is_its_own_text(content_type: str) -> None:
 
 
 def test_a_body_without_a_parser_is_a_document_without_text() -> None:
-    headers = [("content-type", "application/pdf"), ("x-robots-tag", "noindex"), ("content-language", "fr")]
-    document = parse(URL, headers, b"%PDF-1.7 <a href=/x>", ParseSettings())
-    assert (document.media_type, document.text, document.links) == ("application/pdf", "", ())
+    headers = [("content-type", "video/mp4"), ("x-robots-tag", "noindex"), ("content-language", "fr")]
+    document = parse(URL, headers, b"ftyp <a href=/x>", ParseSettings())
+    assert (document.media_type, document.text, document.links) == ("video/mp4", "", ())
     assert (document.base, document.language, document.directives.index) == (URL, "fr", False)
 
 

@@ -5,6 +5,7 @@ import html
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
 
 from skitter.parse import markup
 
@@ -88,3 +89,20 @@ def test_references_are_replaced_with_more_care_in_attributes(
     text: str, in_text: str, in_attribute: str
 ) -> None:
     assert (markup.unescape(text), markup.unescape(text, attribute=True)) == (in_text, in_attribute)
+
+
+@pytest.mark.parametrize(
+    ("written", "href"),
+    [
+        (" href=/", "/"),
+        (" href=/docs/", "/docs/"),
+        (" href=docs// ", "docs//"),
+        (' href="docs"/', "docs"),
+        (" href=docs /", "docs"),
+        (" href=docs/ class=x/", "docs/"),
+    ],
+)
+def test_slashes_at_the_end_belong_to_a_value_without_quotes(written, href):
+    """HTML Standard, 13.2.5.37: <a href=/docs/> leads to /docs/."""
+    assert markup.attributes(written)["href"] == href
+    assert LexborHTMLParser(f"<a{written}>").css_first("a").attributes["href"] == href

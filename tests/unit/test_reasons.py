@@ -90,7 +90,7 @@ def test_every_reason_in_the_table_is_made_somewhere():
     made |= {
         fault.value
         for name, tree in sources()
-        if name.startswith(("fetch/", "visit.py"))
+        if name.startswith(("fetch/", "crawl/completing.py"))
         for fault in Fault
         if f"Fault.{fault.name}" in ast.unparse(tree)
     }

@@ -5,12 +5,13 @@ import json
 import logging
 import os
 
+import msgspec
 import pytest
 
 from skitter.events import Lost, Opened, Requested, ScopeWidened, SetAside, Stopped, Warned
 from skitter.model import Counts, Reason
 from skitter.reporting import log
-from skitter.reporting.log import RequestLog, said, say
+from skitter.reporting.log import RequestLog, requests_for, said, say
 
 AT = 1_767_225_600.0
 REQUESTED = Requested("http://a.test/ü", "a.test", "192.0.2.1", AT, AT + 0.25, 200, 1234, "page", 1)
@@ -162,3 +163,17 @@ def test_routine_events_are_not_logged(caplog, event):
     with caplog.at_level(logging.DEBUG, "skitter"):
         say(event)
     assert caplog.records == []
+
+
+def test_the_requests_for_a_url_are_found_in_logs_with_torn_and_foreign_lines(tmp_path):
+    path = tmp_path / "requests-00.jsonl"
+    wanted = Requested("http://a.test/x", "a.test", "10.0.0.1", 2.0, 3.0, 200, 10, "page", 1)
+    longer = Requested("http://a.test/xyz", "a.test", "10.0.0.1", 1.0, 1.5, 200, 10, "page", 1)
+    lost = Lost("http://a.test/x", "a.test", 1.0)
+    lines = [msgspec.json.encode(each) for each in (wanted, longer, lost)]
+    path.write_bytes(
+        b'{"type":"Other","url":"http://a.test/x"}\n' + b"\n".join(lines) + b"\n" + lines[0][:-5]
+    )
+    found = requests_for([path, tmp_path / "none"], {"http://a.test/x"}, 10)
+    assert found == [lost, wanted]
+    assert requests_for([path], {"http://a.test/x"}, 1) == [lost]

@@ -5,9 +5,9 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from skitter.metrics import LinkMetrics, Metrics
-from skitter.model import Counts, HostRecord, Reason, Stop
-from skitter.reporting.report import OUTCOMES, Report, histogram, reached, render, to_json
+from skitter.model import Counts, HostRecord, Pace, Reason, Stop
+from skitter.reporting.report import OUTCOMES, Report, Run, histogram, pace_lines, reached, render, to_json
+from skitter.runtime.metrics import LinkMetrics, Metrics
 from skitter.settings import Bytes, CrawlSettings, Seconds
 
 COUNTS = Counts(
@@ -156,3 +156,30 @@ def test_very_deep_pages_are_summed_up():
     lines = histogram({0: 1, **dict.fromkeys(range(21, 500), 1)})
     assert len(lines) == 4
     assert lines[-1].split()[:3] == ["over", "20", "479"]
+
+
+def test_hosts_that_are_slowed_down_have_a_line_each():
+    slow = Pace(wait=10.0, latency=1.0, baseline=0.1, samples=4, doubled=4, cause="slow")
+    dead = Pace(wait=300.0, doubled=9, cause="timeout", failures=11, parked=2)
+    hosts = [
+        HostRecord(host="a.example", domain="a.example", delay=10.0, pace=slow),
+        HostRecord(host="b.example", domain="b.example", delay=300.0, pace=dead),
+        HostRecord(host="c.example", domain="c.example", delay=1.0, pace=Pace(latency=0.1, samples=4)),
+        HostRecord(host="d.example", domain="d.example", delay=1.0),
+    ]
+    assert pace_lines(hosts) == [
+        "",
+        "Slowed down",
+        "  a.example: delay 10s: doubled 4 times, last for slow answers; latency 1 s, baseline 0.1 s",
+        "  b.example: delay 5m 00s: doubled 9 times, last for a time-out; 11 failures in a row; parked 2 times",
+    ]
+    assert pace_lines(hosts[2:]) == []
+
+
+@pytest.mark.parametrize(
+    ("others", "code"), [({}, 1), ({"sitemap": 2}, 1), ({"sitemap": 1, "probe": 1}, 0), ({"asset": 3}, 0)]
+)
+def test_a_sitemap_without_a_page_is_not_enough(others, code):
+    run = Run(0.0, 0.0, 0)
+    done = run.report(Stop.DONE, Counts(others=others), (1.0, 1.0), limits=CrawlSettings(), failed={})
+    assert done.exit_code == code

@@ -3,7 +3,18 @@
 import pytest
 from msgspec.structs import replace
 
-from skitter.model import Exchange, Link, Purpose, RobotsCopy, Settlement, State, Verdict, Visit
+from skitter.model import (
+    Exchange,
+    HostRecord,
+    Link,
+    Pace,
+    Purpose,
+    RobotsCopy,
+    Settlement,
+    State,
+    Verdict,
+    Visit,
+)
 from skitter.reporting.waiting import SHOWN, Asked, Pause, Pauses, Waiting, asked, together
 
 NOW = 1000.0
@@ -47,6 +58,23 @@ def test_a_long_pause_is_shown_with_its_reason(settlement, expected):
     assert pauses.current(NOW) == expected
 
 
+@pytest.mark.parametrize(
+    ("pace", "why"),
+    [
+        (Pace(wait=64.0, cause="429", doubled=7, failures=7), "slowed down after 429"),
+        (Pace(wait=300.0, cause="timeout", failures=10, parked=1), "parked after 10 failures"),
+        (Pace(latency=0.1, failures=1), ""),
+    ],
+)
+def test_what_a_hosts_trouble_cost_it_is_shown(pace, why):
+    pauses = Pauses(USUAL)
+    host = HostRecord(host="a.example", domain="a.example", free_at=NOW + 64, pace=pace)
+    pauses.slowed(host, NOW)
+    assert pauses.current(NOW) == ([Pause("a.example", 64.0, why)] if why else [])
+    pauses.slowed(replace(host, host="b.example", free_at=NOW + 1), NOW)
+    assert len(pauses.current(NOW)) == bool(why)
+
+
 def test_a_pause_ends_with_its_time_and_with_a_robots_txt_that_came_after_all():
     pauses = Pauses(USUAL)
     pauses.note(settled("slow.example", free=NOW + 30, owed=30.0), NOW)
@@ -77,3 +105,8 @@ def test_waits_of_several_shards_are_combined_most_interesting_first():
     assert [each.host for each in whole.pauses] == ["d.example", "b.example"]
     assert whole.next_in == 5.0
     assert together([]) == Waiting([], [])
+
+
+def test_what_the_whole_crawl_waits_for_is_said_once():
+    closed = Waiting([], [Pause("", 60.0, "outside the window of this crawl, 22:00-06:00 UTC")])
+    assert together([closed, closed]) == closed

@@ -11,6 +11,7 @@ from skitter.model import (
     Failed,
     Fault,
     Fetched,
+    Hints,
     Link,
     NotModified,
     Reason,
@@ -186,3 +187,21 @@ def test_a_slow_answer_does_not_fill_the_bucket_again():
     slow = Fetched(Exchange("http://a.test/", "192.0.2.1", NOW - 60, NOW, b"", b"", b""), 200, (), b"", b"")
     spent = Visit(link(), 1, NOW - 60, host_free=NOW - 60)
     assert schedule.verdict(spent, slow, 1.0, settings, NOW, 0.0).host_free == NOW + 1.0
+
+
+@pytest.mark.parametrize("strategy", ["bfs", "dfs", "depth", "number"])
+@pytest.mark.parametrize("priority", [None, 0.9])
+def test_the_terms_of_a_score_add_up_to_it(strategy, priority):
+    settings = ScheduleSettings(strategy=strategy)
+    hints = None if priority is None else Hints(priority=priority)
+    url = "https://a.test/page/17"
+    score = schedule.strategy(settings)(url, 3, 40.0, 2) + schedule.by_priority(hints)
+    terms = schedule.terms(settings, url, 3, score, hints)
+    assert sum(points for points, _ in terms) == pytest.approx(score)
+    assert all("other settings" not in what for _, what in terms)
+    assert any("priority" in what for _, what in terms) == (priority is not None)
+
+
+def test_what_a_score_has_from_earlier_settings_is_a_term_of_its_own():
+    terms = schedule.terms(ScheduleSettings(strategy="bfs"), "https://a.test/", 1, 99.0, None)
+    assert terms == [(-1.0, "its depth, 1 (bfs)"), (100.0, "other settings, under which it was found")]

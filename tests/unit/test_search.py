@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 import pytest
 
 from skitter.backends.sqlite_fts import FtsIndex
-from skitter.model import Directives, Page
+from skitter.model import Directives, Page, Statement
 from skitter.ports import EngineAway, EngineError, Entry, Rejected, SearchIndex
 from skitter.search.feed import Fed, feed, unwanted
 from skitter.search.stored import BATCH, LOOKED_AT, changed
@@ -29,6 +29,16 @@ ROOT = "https://example.org/"
         ({"robots": Directives(index=False)}, "it asks not to be indexed (noindex)"),
         ({"duplicate_of": ROOT, "identical": True}, f"it repeats {ROOT} byte for byte"),
         ({"ignored": "the marker is missing"}, "the marker is missing"),
+        (
+            {"robots": Directives(unavailable_after=1.0)},
+            "it asks not to be indexed any more (unavailable_after)",
+        ),
+        ({"robots": Directives(unavailable_after=9e9)}, ""),
+        (
+            {"statements": (Statement("x", "search=n", {"search": "n"}),)},
+            "it says no to search (x: search=n)",
+        ),
+        ({"statements": (Statement("x", "train-ai=n", {"train-ai": "n"}),)}, ""),
     ],
 )
 def test_errors_copies_and_noindex_pages_are_not_indexed(fields, why):

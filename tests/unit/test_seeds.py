@@ -191,7 +191,7 @@ def test_hints_that_make_no_sense_are_a_bad_seed_told_in_few_words(said):
     assert len(bad(f'{{"url": "https://a.example/", {said}}}').complaint) < 600
 
 
-@pytest.mark.parametrize("purpose", ["page", "probe", "asset"])
+@pytest.mark.parametrize("purpose", ["page", "probe", "asset", "sitemap", "feed"])
 def test_a_line_may_name_a_purpose(purpose):
     (seed,) = seeds(f'{{"url": "https://a.example/", "purpose": "{purpose}"}}')
     assert seed.purpose == purpose
@@ -200,11 +200,9 @@ def test_a_line_may_name_a_purpose(purpose):
 @pytest.mark.parametrize(
     ("purpose", "part"),
     [
-        ("sitemap", "nothing reads a sitemap"),
-        ("feed", "nothing reads a feed"),
-        ("robots", "'robots' is not one of page, probe, asset"),
-        ("x" * 10_000, "is not one of page, probe, asset"),
-        ("", "is not one of page, probe, asset"),
+        ("robots", "'robots' is not one of page, sitemap, feed, probe, asset"),
+        ("x" * 10_000, "is not one of page, sitemap, feed, probe, asset"),
+        ("", "is not one of page, sitemap, feed, probe, asset"),
     ],
 )
 def test_a_purpose_that_nobody_serves_is_a_bad_seed(purpose, part):

@@ -23,7 +23,7 @@ from skitter.settings import (
 )
 from skitter.settings.file import dump, load, to_toml
 from skitter.settings.rules import RANGES, RULES
-from skitter.settings.values import KEYS, convert, show
+from skitter.settings.values import GROUP_KEYS, KEYS, convert, show
 
 
 def written(folder: Path, text: str) -> Path:
@@ -116,6 +116,7 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_right_one(tmp_path: Path)
     ("text", "line", "part"),
     [
         ("[polite]\ndelay = 1\n", 1, "unknown section [polite]; did you mean [politeness]?"),
+        ("[budget]\nhost_pages = none\n", 2, 'a value that is a word stands in quotes, as in "5s" or "none"'),
         ("\n[zzz]\na = 1\n", 2, "unknown section [zzz]; sections are urls, scope"),
         ("delay = 1\n", 1, "delay stands outside a section; did you mean politeness.delay?"),
         ("politeness = 1\n", 1, "politeness is a section; write [politeness]"),
@@ -127,11 +128,18 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_right_one(tmp_path: Path)
         ("[fetch]\nmax_body = 1\n[parse]\n\nmax_bdy = 1\n", 5, "unknown key parse.max_bdy; did you mean"),
         ("[politeness]\ndelay = 1\nper_host = one\n", 3, "Invalid value (column 12)"),
         ("[politeness]\ndelay = [", 2, "at the end of the file"),
+        ("[politeness]\ndelay = -1\n", 2, "politeness.delay: -1s is too small; write 0 or more"),
+        ('[politeness]\ndelay = "-1s"\n', 2, "politeness.delay: '-1s' is not a duration; write for example 1s"),
+        ("[politeness]\nadaptive_factor = -1\n", 2, "politeness.adaptive_factor: -1.0 is too small; write 0 or more"),
+        ("[politeness]\nadaptive_slow = 1\n", 2, "politeness.adaptive_slow: 1.0 is too small; write 1.5 or more"),
+        ('[politeness]\nadaptive_first = "0s"\n', 2, "politeness.adaptive_first: 0.0 is too small"),
+        ("[politeness]\nadaptive_shrink = 1\n", 2, "politeness.adaptive_shrink: 1.0 is too large; write 0.9 or less"),
+        ("[politeness]\npark_after = 0\n", 2, "politeness.park_after: 0 is too small; write 1 or more"),
+        ('[politeness]\npark = ["1h", "-1h"]\n', 2, "politeness.park: '-1h' is not a duration"),
         ('[politeness]\ndelay = "soon"\n', 2, "politeness.delay: 'soon' is not a duration; write for example 1s"),
         ('[politeness]\n\nper_host = "2"\n', 3, "politeness.per_host: '2' is not a whole number; write for example 10"),
         ("[politeness]\nper_host = true\n", 2, "politeness.per_host: True is not a whole number"),
         ("[politeness]\nper_host = 0\n", 2, "politeness.per_host: 0 is too small; write 1 or more"),
-        ("[politeness]\ndelay = -1\n", 2, "politeness.delay: -1s is too small; write 0 or more"),
         ("[politeness]\ndelay = nan\n", 2, "politeness.delay: nan is not a number"),
         ('[urls]\nfold_www = "true"\n', 2, "urls.fold_www: 'true' is neither true nor false; write true or false"),
         ("[fetch]\ncontact = 7\n", 2, "fetch.contact: 7 is not text; put it in quotes"),
@@ -182,6 +190,9 @@ def test_a_bad_flag_is_named_as_it_was_written():
     with pytest.raises(SettingsError, match=r"--max-pages: crawl\.max_pages: 'many' is not a number"):
         load(None, {}, {"crawl.max_pages": "many"}, {"crawl.max_pages": "--max-pages"})
     assert complaint(None, overrides={"a.b": 1}).startswith("--set: unknown section [a]")
+    assert "group is set as a whole; write group={cdn = {" in complaint(
+        None, overrides={"group.cdn.pages": 1}
+    )
 
 
 @pytest.mark.parametrize(
@@ -222,13 +233,13 @@ def test_sizes_carry_units(text, expected):
     assert size(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "-1s", "1w", "1e3", "s", "1s 2s"])
+@pytest.mark.parametrize("text", ["", "-1s", "1w", "1e3", "s", "1s 2s", "nan", "inf", "9" * 400])
 def test_an_invalid_duration_is_an_error(text):
     with pytest.raises(SettingsError, match="is not a duration"):
         seconds(text)
 
 
-@pytest.mark.parametrize("text", ["", "-1", "10MB/s", "1PiB", "MiB"])
+@pytest.mark.parametrize("text", ["", "-1", "10MB/s", "1PiB", "MiB", "9" * 400])
 def test_an_invalid_size_is_an_error(text):
     with pytest.raises(SettingsError, match="is not a size"):
         size(text)
@@ -243,7 +254,7 @@ def test_every_default_is_a_value_its_own_rules_accept():
 
 
 def test_rules_and_ranges_are_about_settings_that_exist():
-    assert set(RULES) | set(RANGES) <= set(KEYS)
+    assert set(RULES) | set(RANGES) <= set(KEYS) | set(GROUP_KEYS)
 
 
 def test_a_limit_that_was_taken_away_stays_away_when_it_is_written_down(tmp_path: Path):
@@ -325,3 +336,27 @@ def test_values_are_written_the_way_people_write_them(kind, value, expected):
 def test_nobody_poses_as_a_browser_or_another_crawler(name):
     with pytest.raises(SettingsError, match="must say who it is"):
         load(None, {}, {"fetch.user_agent": name})
+
+
+def test_no_setting_hides_what_it_is_or_turns_robots_txt_off():
+    """Of header fields, the user agent has its own setting, with rules; of robots.txt, times and limits can be set, and nothing else."""
+    with pytest.raises(SettingsError, match="User-Agent is set by the crawler itself"):
+        load(None, {}, {"fetch.headers": "{User-Agent = 'Mozilla/5.0'}"})
+    assert {name for name in KEYS if "agent" in name} == {"fetch.user_agent", "parse.agent"}
+    assert {name for name in KEYS if "robots" in name} == {
+        f"robots.{name}" for name in ("cache", "jitter", "retry_after", "stale", "max_redirects", "terms")
+    }
+
+
+def test_the_promised_defaults_are_the_defaults():
+    """Those that the page for site owners names."""
+    settings = load(None, {}, {})
+    polite = settings.politeness
+    assert (polite.delay, polite.per_host, polite.burst, polite.per_address) == (1.0, 1, 1, 8)
+    assert (polite.adaptive, polite.adaptive_factor, polite.adaptive_slow) == (True, 2.0, 3.0)
+    assert (polite.adaptive_max, polite.adaptive_successes, polite.adaptive_shrink) == (300.0, 10, 0.1)
+    assert (polite.park_after, polite.park) == (10, (600.0, 3600.0, 21600.0))
+    assert (polite.max_crawl_delay, polite.max_retry_after) == (300.0, 86400.0)
+    assert (settings.fetch.max_body, settings.schedule.retries) == (10 * 2**20, 3)
+    assert (settings.robots.cache, settings.robots.stale) == (86400.0, 30 * 86400.0)
+    assert settings.robots.retry_after == (60.0, 600.0, 3600.0)

@@ -68,7 +68,8 @@ def test_every_public_name_can_be_imported_without_optional_packages():
     assert done.stdout.strip() == skitter.__version__
 
 
-# Modules that speak to an engine of a cluster, whose library is an extra; nobody imports them without need.
+# Modules whose library is an extra: those that speak to an engine of a cluster, or read a kind of document. Nobody imports
+# them without need.
 ENGINES = tuple(
     f"skitter.{name}"
     for name in (
@@ -78,6 +79,8 @@ ENGINES = tuple(
         "compose.full",
         "compose.making",
         "compose.small",
+        "parse.image",
+        "parse.pdf",
     )
 )
 

@@ -8,7 +8,9 @@ import pytest
 from msgspec.msgpack import encode
 from msgspec.structs import replace
 
-from skitter import urls, visit
+from skitter import urls
+from skitter.crawl import completing
+from skitter.crawl.completing import complete, header
 from skitter.frontier.names import hash16
 from skitter.model import (
     Exchange,
@@ -23,12 +25,13 @@ from skitter.model import (
     Redirected,
     Refused,
     RobotsCopy,
+    Spent,
     State,
     Visit,
 )
 from skitter.testing.clock import EPOCH, VirtualClock, run_virtual
 from skitter.testing.reference import MemoryRows, memory_frontier
-from skitter.visit import complete, exchange_of, header, make, status_of
+from skitter.visit import exchange_of, make, status_of
 from tests.crawl.virtual import Answer, VirtualCrawl, html, moved, settings_with, web
 
 A, B = "http://a.test", "http://b.test"
@@ -39,13 +42,11 @@ _numbers = count()
 class InMemory:
     """What is in hand."""
 
-    held: bytes | None = None
+    def __init__(self) -> None:
+        self.held = bytearray(16)
 
-    def read(self) -> bytes:
-        return self.held or bytes(16)
-
-    def write(self, id16: bytes | None) -> None:
-        self.held = id16
+    def open(self) -> bytearray:
+        return self.held
 
     def close(self) -> None:
         pass
@@ -151,13 +152,14 @@ def test_disallowed_urls_are_refused_without_a_request(tmp_path):
     assert finished.settlement.exchange is None
 
 
-def test_a_host_at_its_page_limit_gets_no_more_visits(tmp_path):
-    ground = Ground(tmp_path, {f"{A}/": html()}, scope__max_pages_per_host=3)
+def test_what_a_budget_does_not_allow_is_not_sent(tmp_path):
     link = Link(url=f"{A}/", key=f"{A}/", host="a.test")
-    assert ground.visit(link, host_pages=2).settlement.page is not None
-    ground = Ground(tmp_path, {f"{A}/": html()}, scope__max_pages_per_host=3)
-    refused = ground.visit(link, host_pages=3).settlement
-    assert refused.verdict.reason.code == "budget.host"
+    ground = Ground(tmp_path, {f"{A}/": html()})
+    refused = ground.visit(link, spent=Spent(Reason("budget.host", "enough"))).settlement
+    assert (refused.verdict.state, refused.verdict.reason.code) == (State.REFUSED, "budget.host")
+    later = ground.visit(link, spent=Spent(Reason("budget.day", "enough"), 7.0)).settlement
+    assert (later.verdict.state, later.verdict.due, later.verdict.host_held) == (State.QUEUED, 7.0, 7.0)
+    assert not later.verdict.attempted
     assert ground.made.fetcher.log == []
 
 
@@ -211,13 +213,13 @@ def test_while_a_body_is_parsed_its_visit_is_in_hand_and_no_longer(tmp_path, mon
     ground, in_hand = Ground(tmp_path, {f"{A}/": html()}), []
 
     def breaking(*_arguments):
-        in_hand.append(ground.hand.held)
+        in_hand.append(bytes(ground.hand.held))
         raise ValueError("odd page")
 
-    monkeypatch.setattr(visit, "parse", breaking)
+    monkeypatch.setattr(completing, "parse", breaking)
     finished = ground.make(f"{A}/")
     assert in_hand == [hash16(f"{A}/".encode())]
-    assert ground.hand.held is None
+    assert ground.hand.held == bytes(16)
     assert finished.settlement.verdict.reason == Reason("parser", "ValueError: odd page")
     assert finished.settlement.verdict.state is State.FAILED
     assert finished.settlement.verdict.host_free == EPOCH + 1.25

@@ -9,7 +9,7 @@ from skitter.api.options import Options
 from skitter.api.run import Run
 from skitter.crawl.directory import CrawlDirectory
 from skitter.links.filter import Wanted, checked
-from skitter.settings import SECTIONS, Settings, SettingsError
+from skitter.settings import LISTS, SECTIONS, Settings, SettingsError
 from skitter.settings.file import load
 from skitter.settings.keywords import dotted
 
@@ -62,9 +62,10 @@ def crawl(
 
 
 def _flat(settings: Settings) -> dict[str, object]:
-    return {
+    own = {
         f"{section}.{name}": value
         for section in SECTIONS
         for name, value in asdict(getattr(settings, section)).items()
         if value is not None
     }
+    return own | {name: getattr(settings, name) for name in LISTS}

@@ -1,6 +1,6 @@
 """The keywords of `skitter.crawl()`. Made by scripts/reference.py from the settings; do not edit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
 
@@ -55,11 +55,23 @@ class Options(TypedDict, total=False):
     resolve: Sequence[str]
     """HOST:ADDRESS pairs that replace DNS; the address guard still applies"""
 
+    sitemaps: str
+    """which sitemaps are read, besides those given by hand: off (none), announced (those that a robots.txt names), search (and the usual places of the seeds' hosts), only (like search, and no other page is crawled) or named (none, and no page is crawled that they do not list)"""
+
     strategy: str
     """bfs, dfs, depth or number: how links are scored; or module:function, a function of your own"""
 
     shards: int
     """parts of the crawl, each handled by one process at a time; fixed when the crawl is created; 0 for one per worker"""
+
+    assets: str
+    """also fetch what pages need to be shown (style sheets, scripts, pictures, fonts, media, frames), whatever the scope: off, same-host (as their page) or all"""
+
+    main: bool
+    """extract the main content of every page while crawling, as text and as Markdown; without it, exports derive it from the archive"""
+
+    render: str
+    """show pages to a browser, so that their scripts run: never, always, or auto: those whose URL pattern turned out to need it"""
 
     urls_tracking_params: Sequence[str]
     """query parameters (globs) removed from the fetched URL and from the key"""
@@ -91,11 +103,11 @@ class Options(TypedDict, total=False):
     scope_max_depth: int | None
     """maximum number of links between a seed and a page; unlimited when not set"""
 
-    scope_max_pages_per_host: int | None
-    """maximum number of stored pages per host; unlimited when not set"""
+    scope_sitemaps: str
+    """which sitemaps are read, besides those given by hand: off (none), announced (those that a robots.txt names), search (and the usual places of the seeds' hosts), only (like search, and no other page is crawled) or named (none, and no page is crawled that they do not list)"""
 
     scope_skip_extensions: Sequence[str]
-    """links to files with these extensions are not followed"""
+    """links to files with these extensions are not followed; auto stands for those that no installed parser reads"""
 
     scope_max_url_length: int
     """trap rule: longest URL that is followed"""
@@ -151,11 +163,80 @@ class Options(TypedDict, total=False):
     politeness_max_retry_after: str | float
     """a host that asks for a longer Retry-After is set aside"""
 
+    politeness_adaptive: bool
+    """wait longer for a host that is slow, refuses or fails, and pause one that keeps failing"""
+
+    politeness_adaptive_factor: float
+    """wait at least this many times as long as the host takes to answer; not with a delay of 0"""
+
+    politeness_adaptive_slow: float
+    """the delay doubles while answers take this many times as long as usual; not with a delay of 0"""
+
+    politeness_adaptive_first: str | float
+    """least delay after a 429, 503, time-out or reset"""
+
+    politeness_adaptive_max: str | float
+    """longest delay reached by doubling"""
+
+    politeness_adaptive_jitter: float
+    """a doubled delay is randomly longer by up to this fraction"""
+
+    politeness_adaptive_successes: int
+    """good answers after which a doubled delay shrinks …"""
+
+    politeness_adaptive_shrink: float
+    """… by this fraction, down to the delay of every host"""
+
+    politeness_park_after: int
+    """a host that fails this many times in a row is paused"""
+
+    politeness_park: Sequence[str | float]
+    """pauses of a host that keeps failing, one request after each; then it is given up"""
+
     politeness_per_address: int | None
     """requests in flight per IP address, over all hosts, workers and machines; none for no limit"""
 
     politeness_address_delay: str | float
     """least time between the starts of two requests to one IP address"""
+
+    politeness_per_domain: int | None
+    """requests in flight per registrable domain, over all its hosts; none for no limit"""
+
+    politeness_domain_delay: str | float
+    """least time between the starts of two requests to the hosts of one registrable domain"""
+
+    politeness_window: str
+    """when requests may be sent, such as 22:00-06:00 Europe/Berlin or Mon-Fri 19:00-07:00 UTC; several are separated by commas; always if empty"""
+
+    budget_host_pages: int | None
+    """stored pages (2xx) per host"""
+
+    budget_host_bytes: str | int | None
+    """bytes received per host; answers in flight come on top"""
+
+    budget_host_seconds: str | float | None
+    """time that a host may spend on our requests; answers in flight come on top"""
+
+    budget_host_requests_per_day: int | None
+    """requests per host and day (UTC), robots.txt included"""
+
+    budget_domain_pages: int | None
+    """stored pages (2xx) of all hosts of a domain"""
+
+    budget_domain_bytes: str | int | None
+    """bytes received from all hosts of a domain"""
+
+    budget_domain_seconds: str | float | None
+    """time that all hosts of a domain may spend"""
+
+    budget_domain_requests_per_day: int | None
+    """requests to all hosts of a domain per day (UTC)"""
+
+    budget_bandwidth: str | int | None
+    """bytes received per second on average, by the whole crawl; over the workers it is divided equally"""
+
+    budget_memory: str | int | None
+    """memory of the crawl on one machine, without parser processes: near it, fewer pages are fetched at once"""
 
     robots_cache: str | float
     """how long a copy is used (RFC 9309 2.4: at most 24 hours)"""
@@ -172,6 +253,9 @@ class Options(TypedDict, total=False):
     robots_max_redirects: int
     """redirects followed to a robots.txt (RFC 9309 2.3.1.2: at least five)"""
 
+    robots_terms: str
+    """fetch the tdmrep.json and the RSL licences of each origin: never, always, or auto: if export.respect_ai names a use"""
+
     fetch_user_agent: str
     """product token and comment; built from the program's name, version and contact if empty"""
 
@@ -180,6 +264,27 @@ class Options(TypedDict, total=False):
 
     fetch_accept_language: str
     """Accept-Language header; not sent when empty"""
+
+    fetch_headers: Sequence[str]
+    """more header fields, as a table or as a list of NAME: VALUE; no secrets, they are kept"""
+
+    fetch_cookies: str
+    """cookies that are sent: a Netscape file (cookies.txt) that only you can read"""
+
+    fetch_keep_cookies: bool
+    """also send back what a host sets; kept per host, in memory, while the process runs"""
+
+    fetch_secrets: str
+    """logins, tokens and client certificates for sites: a TOML file that only you can read"""
+
+    fetch_identity: str
+    """directory made by `skitter identity init`: requests are signed with its key (Web Bot Auth)"""
+
+    fetch_proxy: str
+    """http://HOST:PORT or socks5://HOST:PORT through which every request goes; its login is in fetch.secrets"""
+
+    fetch_http2: bool
+    """speak HTTP/2 with servers that offer it (only over TLS); false keeps every answer byte for byte"""
 
     fetch_deadline: str | float
     """time limit for the whole request, from DNS to the last byte"""
@@ -192,6 +297,9 @@ class Options(TypedDict, total=False):
 
     fetch_max_body: str | int
     """largest body, before and after decompression; a robots.txt has its own limit, 500 KiB"""
+
+    fetch_max_sitemap: str | int
+    """most that is read of a sitemap or feed, before and after decompression; the archive has the first max_body of it"""
 
     fetch_max_headers: str | int
     """largest header block"""
@@ -226,11 +334,59 @@ class Options(TypedDict, total=False):
     fetch_ca_file: str
     """CA certificates (PEM) to trust instead of the system's"""
 
+    fetch_render: str
+    """show pages to a browser, so that their scripts run: never, always, or auto: those whose URL pattern turned out to need it"""
+
+    fetch_browser: str
+    """the browser: a Chromium or its headless shell, as a path or command; found if empty"""
+
+    fetch_browsers: int
+    """browsers per worker, each with one page at a time; started when needed"""
+
+    fetch_render_deadline: str | float
+    """time limit for rendering one page; what it is by then counts, if it can still say that"""
+
+    fetch_render_quiet: str | float
+    """a loaded page is complete when it has requested nothing for this long"""
+
+    fetch_render_gap: str | float
+    """time between the starts of two requests of a rendered page to one host; afterwards its host is owed its delay for each"""
+
+    fetch_render_requests: int
+    """most requests that one rendered page may cause"""
+
+    fetch_render_post: bool
+    """rendered pages may also send POST, and not only GET and HEAD"""
+
+    fetch_render_skip: Sequence[str]
+    """kinds of resources that a rendered page does not get: image, media, font, stylesheet, script, xhr, fetch"""
+
+    fetch_render_memory: str | int
+    """a browser that uses more is killed, and the page is not rendered"""
+
+    fetch_render_pages: int
+    """a browser is replaced by a new one after this many pages"""
+
+    fetch_render_scroll: int
+    """scroll a rendered page to its end so many times, while that loads more"""
+
+    fetch_render_click: str
+    """and click this each time, such as button.load-more: a CSS selector"""
+
+    fetch_screenshots: bool
+    """archive a picture of every rendered page; it then gets its images and fonts, too"""
+
     parse_content_start: str
     """content starts after this marker …"""
 
     parse_content_end: str
     """… and ends before this one; pages without both are ignored"""
+
+    parse_main: bool
+    """extract the main content of every page while crawling, as text and as Markdown; without it, exports derive it from the archive"""
+
+    parse_extractor: str
+    """who finds the main content: trafilatura (the extra skitter[main]), or fast, which is ours and needs no library"""
 
     parse_sloppy_anchors: bool
     """also follow anchors written like < a href = x >"""
@@ -240,6 +396,9 @@ class Options(TypedDict, total=False):
 
     parse_max_links: int
     """maximum number of links taken from one page"""
+
+    parse_agent: str
+    """the robot that X-Robots-Tag and meta elements may name; the product token of the user agent when empty"""
 
     parse_pool_above: str | int
     """larger documents are parsed by a process of their own, so that nothing else waits meanwhile"""
@@ -252,6 +411,33 @@ class Options(TypedDict, total=False):
 
     parse_max_memory: str | int
     """address space of a parser process; a document that needs more fails"""
+
+    parse_assets: bool
+    """collect what a page needs to be shown; always done where archive.assets is not off"""
+
+    parse_ocr: str
+    """languages in which text in images is read, as in eng or deu+eng, by the program tesseract; not at all when empty"""
+
+    parse_exif_location: bool
+    """keep where a photo was taken, which is personal data"""
+
+    parse_follow_json: Sequence[str]
+    """in the answers of an API: where the URLs to follow are, as in $.items[*].url; then no other string is a link"""
+
+    parse_next_json: str
+    """… and where the next part of a list is: a URL, or with next_param a cursor; as in $.next"""
+
+    parse_next_param: str
+    """… the query parameter that gets the cursor, as in cursor"""
+
+    parse_items_json: Sequence[str]
+    """… and where the items are that `skitter export --format items` writes, as in $.items[*]"""
+
+    parse_max_pages: int
+    """at most this many pages of a PDF, or chapters of a book, are read"""
+
+    parse_max_text: int
+    """at most this many characters of text are taken from a PDF, Office document or book"""
 
     dedup_near: bool
     """find near-duplicates by SimHash (identical payloads are always found)"""
@@ -267,6 +453,18 @@ class Options(TypedDict, total=False):
 
     archive_operator: str
     """operator named in the warcinfo record; the contact when empty"""
+
+    archive_assets: str
+    """also fetch what pages need to be shown (style sheets, scripts, pictures, fonts, media, frames), whatever the scope: off, same-host (as their page) or all"""
+
+    export_respect_ai: Sequence[str]
+    """uses: train-ai, search, ai-input, train-ai-images, tdm; pages that say no to one of these are left out of exports and indexes"""
+
+    export_chunk_size: int
+    """the most characters of a piece of a page in the export for retrieval (chunks)"""
+
+    export_noarchive: bool
+    """copies of pages that ask for noarchive are shown: by replay, and in the formats cdxj and wacz"""
 
     frontier_window: int
     """hosts kept in memory for scheduling (in a cluster, for all shards of a worker together); the rest stay in the store"""
@@ -300,3 +498,9 @@ class Options(TypedDict, total=False):
 
     crawl_plugins: Sequence[str]
     """Python files or modules of your own, imported by every process that crawls; they run with its rights"""
+
+    site: Sequence[Mapping[str, object]]
+    """settings of single sites, such as [{"match": "*.example.org", "politeness.delay": "5s"}]"""
+
+    group: Mapping[str, Mapping[str, object]]
+    """hosts that count as one, such as {"cdn": {"hosts": ["*.cdn.example"], "delay": "2s"}}"""

@@ -8,15 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from skitter import page as pages
 from skitter import seeds
 from skitter.api.thread import LoopThread
 from skitter.compose import opened
 from skitter.crawl.local_crawl import Crawl
 from skitter.events import Event, Events, Settled, Warned
+from skitter.links import page as pages
 from skitter.links.filter import Wanted
+from skitter.links.page import Page
 from skitter.model import Purpose, State
-from skitter.page import Page
 from skitter.reporting.log import said, say
 from skitter.reporting.report import Report
 from skitter.settings import Settings
@@ -203,7 +203,8 @@ class Run:
             return
         if failure := _failure(event):
             events.emit(Warned(failure))
-        if event.page is not None and event.exchange is not None and not self._left:
+        needed = event.visit.link.purpose is Purpose.ASSET and not event.visit.link.seed  # by a page
+        if event.page is not None and event.exchange is not None and not self._left and not needed:
             self._take(pages.made(event.page, event.exchange, self.settings))
 
     def _take(self, page: Page) -> None:

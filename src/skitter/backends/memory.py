@@ -5,8 +5,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
-from skitter.metrics import CacheMetrics
 from skitter.ports import Clock
+from skitter.runtime.metrics import CacheMetrics
 
 T = TypeVar("T")
 

@@ -44,6 +44,7 @@ def parser() -> Parser:
             "skitter cluster init --config cluster.toml",
             "skitter cluster add --config cluster.toml https://example.org",
             "skitter cluster set --config cluster.toml crawl.max_pages=100000",
+            "skitter cluster set --config cluster.toml",
             "skitter cluster status --config cluster.toml",
             "skitter cluster wait --config cluster.toml --timeout 8h",
             "skitter cluster abandon --config cluster.toml WORKER",
@@ -56,7 +57,7 @@ def parser() -> Parser:
         nargs="*",
         default=[],
         metavar="URL",
-        help="add: where to start; set: settings, as SECTION.KEY=VALUE; abandon: the worker or disk, as shown by `status`",
+        help="add: where to start; set: settings, as SECTION.KEY=VALUE, or none to take over the file as it is now; abandon: the worker or disk, as shown by `status`",
     )
     made.add_argument(
         "--config", type=Path, required=True, metavar="FILE", help="settings file (TOML) with [cluster]"
@@ -125,14 +126,17 @@ async def _followed(arguments: argparse.Namespace, settings: Settings) -> Settin
 
 
 async def _set(arguments: argparse.Namespace, settings: Settings) -> int:
+    from skitter.cluster.agreement import decides  # noqa: PLC0415  slow to import
     from skitter.cluster.shared_settings import change, followed_by_all  # noqa: PLC0415  slow to import
     from skitter.compose.engines import truth  # noqa: PLC0415  the same
 
     pairs = [assignment.partition("=") for assignment in arguments.url]
-    if not pairs or not all(equals for _, equals, _ in pairs):
+    if not all(equals for _, equals, _ in pairs):
         raise UsageError("name settings with their values, as in: skitter cluster set crawl.max_pages=1000")
+    named = {key.strip(): value for key, _, value in pairs}
+    in_file = {key: value for key, value in arguments.given.items() if decides(key)}
     async with truth(settings) as claims:
-        version, said = await change(claims, {key.strip(): value for key, _, value in pairs})
+        version, said = await change(claims, named or in_file)
         print("\n".join(said) or "nothing to change")
         if said:
             lacking = await followed_by_all(claims, version, settings.cluster.lease)

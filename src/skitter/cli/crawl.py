@@ -16,7 +16,7 @@ from skitter import seeds, urls
 from skitter.cli.options import add_manner, add_settings, resolve
 from skitter.cli.usage import Parser, UsageError
 from skitter.crawl.directory import CrawlDirectory
-from skitter.model import Link
+from skitter.model import Link, Purpose
 from skitter.seeds import BadSeed
 
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ def parser() -> Parser:
             "skitter crawl https://example.org",
             "skitter crawl example.org --scope domain --max-pages 1000 --delay 2s --contact me@example.net",
             "skitter crawl --seeds urls.txt -o my-crawl --config crawl.toml",
+            "skitter crawl https://example.org --max-pages 100 --assets",
+            "skitter crawl example.org --sitemap-only",
+            "skitter crawl app.example.org --render auto",
+            "skitter crawl --sitemap https://example.org/news.xml --sitemap-only",
             "skitter crawl example.org --with scorer.py --strategy scorer:score",
         ],
     )
@@ -48,6 +52,24 @@ def parser() -> Parser:
         default=[],
         metavar="FILE",
         help="a file with more URLs, one per line, or JSON lines; - for standard input",
+    )
+    made.add_argument(
+        "--sitemap",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="read this sitemap or feed, and crawl the pages that it lists; repeatable",
+    )
+    alone = made.add_mutually_exclusive_group()
+    alone.add_argument(
+        "--sitemap-only",
+        action="store_true",
+        help="crawl only pages that sitemaps list: those given with --sitemap; with a URL, those of its site",
+    )
+    alone.add_argument(
+        "--no-sitemaps",
+        action="store_true",
+        help="read no sitemap, even if a robots.txt names one, except those given with --sitemap",
     )
     made.add_argument(
         "-o",
@@ -71,14 +93,21 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace, files: Sequence[BufferedReader]) -> int:
     """Check seeds, directory and settings, then crawl."""
     from_files = list(zip(arguments.seeds, files, strict=True))
-    path = arguments.output or default_directory(arguments.url, from_files)
+    path = arguments.output or default_directory([*arguments.url, *arguments.sitemap], from_files)
     if path.exists() and not path.is_dir():
         raise UsageError(f"{path} is a file; choose another crawl directory with -o")
     directory = CrawlDirectory(path)
-    if not arguments.url and not files and not directory.exists:
-        raise UsageError("there is nothing to crawl; name a URL, or a file of URLs with --seeds")
+    if not arguments.url and not arguments.sitemap and not files and not directory.exists:
+        raise UsageError(
+            "there is nothing to crawl; name a URL, a file of URLs with --seeds, or a sitemap with --sitemap"
+        )
+    if mode := _sitemaps(arguments):
+        arguments.set = [*arguments.set, f"scope.sitemaps={mode}"]
     settings = resolve(arguments, arguments.config or directory.kept_settings())
-    named = list(seeds.named(arguments.url, settings.urls))
+    named = [
+        *seeds.named(arguments.url, settings.urls),
+        *seeds.named(arguments.sitemap, settings.urls, Purpose.SITEMAP),
+    ]
     bad = [seed for seed in named if isinstance(seed, BadSeed)]
     if bad and len(bad) == len(named) and not files:
         raise UsageError(f"there is nothing to crawl: {bad[0].complaint}")
@@ -91,6 +120,15 @@ def _run(arguments: argparse.Namespace, files: Sequence[BufferedReader]) -> int:
     from skitter.cli.running import crawl  # noqa: PLC0415  the engine is slow to import; usage errors do not need it
 
     return crawl(arguments, settings, path, named, given)
+
+
+def _sitemaps(arguments: argparse.Namespace) -> str:
+    """The value of `scope.sitemaps` that the flags ask for; empty if they leave it to the settings."""
+    if arguments.no_sitemaps:
+        return "off"
+    if not arguments.sitemap_only:
+        return ""
+    return "named" if arguments.sitemap and not arguments.url and not arguments.seeds else "only"
 
 
 class SeedFile:
@@ -155,7 +193,9 @@ def default_directory(texts: Sequence[str], files: Sequence[tuple[str, BufferedR
         raise UsageError(f"there is no URL to name the crawl directory after{because}; name one with -o")
     if first is not None:
         raise UsageError(f"there is nothing to crawl: {first.complaint}")
-    raise UsageError("there is nothing to crawl; name a URL, or a file of URLs with --seeds")
+    raise UsageError(
+        "there is nothing to crawl; name a URL, a file of URLs with --seeds, or a sitemap with --sitemap"
+    )
 
 
 def directory_name(origin: str) -> str:

@@ -21,13 +21,26 @@ from pathlib import Path
 
 from msgspec import Struct, to_builtins
 
-from skitter.cli.usage import Exit, Parser
+from skitter.cli.usage import Exit, Parser, UsageError
+from skitter.ports import StateError
 from skitter.reporting.format import amount, printable
+from skitter.runtime.extras import is_there
 from skitter.runtime.installing import install_line
-from skitter.settings import Settings
+from skitter.settings import Settings, SettingsError
 from skitter.settings.file import load
 
 OLDEST_PYTHON = (3, 11)
+# The extras of what a page can hold and what can be made of it, and the programs of other people that they start.
+_FAMILIES = {
+    "pdf": "reading PDF",
+    "images": "describing images",
+    "main": "extracting main content",
+    "tables": "Parquet and SQL",
+}
+_PROGRAMS = {
+    "tesseract": ("reading text in images (parse.ocr)", ("tesseract",)),
+}
+_GET = "install it with the package manager of your system, if you need it"
 
 
 class Check(Struct, frozen=True):
@@ -44,10 +57,26 @@ def parser() -> Parser:
     """The flags of `skitter doctor`."""
     made = Parser(
         "doctor",
-        "Check what a crawl needs on this machine: Python, libraries (also those of a cluster's engines), TLS, "
+        "Check what a crawl needs on this machine: Python, libraries (also those of a cluster's engines and of all extras), TLS, "
         "certificates, name resolution, open files, disk space; with --config also whether the engines of a cluster "
-        "answer. Exit code 1 if something required is missing.",
-        ["skitter doctor", "skitter doctor --json", "skitter doctor --config cluster.toml"],
+        "answer. With --citizen instead: the six MUSTs of the IETF's best practices for crawlers, each with its proof, for the crawl in "
+        "DIR or these settings. Exit code 1 if something required is missing.",
+        [
+            "skitter doctor",
+            "skitter doctor --json",
+            "skitter doctor --config cluster.toml",
+            "skitter doctor --citizen --set fetch.contact=https://bot.example.org/",
+        ],
+    )
+    made.add_argument(
+        "--citizen", action="store_true", help="is it a good citizen of the web? nothing is fetched"
+    )
+    made.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SECTION.KEY=VALUE",
+        help="with --citizen: any setting; repeatable",
     )
     made.add_argument(
         "directory",
@@ -64,6 +93,10 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Run all checks and print them."""
+    if arguments.citizen:
+        return _citizen(arguments)
+    if arguments.set:
+        raise UsageError("--set goes with --citizen; other checks read --config")
     checks = list(look(arguments.directory))
     if arguments.config is not None:
         checks += engines(load(arguments.config, os.environ, {}))
@@ -79,6 +112,34 @@ def run(arguments: argparse.Namespace) -> Exit:
     return Exit.DONE if good else Exit.NO
 
 
+def _citizen(arguments: argparse.Namespace) -> Exit:
+    from skitter.crawl.directory import CrawlDirectory  # noqa: PLC0415  not for the other checks
+    from skitter.fetch.request import user_agent  # noqa: PLC0415  the same
+    from skitter.reporting.citizen import citizen  # noqa: PLC0415  the same
+
+    directory = CrawlDirectory(arguments.directory)
+    if arguments.directory != Path() and not directory.exists:
+        raise StateError(
+            f"{directory.path} holds no crawl; name the directory of one, or settings with --config or --set"
+        )
+    file = directory.settings_file if directory.exists else arguments.config
+    given = dict(word.partition("=")[::2] for word in arguments.set)
+    settings = load(file, os.environ, given)
+    musts = citizen(settings, user_agent(settings.fetch))
+    good = all(must.met for must in musts)
+    if arguments.json:
+        print(json.dumps({"ok": good, "musts": to_builtins(musts)}))
+        return Exit.DONE if good else Exit.NO
+    for number, must in enumerate(musts, start=1):
+        print(f"{'met' if must.met else 'NOT MET':<8} {number}. {must.name}")
+        print(f"         {printable(must.proof)}")
+        print(f"         tested by {', '.join(test.partition('::')[2] or test for test in must.tests)}")
+        if must.advice:
+            print(f"         do: {printable(must.advice)}")
+    print("all six are met" if good else f"{sum(not must.met for must in musts)} of six are not met")
+    return Exit.DONE if good else Exit.NO
+
+
 def look(directory: Path) -> Iterator[Check]:
     """Run the local checks, in order."""
     version = ".".join(map(str, sys.version_info[:3]))
@@ -87,10 +148,15 @@ def look(directory: Path) -> Iterator[Check]:
         yield library(name)
     for name, extra in extras().items():
         yield engine(name, extra)
+    for extra, use in _FAMILIES.items():
+        yield family(extra, use)
+    for name, (use, commands) in _PROGRAMS.items():
+        yield program(name, use, commands)
     further: tuple[Callable[[], Check], ...] = (libcurl, certificates, names, open_files)
     for check in further:
         yield check()
     yield disk(directory)
+    yield browser()
 
 
 def libraries() -> list[str]:
@@ -111,6 +177,33 @@ def engine(name: str, extra: str) -> Check:
     check = library(name)
     advice = f"only a crawl on many machines needs it: {install_line(extra)}"
     return Check(check.name, check.ok, check.found, advice, needed=False)
+
+
+def family(extra: str, use: str) -> Check:
+    """Check the libraries of an extra that reads or writes more; only a note if they are missing."""
+    versions = [f"{name} {metadata.version(name)}" for name in _distributions(extra) if _is_installed(name)]
+    found = ", ".join(versions) if is_there(extra) else f"not installed: {use} is not possible"
+    return Check(f"extra {extra}", is_there(extra), found, install_line(extra), needed=False)
+
+
+def _distributions(extra: str) -> list[str]:
+    required = metadata.requires("skitter") or []
+    found = [re.fullmatch(rf"([\w.-]+).*extra == .{extra}.", line) for line in required]
+    return [match[1] for match in found if match]
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def program(name: str, use: str, commands: tuple[str, ...]) -> Check:
+    """Check for a program that a part of Skitter starts, under any of its names; only a note if it is missing."""
+    found = next(filter(None, map(shutil.which, commands)), None)
+    return Check(name, found is not None, found or f"not found: {use} is not possible", _GET, needed=False)
 
 
 def engines(settings: Settings) -> list[Check]:
@@ -175,6 +268,27 @@ def open_files() -> Check:
     ok = soft == resource.RLIM_INFINITY or soft >= wanted
     found = f"{soft} (at most {hard})"
     return Check("open files", ok=ok, found=found, advice=f"run `ulimit -n {wanted}` first", needed=False)
+
+
+def browser() -> Check:
+    """Check for a browser, and for what keeps it off the network; only pages that need JavaScript need them."""
+    from skitter.fetch.browser import finding  # noqa: PLC0415  not for other commands
+
+    advice = f"only --render needs it: {finding.INSTALL}"
+    try:
+        program = finding.browser()
+    except SettingsError:
+        return Check("browser", ok=False, found="none", advice=advice, needed=False)
+    found = f"{finding.version(program) or 'of unknown version'} ({program})"
+    if finding.bubblewrap():
+        return Check("browser", ok=True, found=f"{found}, shut in by bubblewrap", needed=False)
+    return Check(
+        "browser",
+        ok=False,
+        found=f"{found}, kept off the network by its own switches alone",
+        advice="install bubblewrap, and allow it to make namespaces",
+        needed=False,
+    )
 
 
 def disk(directory: Path) -> Check:

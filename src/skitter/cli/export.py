@@ -6,19 +6,23 @@ What is written appears whole or not at all (see `export.destination`).
 import argparse
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from skitter.cli.progress import PlainScreen, Screen, Transfer, screen
 from skitter.cli.reading import add_crawl, ask, missing_lines
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.export.destination import Files, destination, is_folder
 from skitter.export.formats import FORMATS
-from skitter.export.source import Source
+from skitter.export.source import Source, with_settings
 from skitter.export.writing import Format
 from skitter.reporting.format import counted
-from skitter.settings import SettingsError, size
+from skitter.robots.usage import USES
+from skitter.settings import Settings, SettingsError, size
 
 SHOWN_REMARKS = 10
 _LOOK = 16  # reading the clock costs more than some lines, so it is read only now and then
@@ -37,7 +41,13 @@ def parser() -> Parser:
             "skitter export skitter-example.org --format jsonl -o pages.jsonl",
             "skitter export skitter-example.org --format jsonl -o pages.jsonl.gz",
             "skitter export skitter-example.org --format csv -o pages/ --split 100MB --gzip",
+            "skitter export skitter-example.org --format markdown -o markdown/",
+            "skitter export skitter-example.org --format chunks --extractor fast -o chunks.jsonl",
             "skitter export skitter-example.org --format urls | grep '\"refused\"'",
+            "skitter export skitter-example.org --format jsonl --respect-ai train-ai -o pages.jsonl",
+            "skitter export skitter-example.org --format wacz -o example.wacz",
+            "skitter export skitter-example.org --format parquet -o tables/",
+            "skitter export skitter-example.org --format sqlite -o crawl.sqlite",
             "skitter export --config cluster.toml --format links -o links.csv",
         ],
     )
@@ -58,6 +68,20 @@ def parser() -> Parser:
     made.add_argument(
         "--gzip", action="store_true", help="compress; a FILE that ends with .gz is compressed anyway"
     )
+    made.add_argument(
+        "--respect-ai",
+        metavar="USES",
+        help="leave out pages that say no to one of these uses, as in train-ai,ai-input; none for no use "
+        "(default: export.respect_ai of the crawl); not for urls and links",
+    )
+    made.add_argument(
+        "--extractor",
+        choices=("trafilatura", "fast"),
+        help="for markdown and chunks: who finds the main content (default: parse.extractor of the crawl)",
+    )
+    made.add_argument(
+        "--noarchive", action="store_true", help="for cdxj and wacz: also pages that ask for noarchive"
+    )
     made.add_argument("-q", "--quiet", action="store_true", help="print nothing on standard error")
     return made
 
@@ -65,21 +89,67 @@ def parser() -> Parser:
 def run(arguments: argparse.Namespace) -> Exit:
     """Write the export."""
     name, chosen = arguments.output, FORMATS[arguments.format]
+    if chosen.tree and name != "-" and not name.endswith("/"):
+        name = f"{name}/"
     split = None if arguments.split is None else _size(arguments.split)
     folder = is_folder(name, split=split is not None)
     compress = arguments.gzip or (not folder and name.endswith(".gz"))
     if name == "-" and split is not None:
         raise UsageError("--split: standard output cannot be split; name a folder with -o, as in -o pages/")
     if name == "-" and not chosen.streams:
-        raise UsageError(f"{chosen.name} cannot go to standard output; name a file with -o")
+        what = f"folder with -o, as in -o {chosen.name}/" if chosen.tree else "file with -o"
+        raise UsageError(f"{chosen.name} cannot go to standard output; name a {what}")
+    if not folder and not name.endswith(chosen.suffix):
+        raise UsageError(f"-o {name}: the name of a {chosen.name} file ends with {chosen.suffix}")
     if not chosen.lines and (compress or split is not None):
         raise UsageError(
             f"{chosen.name} can be neither split nor compressed; leave out --split, --gzip and .gz"
         )
     if folder and Path(name).exists() and (not Path(name).is_dir() or any(Path(name).iterdir())):
         raise UsageError(f"{name}: there is something already; name a new or empty folder")
-    work = partial(_write, chosen=chosen, name=name, split=split, compress=compress, quiet=arguments.quiet)
+    if arguments.respect_ai is not None and chosen.name in {"urls", "links"}:
+        raise UsageError(
+            f"--respect-ai leaves out pages, and {chosen.name} lists none; use it with another format"
+        )
+    asked = partial(
+        _asked,
+        respect_ai=_uses(arguments.respect_ai),
+        noarchive=arguments.noarchive,
+        extractor=arguments.extractor,
+    )
+
+    async def work(source: Source) -> Exit:
+        said = with_settings(source, asked(source.settings))
+        return await _write(
+            said, chosen=chosen, name=name, split=split, compress=compress, quiet=arguments.quiet
+        )
+
     return ask(arguments, work)
+
+
+def _uses(text: str | None) -> tuple[str, ...] | None:
+    """The uses named by the flag; None if it was not given."""
+    if text is None:
+        return None
+    names = tuple(name.strip() for name in text.split(",") if name.strip() not in ("", "none"))
+    for name in names:
+        if name not in USES:
+            raise UsageError(f"--respect-ai: {name!r} is not one of {', '.join(USES)}")
+    return names
+
+
+def _asked(
+    settings: Settings, *, respect_ai: tuple[str, ...] | None, noarchive: bool, extractor: str | None
+) -> Settings:
+    """The settings of the crawl, changed by the flags."""
+    export = settings.export
+    export = replace(
+        export,
+        respect_ai=export.respect_ai if respect_ai is None else respect_ai,
+        noarchive=export.noarchive or noarchive,
+    )
+    parse = settings.parse if extractor is None else replace(settings.parse, extractor=extractor)
+    return replace(settings, export=export, parse=parse)
 
 
 def _size(text: str) -> int:
@@ -130,6 +200,7 @@ class _Told:
         self._done = 0
         self._total: int | None = None
         self._names = ("line", "lines")
+        self._left_out: Counter[str] = Counter()  # pages, by reason
         self._missing = False  # whether some pages are on disks that cannot be read here
         self._began = time.monotonic()
 
@@ -157,6 +228,9 @@ class _Told:
         if self.remarks <= SHOWN_REMARKS:
             self._say(text)
 
+    def left_out(self, why: str) -> None:
+        self._left_out[why] += 1
+
     def end(self) -> None:
         self._shown.end()
 
@@ -170,6 +244,8 @@ class _Told:
             self._say(
                 f"… and {counted(self.remarks - SHOWN_REMARKS, 'more page')} whose text could not be read"
             )
+        for why, number in self._left_out.items():
+            self._say(f"{counted(number, 'page')} left out: {why}")
         if name != "-":
             many = f" ({counted(self._files.files, 'file')})" if Path(name).is_dir() else ""
             self._say(f"{counted(self._done, *self._names)} written to {name}{many}")

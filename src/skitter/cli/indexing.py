@@ -14,10 +14,11 @@ from skitter.ports import Rejected, SearchIndex
 from skitter.reporting.format import counted
 from skitter.runtime.clock import SystemClock
 from skitter.search.feed import Fed, feed
-from skitter.search.stored import changed
+from skitter.search.stored import Ends, changed
 from skitter.settings import Settings
 
 SHOWN_REMARKS = 10
+_ENDS = "ends"  # name of the note that says when the next page asks to be taken out
 _FILLED = "filled"  # name of the note with the crawl's counts when the index was last complete
 
 
@@ -42,20 +43,28 @@ async def brought_up_to_date(source: Source, index: NotedIndex, *, quiet: bool) 
         await source.frontier.counts()
     )  # read before the pages: what is stored meanwhile is added next time
     moment = f"{counts.requests} requests, {counts.pages} pages"
-    if index.note(_FILLED) == moment:
+    if respected := source.settings.export.respect_ai:
+        moment += f", without {', '.join(respected)}"
+    if index.note(_FILLED) == moment and time.time() < float(index.note(_ENDS) or inf):
         return 0
-    fed, remarks = await fill(source, index, quiet=quiet)
+    ends: list[float] = []
+    fed, remarks = await fill(source, index, quiet=quiet, ends=ends.append)
     if not remarks and not fed.rejected:
         index.leave_note(_FILLED, moment)
+        next_end = min((end for end in ends if end > time.time()), default=None)
+        index.leave_note(_ENDS, "" if next_end is None else str(next_end))
     return remarks
 
 
-async def fill(source: Source, index: SearchIndex, *, quiet: bool) -> tuple[Fed, int]:
+async def fill(
+    source: Source, index: SearchIndex, *, quiet: bool, ends: Ends | None = None
+) -> tuple[Fed, int]:
     """Add the pages that an index does not have yet; returns the result and the number of pages with a problem."""
     said = _Said(quiet=quiet)
     fed = await feed(
-        changed(source, index, said.remark),
+        changed(source, index, said.remark, ends),
         index,
+        respected=source.settings.export.respect_ai,
         poison=lambda rejected: said.remark(_rejection(rejected)),
         progress=said.progress,
     )
@@ -84,6 +93,7 @@ async def follow(settings: Settings, *, once: bool, quiet: bool) -> Exit:
                 fed = await feed(
                     source.batches(until_none_are_left=once),
                     index,
+                    respected=settings.export.respect_ai,
                     poison=lambda rejected: said.remark(_rejection(rejected)),
                     progress=said.progress,
                     patience=inf,  # pages wait in Kafka

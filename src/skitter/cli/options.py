@@ -13,11 +13,12 @@ from skitter.settings.values import KEYS, show
 
 
 class Flag(NamedTuple):
-    """A flag for one setting; with `many` it may be repeated."""
+    """A flag for one setting; with `many` it may be repeated, and without a metavar it switches the setting on."""
 
     key: str
     metavar: str
     many: bool = False
+    alone: tuple[str, ...] = ()  # its values, if it may stand alone: the first is what it means then
 
 
 FLAGS: Mapping[str, Flag] = {
@@ -41,6 +42,10 @@ FLAGS: Mapping[str, Flag] = {
     "--contact": Flag("fetch.contact", "TEXT"),
     "--allow-private": Flag("fetch.allow_private", "CIDR", many=True),
     "--resolve": Flag("fetch.resolve", "HOST:ADDRESS", many=True),
+    "--sitemaps": Flag("scope.sitemaps", "WHICH"),
+    "--assets": Flag("archive.assets", "[all|same-host|off]", alone=("all", "same-host", "off")),
+    "--main": Flag("parse.main", ""),
+    "--render": Flag("fetch.render", "WHEN"),
 }
 
 
@@ -50,6 +55,9 @@ def add_settings(parser: Parser) -> None:
         key = KEYS[flag.key]
         shown = "" if key.default in (None, (), "") else show(key.kind, key.default).strip('"')
         help_text = key.doc + (f" (default: {shown})" if shown else "")
+        if not flag.metavar:
+            parser.add_argument(name, action="store_const", const="true", dest=flag.key, help=key.doc)
+            continue
         parser.add_argument(
             name,
             action="append" if flag.many else "store",
@@ -57,6 +65,8 @@ def add_settings(parser: Parser) -> None:
             metavar=flag.metavar,
             help=help_text.replace("%", "%%") + ("; repeatable" if flag.many else ""),
         )
+        if flag.alone:
+            parser.alone[name] = flag.alone
     parser.add_argument(
         "--set",
         action="append",

@@ -88,8 +88,10 @@ def checked(request: Request, settings: Settings) -> None:
 
 
 def asked(client: Client, request: Request) -> Answer:
-    """The answer; StateError if the crawl refuses."""
+    """The answer; StateError if the crawl refuses, UsageError if the request itself is wrong."""
     answer = client.ask(request)
+    if answer.error and answer.wrong:
+        raise UsageError(answer.error)
     if answer.error:
         raise StateError(answer.error)
     return answer

@@ -70,7 +70,7 @@ def parser() -> Parser:
     made.add_argument(
         "--purpose",
         choices=[purpose.value for purpose in Purpose if purpose is not Purpose.ROBOTS],
-        help="only what was fetched for this purpose: pages, or probes and assets from a seed file",
+        help="only what was fetched for this purpose: pages, what they need to be shown (asset), or what a seed file names",
     )
     made.add_argument("--sort", choices=sorted(_KEYS), help="sort order; unsorted by default")
     made.add_argument("--reverse", action="store_true", help="reverse the sort order")

@@ -138,11 +138,15 @@ def waits(snapshot: Progress) -> list[str]:
         return ["paused: nothing is fetched until `skitter continue`"]
     if snapshot.in_flight or not snapshot.counts.queued:
         return lines + [f"pausing: {_pause(each)}" for each in waiting.pauses]
-    return [*_next(waiting), *(f"waiting for {_pause(each)}" for each in waiting.pauses)]
+    return [
+        *_next(waiting),
+        *(f"waiting{' for ' if each.host else ': '}{_pause(each)}" for each in waiting.pauses),
+    ]
 
 
 def _pause(each: Pause) -> str:
-    return f"{each.host}: {each.why} ({duration(each.seconds)} left)"
+    name = f"{each.host}: " if each.host else ""
+    return f"{name}{each.why} ({duration(each.seconds)} left)"
 
 
 def _next(waiting: Waiting) -> list[str]:

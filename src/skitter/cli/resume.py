@@ -15,7 +15,7 @@ def parser() -> Parser:
         "resume",
         "Continue a crawl where it stopped, however it stopped. It keeps its settings; flags change them for this run "
         "and the following ones. To continue after a limit, raise it; `none` removes it. A narrower scope also "
-        "applies to URLs already waiting; a wider one applies to links found from now on. Exit codes are those of "
+        "applies to URLs already waiting; a wider one also brings back what the earlier one refused. Exit codes are those of "
         "`skitter crawl`.",
         [
             "skitter resume skitter-example.org",

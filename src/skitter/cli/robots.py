@@ -7,6 +7,7 @@ from typing import Any
 
 from skitter import urls
 from skitter.cli.usage import Exit, Parser, UsageError
+from skitter.model import Statement
 from skitter.reporting.format import as_json, printable
 from skitter.robots import RobotsRules, product_token, robots_rules
 
@@ -15,7 +16,8 @@ def parser() -> Parser:
     """The flags of `skitter robots`."""
     made = Parser(
         "robots",
-        "Check URLs against a robots.txt, by the same RFC 9309 rules that the crawler obeys. Nothing is fetched. Exit "
+        "Check URLs against a robots.txt, by the same RFC 9309 rules that the crawler obeys; show what it says about the uses "
+        "of pages (Content-Usage, Content-Signal, License). Nothing is fetched. Exit "
         "code 1 if one of the URLs is disallowed.",
         [
             "skitter robots robots.txt --agent skitter https://example.org/ https://example.org/private/",
@@ -70,7 +72,15 @@ def answer(rules: RobotsRules, url: str) -> dict[str, Any]:
         "url": url,
         "allowed": rules.allows(url),
         "line": None if line is None else {"number": line.number, "text": line.text},
+        "statements": [
+            {"source": one.source, "raw": one.raw, "uses": dict(one.uses)} for one in _said(rules, url)
+        ],
     }
+
+
+def _said(rules: RobotsRules, url: str) -> list[Statement]:
+    """What is said about the uses of a page; nothing about one that may not be fetched."""
+    return rules.said.statements(url) if rules.said is not None and rules.allows(url) else []
 
 
 def _summary(rules: RobotsRules, token: str) -> dict[str, Any]:
@@ -89,6 +99,12 @@ def _print(rules: RobotsRules, token: str, answers: list[dict[str, Any]]) -> Non
         print(
             f"{'allowed' if found['allowed'] else 'disallowed':<10}  {printable(found['url'])}  ({because})"
         )
+        for one in found["statements"]:
+            uses = (
+                ", ".join(f"{use}={said}" for use, said in one["uses"].items())
+                or "nothing that is known here"
+            )
+            print(f"            says {uses}  ({one['source']}: {printable(one['raw'])})")
     if rules.delay is not None:
         print(f"{token} is asked to wait {rules.delay:g} s between requests")
     for sitemap in rules.sitemaps:

@@ -110,6 +110,7 @@ def _local(arguments: argparse.Namespace, words: list[str]) -> Exit:
     async def answer(source: Source) -> Exit:
         from skitter.cli.indexing import brought_up_to_date  # noqa: PLC0415  --help does not need the parsers
         from skitter.compose.searching import local_index, writable_index  # noqa: PLC0415
+        from skitter.search.stored import as_asked  # noqa: PLC0415
 
         with ExitStack() as stack:
             file = arguments.index or stack.enter_context(writable_index(source.directory.search_file))
@@ -121,7 +122,8 @@ def _local(arguments: argparse.Namespace, words: list[str]) -> Exit:
                 if await brought_up_to_date(source, index, quiet=arguments.quiet) and not arguments.quiet:
                     for line in await missing_lines(source):
                         print(f"skitter: {printable(line)}", file=sys.stderr)
-                return show(await index.search(query, arguments.limit, arguments.offset), arguments)
+                found = await index.search(query, arguments.limit, arguments.offset)
+                return show(await as_asked(found, source), arguments)
             finally:
                 await index.close()
 

@@ -2,6 +2,8 @@
 
 import argparse
 import shlex
+import time
+from collections.abc import Sequence
 from functools import partial
 from heapq import nlargest
 from typing import Any, NamedTuple
@@ -9,18 +11,32 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from skitter import metrics, reasons
+from skitter import reasons
 from skitter.cli.progress import troubles
 from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser
 from skitter.control.orders import is_paused
 from skitter.export.source import Source
-from skitter.metrics import Metrics
 from skitter.model import Counts, HostRecord, Stop
-from skitter.reporting.format import as_json, count, counted, duration, printable
-from skitter.reporting.records import host_record
-from skitter.reporting.report import error_answers, host_table, metric_lines, numbers, reached
+from skitter.politeness.hours import windows_of
+from skitter.politeness.keys import Key, keys_of
+from skitter.reporting.format import (
+    as_json,
+    count,
+    counted,
+    duration,
+    printable,
+    shortened,
+    span,
+    table,
+    window_words,
+)
+from skitter.reporting.records import host_record, window_fields
+from skitter.reporting.report import error_answers, host_table, metric_lines, numbers, pace_lines, reached
+from skitter.runtime import metrics
+from skitter.runtime.metrics import Metrics
 from skitter.settings import Settings
+from skitter.settings.sites import Sites
 
 
 def parser() -> Parser:
@@ -47,7 +63,10 @@ def parser() -> Parser:
         help="number of hosts to show, those with most pages first (default: 10)",
     )
     made.add_argument(
-        "-v", "--verbose", action="store_true", help="also show caches, connections and other metrics"
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="also show hosts that are slowed down, the requests that those with most work may get, caches, connections and other metrics",
     )
     made.add_argument("--json", action="store_true", help="one JSON object; with --follow, one a line")
     made.add_argument(
@@ -70,7 +89,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 async def _show(arguments: argparse.Namespace, source: Source) -> Exit:
     counts = await source.frontier.counts()
-    hosts, blocked = await _largest(source, max(0, arguments.hosts))
+    hosts, waiting, blocked = await _largest(source, max(0, arguments.hosts))
     paused = is_paused(await source.commands())
     now = standing(
         source.name,
@@ -81,25 +100,74 @@ async def _show(arguments: argparse.Namespace, source: Source) -> Exit:
         paused=paused,
     )
     measured = source.directory.read_statistics()
+    hours = windows_of(source.settings.politeness.window)
     if arguments.json:
         fields = as_fields(source.name, now, counts, hosts, measured)
-        print(as_json(fields | {"paused": paused, "hosts_blocked": blocked}))
+        window = None if hours is None else window_fields(hours, time.time())
+        for host, told in zip(hosts, fields["hosts"], strict=True):
+            told["bucket"] = _bucket(host, source.settings)
+        print(as_json(fields | {"paused": paused, "hosts_blocked": blocked, "window": window}))
     else:
-        lines = as_lines(source.name, now, counts, hosts, blocked)
-        print("\n".join([*lines, *(metric_lines(measured) if arguments.verbose else [])]))
+        opens = 0.0 if hours is None else hours.closed_until(time.time())
+        lines = as_lines(source.name, now, counts, hosts, blocked, time.time(), opens)
+        if hours is not None and counts.queued:
+            lines.insert(2, f"  its window: {printable(window_words(hours, time.time()))}")
+        if arguments.verbose:
+            buckets = bucket_lines(waiting, source.settings, time.time(), opens)
+            lines += [*pace_lines(hosts), *buckets, *metric_lines(measured)]
+        print("\n".join(lines))
     return Exit.DONE
 
 
-async def _largest(source: Source, number: int) -> tuple[list[HostRecord], int]:
-    """The hosts with the most pages, without keeping the others; and how many hosts are blocked."""
+def _bucket(host: HostRecord, settings: Settings) -> dict[str, Any]:
+    now = time.time()
+    own = _key(host, settings, now)
+    return {"tokens": own.tokens, "rate": own.rate, "wait": max(0.0, (own.free_at or 0.0) - now)}
+
+
+def _key(host: HostRecord, settings: Settings, now: float) -> Key:
+    """What a host may get; its delay may be longer than that of the settings, by its robots.txt."""
+    own = keys_of(f"http://{host.host}/", host, Sites(settings), None, now)[0]
+    return replace(own, delay=max(own.delay, host.delay))
+
+
+def bucket_lines(
+    hosts: Sequence[HostRecord], settings: Settings, now: float, opens: float = 0.0
+) -> list[str]:
+    """What each of these hosts may be asked now, how often in the long run, and when again; nothing before `opens`."""
+    rows = []
+    for host in hosts:
+        own = _key(host, settings, now)
+        wait = max(own.free_at or 0.0, opens) - now
+        rate = "no limit" if own.rate is None else f"1 every {span(own.delay)}"
+        tokens = "0" if wait > 0 else str(own.tokens)
+        next_one = "now" if wait <= 0 else f"in {duration(wait)}"
+        rows.append((shortened(printable(host.host), 40), count(host.queued), tokens, rate, next_one))
+    head = ("host", "waiting", "may start", "rate", "next")
+    return (
+        ["", "Requests that hosts may get, those with most URLs waiting", *table(head, rows)] if rows else []
+    )
+
+
+async def _largest(source: Source, number: int) -> tuple[list[HostRecord], list[HostRecord], int]:
+    """The hosts with the most pages, and with the most URLs waiting, without keeping the others; and how many are blocked."""
     most: list[HostRecord] = []
+    busy: list[HostRecord] = []
     blocked = 0
     async for host in source.frontier.hosts():
         blocked += host.aside is not None and host.aside.code == reasons.BLOCKED
         most.append(host)
+        if host.queued and host.aside is None:
+            busy.append(host)
         if len(most) > 1000 + 2 * number:
             most = nlargest(number, most, key=_pages_of)
-    return nlargest(number, most, key=_pages_of), blocked
+        if len(busy) > 1000 + 2 * number:
+            busy = nlargest(number, busy, key=_queued_of)
+    return nlargest(number, most, key=_pages_of), nlargest(number, busy, key=_queued_of), blocked
+
+
+def _queued_of(host: HostRecord) -> int:
+    return host.queued
 
 
 def _pages_of(host: HostRecord) -> tuple[int, int]:
@@ -194,7 +262,13 @@ def as_fields(
 
 
 def as_lines(
-    directory: str, now: Standing, counts: Counts, hosts: list[HostRecord], blocked: int = 0
+    directory: str,
+    now: Standing,
+    counts: Counts,
+    hosts: list[HostRecord],
+    blocked: int = 0,
+    at: float | None = None,
+    opens: float = 0.0,
 ) -> list[str]:
     """The status for people: the state first, then the numbers."""
     parts = [
@@ -208,4 +282,4 @@ def as_lines(
         lines.append(f"  {counted(blocked, 'host')} blocked (skitter unblock)")
     if now.advice:
         lines.append(f"  {now.advice}")
-    return [*lines, *numbers(counts), *host_table(hosts)]
+    return [*lines, *numbers(counts), *host_table(hosts, at, opens)]

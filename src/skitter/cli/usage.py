@@ -3,8 +3,9 @@
 import argparse
 import difflib
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
+from itertools import zip_longest
 from typing import NoReturn
 
 
@@ -36,10 +37,19 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,  # a flag added later must not change what an abbreviation means
         )
         self.examples = tuple(examples)
+        self.alone: dict[
+            str, tuple[str, ...]
+        ] = {}  # flags that may stand alone: what it means then, and their other values
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """Parse the arguments. Flags may appear anywhere among them."""
-        return self.parse_intermixed_args(words)
+        return self.parse_intermixed_args(list(self._spelt_out(words)))
+
+    def _spelt_out(self, words: Sequence[str]) -> Iterator[str]:
+        """The words, with its value for a flag that stands alone: a URL after it is not its value."""
+        for word, following in zip_longest(words, words[1:], fillvalue=""):
+            values = self.alone.get(word)
+            yield word if values is None or following in values else f"{word}={values[0]}"
 
     def error(self, message: str) -> NoReturn:
         """Raise the message without argparse's usage lines, which would hide it."""

@@ -36,7 +36,8 @@ def parser() -> Parser:
         "work",
         "Join a cluster: take a share of its shards and crawl them until interrupted, or until the whole crawl has "
         "reached a limit. Workers may come and go at any time; each needs its own directory. The first interrupt "
-        "hands all shards over and exits. Exit codes: 0 left when asked, 2 wrong settings or an engine that cannot be "
+        "hands all shards over and exits; the second stops at once, and so does an engine that stays away for four "
+        "leases after the first. Exit codes: 0 left when asked, 2 wrong settings or an engine that cannot be "
         "used, 3 stopped at a limit, 4 disk full or directory unusable, 130 stopped at once.",
         [
             "skitter work --config cluster.toml",
@@ -141,8 +142,11 @@ async def _read_again(settings: Settings, given: Mapping[str, object]) -> tuple[
 
 @contextmanager
 def _stoppable(worker: "WorkerRun", shown: Screen, told: threading.Event) -> Iterator[None]:
-    """The first signal hands the shards over and sets `told`; the second stops at once. The state is safe either way."""
+    """The first signal hands the shards over and sets `told`; the second stops at once, and so does an engine without which
+    nothing can be handed over. The state is safe either way.
+    """
     loop, working = asyncio.get_running_loop(), asyncio.current_task()
+    waiting: list[asyncio.Task[None]] = []
 
     def leave() -> None:
         told.set()
@@ -150,6 +154,12 @@ def _stoppable(worker: "WorkerRun", shown: Screen, told: threading.Event) -> Ite
         shown.say(
             "leaving: finishing requests in flight, then handing over all shards; interrupt again to stop at once"
         )
+        waiting.append(asyncio.create_task(lose_patience()))
+
+    async def lose_patience() -> None:
+        engine = await worker.cut_off()
+        shown.say(f"{engine} is away for too long to hand over what is left; stopping at once")
+        go()
 
     def go() -> None:
         if working is not None:
@@ -158,8 +168,12 @@ def _stoppable(worker: "WorkerRun", shown: Screen, told: threading.Event) -> Ite
         # owner of the shards repeats what was not saved.
         loop.call_later(_SAVING, os._exit, Exit.INTERRUPTED)
 
-    with stoppable(leave, go):
-        yield
+    try:
+        with stoppable(leave, go):
+            yield
+    finally:
+        for task in waiting:
+            task.cancel()
 
 
 async def _watch(worker: "WorkerRun", shown: Screen) -> None:

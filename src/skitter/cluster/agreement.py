@@ -9,9 +9,10 @@ from collections.abc import Mapping
 
 from skitter.fetch.request import user_agent
 from skitter.robots import product_token
-from skitter.settings import FetchSettings, Seconds, Settings, SettingsError
+from skitter.settings import LISTS, FetchSettings, Settings, SettingsError
+from skitter.settings.changes import in_words, shown, values
 from skitter.settings.file import build, from_toml, to_toml, value_of
-from skitter.settings.values import KEYS, optional, show
+from skitter.settings.values import KEYS
 
 # Each worker's own, by section or key: its machine, its connections to the engines, its patience with them.
 _OWN = [
@@ -32,6 +33,9 @@ _OWN = [
     "fetch.dns_negative_ttl",
     "fetch.dns_cache",
     "fetch.ca_file",
+    "fetch.cookies",
+    "fetch.secrets",
+    "fetch.proxy",
     "cluster.size",
     "cluster.name",
     "cluster.lease_ahead",
@@ -89,36 +93,33 @@ def agreed(given: Mapping[str, object], words: str, *, strict: bool = True) -> S
     return build({**kept, **own})
 
 
-def changed(words: str, assignments: Mapping[str, str]) -> tuple[str, list[str]]:
+def changed(words: str, assignments: Mapping[str, object]) -> tuple[str, list[str]]:
     """The stored settings with some of them changed, and each change in words."""
     kept = _kept(words)
     said = []
-    for dotted, text in assignments.items():
-        value = value_of("cluster set", dotted, text)
+    for dotted, given in assignments.items():
+        value = value_of("cluster set", dotted, given) if isinstance(given, str) else given
         if not decides(dotted):
             raise SettingsError(
                 f"cluster set: {dotted} is each worker's own; write it into their files, or give it to `skitter work`"
             )
+        before = _of(dotted, kept)
+        if value == before:
+            continue
         if _among(dotted, _FIXED):
             raise SettingsError(f"cluster set: {dotted} is fixed when a crawl is made; start another crawl")
-        if value != kept.get(dotted, KEYS[dotted].default):
-            said.append(f"{dotted} = {_shown(dotted, value)}, was {_shown(dotted, _of(dotted, kept))}")
+        said.append(in_words(dotted, value, before))
         kept[dotted] = value
     build(kept)
     return to_toml(kept), said
 
 
-def values(settings: Settings) -> dict[str, object]:
-    """Every setting by its dotted key."""
-    return {key: _value(settings, key) for key in KEYS}
-
-
 def unusual(settings: Settings) -> dict[str, str]:
     """Shared settings that differ from their defaults, as written in a file."""
     return {
-        key: _shown(key, value)
+        key: shown(key, value)
         for key, value in values(settings).items()
-        if decides(key) and value != KEYS[key].default
+        if decides(key) and value != _of(key, {})
     }
 
 
@@ -138,7 +139,7 @@ def _agree(dotted: str, value: object, kept: Mapping[str, object]) -> bool:
 
 def _refusal(differing: list[str], given: Mapping[str, object], kept: Mapping[str, object]) -> str:
     each = [
-        f"{key} is {_shown(key, given[key])} here and {_shown(key, _of(key, kept))} in the crawl"
+        f"{key} is {shown(key, given[key])} here and {shown(key, _of(key, kept))} in the crawl"
         for key in differing
     ]
     fix = "leave it out" if len(each) == 1 else "leave them out"
@@ -146,16 +147,4 @@ def _refusal(differing: list[str], given: Mapping[str, object], kept: Mapping[st
 
 
 def _of(dotted: str, kept: Mapping[str, object]) -> object:
-    return kept.get(dotted, KEYS[dotted].default)
-
-
-def _value(settings: Settings, dotted: str) -> object:
-    section, _, name = dotted.partition(".")
-    return getattr(getattr(settings, section), name)
-
-
-def _shown(dotted: str, value: object) -> str:
-    if value is None:
-        return "not set"
-    kind, _ = optional(KEYS[dotted].kind)
-    return f"{value:g}s" if kind is Seconds else show(kind, value)
+    return kept.get(dotted, () if dotted in LISTS else KEYS[dotted].default)

@@ -18,11 +18,12 @@ from skitter.cluster.ports import Claims
 from skitter.crawl.forwarding import owner_of
 from skitter.engines.parts import in_parts
 from skitter.links import LinkJudge
+from skitter.links.scope import Scope
 from skitter.model import Link
 from skitter.ports import Unstorable
-from skitter.scope import Scope
 from skitter.seeds import BadSeed
 from skitter.settings import Settings
+from skitter.settings.sites import sites_of
 
 _BATCH = 2_000  # seeds
 _PIECE = 2**20  # bytes copied or hashed at once
@@ -63,7 +64,7 @@ class Intake:
         self.far = ""  # the position, for the next run
         self._engines = engines
         self._rules = settings.urls
-        self._judge = LinkJudge(settings, Scope(settings.scope))
+        self._judge = LinkJudge(settings, Scope(settings.scope, sites=sites_of(settings)))
         self._complain = complain
 
     async def bring(self, named: Iterable[Link | BadSeed]) -> None:

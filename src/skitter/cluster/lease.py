@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
-from skitter.metrics import Metrics
 from skitter.model import Exchange, Failed, Fault, Outcome, Visit
 from skitter.ports import Clock, Fenced, Fetcher
+from skitter.runtime.metrics import Metrics
 
 # The part of the lease that is not used: a request allowed a moment ago is sent before the lease ends.
 _MARGIN = 0.2

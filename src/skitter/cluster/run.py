@@ -17,16 +17,18 @@ from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.done import Activity, Snapshot, why_it_ended
 from skitter.crawl.local_shards import measured
 from skitter.engines.breaker import Guard
-from skitter.engines.watch import EngineWatch, working
+from skitter.engines.watch import EngineWatch, awaited, working
 from skitter.events import Event, Requested, Warned
-from skitter.metrics import Metrics, added_up
 from skitter.model import Counts, Stop
 from skitter.ports import EngineAway
 from skitter.reporting.format import amount, counted
 from skitter.reporting.report import TROUBLES, link_remarks
+from skitter.runtime.metrics import Metrics, added_up
 from skitter.runtime.process import unwrapped
 from skitter.visit import Shared
 
+# Leases that a leaving worker waits for an engine that is away. Its shards were free for others after the first.
+_LEASES = 4
 _LAST_LOOKS = 20  # checks of links that nobody receives, before they are left alone
 
 
@@ -219,6 +221,16 @@ class WorkerRun:
         """Finish what is in flight, hand every shard over, and let `run` return."""
         self._stop = self._stop or Stop.DONE
         self.worker.leave()
+
+    async def cut_off(self) -> str:
+        """Returns when an engine that is needed to hand over has been away for several leases, counted from now; which one."""
+        cluster, clock = self._at.settings.cluster, self._at.clock
+        began = clock.monotonic()
+        while True:
+            await asyncio.sleep(cluster.renew)
+            for engine in awaited(cluster.size):
+                if min(self._watch.away_for(engine), clock.monotonic() - began) > _LEASES * cluster.lease:
+                    return engine
 
     def about(self) -> dict[str, Any]:
         """A short report for `cluster status`."""

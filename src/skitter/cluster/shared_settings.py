@@ -41,7 +41,7 @@ async def keep(claims: Claims, settings: Settings, given: Mapping[str, object] |
     return []
 
 
-async def change(claims: Claims, assignments: Mapping[str, str]) -> tuple[int, list[str]]:
+async def change(claims: Claims, assignments: Mapping[str, object]) -> tuple[int, list[str]]:
     """Change settings for all workers: returns the new version, and each change in words."""
     while True:
         version, words = await claims.settings()

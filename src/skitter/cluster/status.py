@@ -15,13 +15,13 @@ from skitter.control.orders import is_paused
 from skitter.crawl.done import Activity, Snapshot, why_over
 from skitter.crawl.limits import has_limit, limit_reached
 from skitter.engines.health import Health
-from skitter.metrics import Metrics, added_up
-from skitter.metrics import as_fields as as_metrics
 from skitter.model import Counts, Stop
 from skitter.ports import EngineAway
 from skitter.reporting.format import amount, count, counted, duration, moment, table
 from skitter.reporting.report import TROUBLES, total, trouble_lines
 from skitter.reporting.trouble import all_explained
+from skitter.runtime.metrics import Metrics, added_up
+from skitter.runtime.metrics import as_fields as as_metrics
 from skitter.settings import CrawlSettings, Settings
 
 _BETWEEN_LOOKS = 1.0

@@ -4,18 +4,18 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from skitter import __version__, plugins
+from skitter import __version__, parse, plugins
 from skitter.backends.memory import MemoryCache
-from skitter.backends.permits import MemoryPermits, SharedPermits
 from skitter.backends.rocksdb import open_reader as open_state
 from skitter.backends.rocksdb import rocks_frontier
-from skitter.backends.warc import Reader as ArchiveReader
-from skitter.backends.warc import WarcArchive
+from skitter.backends.warc import SettledFiles, WarcArchive
+from skitter.compose.permits import local_accounts, local_permits
 from skitter.control.server import ControlServer
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.local_crawl import Crawl, Warnings
@@ -24,24 +24,31 @@ from skitter.crawl.machine import fitted_to_machine
 from skitter.crawl.records import ShardedRecords
 from skitter.crawl.shard import Shard
 from skitter.dedup.twins import Duplicates
-from skitter.events import Events, Warned
-from skitter.fetch.check import check
+from skitter.events import Events, Terms, Warned
+from skitter.fetch.check import access_of, check
 from skitter.fetch.http import HttpFetcher
+from skitter.fetch.keys import Keys
 from skitter.fetch.request import user_agent
 from skitter.links import LinkJudge
 from skitter.links.filter import LinkFilter, Wanted
+from skitter.links.scope import Scope
 from skitter.links.scoring import UserScorer
 from skitter.model import Link
 from skitter.parse.pool import ParserPool
-from skitter.ports import Archive, Cache, Clock, Fetcher, Frontier, Permits
-from skitter.reporting.log import RequestLog
+from skitter.politeness import retry_after
+from skitter.politeness.budgets import limited_groups
+from skitter.politeness.gate import Gate, gate
+from skitter.politeness.groups import GroupBudgets
+from skitter.politeness.hours import hours
+from skitter.ports import Archive, Cache, Clock, Fetcher, Frontier, Mark, Permits, Renderers
+from skitter.reporting.log import RequestLog, asked_to_wait, terms
 from skitter.robots import product_token
 from skitter.robots.in_force import Permissions
 from skitter.runtime.clock import SystemClock
-from skitter.scope import Scope
 from skitter.seeds import BadSeed
 from skitter.seeds.intake import Intake
 from skitter.settings import Settings
+from skitter.settings.sites import Sites, sites_of, wants_assets
 from skitter.visit import Shared, Stations
 
 if TYPE_CHECKING:
@@ -65,8 +72,9 @@ async def opened(
     `links` decides which links a program wants to follow. `seeds` are stored before the crawl exists, and added by
     `Crawl.seed`.
     """
-    check(settings.fetch)
+    check(settings)
     await asyncio.to_thread(plugins.check, settings)
+    parse.check(settings.parse)
     directory = CrawlDirectory(path)
     settings = directory.fitted(settings, workers=1)
     directory.prepare()
@@ -101,28 +109,41 @@ async def open_shards(
     names = MemoryCache(settings.fetch.dns_cache, clock)
     at = replace(
         shared(
-            directory, settings, clock, names, events, _permits(directory, shards, settings, clock, workers)
+            directory,
+            settings,
+            clock,
+            names,
+            events,
+            *local_permits(directory, shards, settings, clock, workers),
+            workers=workers,
         ),
         link_filter=link_filter,
+        accounts=local_accounts(directory, settings, workers),
         judge_again=directory.scope_changed,
     )
     async with AsyncExitStack() as stack:
+        if at.accounts is not None:
+            stack.push_async_callback(at.accounts.close)
         if at.parsers is not None:
             at.parsers.complain = lambda text: events.emit(Warned(text))
             stack.push_async_callback(at.parsers.close)
+        if at.renderers is not None:
+            stack.push_async_callback(at.renderers.close)
         wired, archives = [], {}
         for number in shards:
             request_log = RequestLog(directory.request_log(number))
             stack.callback(request_log.close)
             own_events = events.branch()
             own_events.subscribe(request_log, *request_log.KINDS)
+            own_events.emit(promised(settings, clock))
             if request_log.repaired:
                 events.emit(Warned(request_log.repaired))
             frontier = rocks_frontier(
                 directory.state(number), settings, shard=number, shards=settings.crawl.shards
             )
+            frontier.asked = partial(asked_to_wait, directory.request_log(number), retry_after)
             archives[number] = archive_of(directory, number, at)
-            own = stations(at, frontier, archives[number], at.fetcher)
+            own = stations(at, frontier, archives[number], at.fetcher, number)
             wired.append(Shard(own, own_events, directory, number))
         local_shards = LocalShards(wired, at, events, directory)
         stack.push_async_callback(local_shards.close)
@@ -133,20 +154,9 @@ async def open_shards(
         yield local_shards
 
 
-def _permits(
-    directory: CrawlDirectory, shards: Sequence[int], settings: Settings, clock: Clock, workers: int
-) -> Permits | None:
-    """Those of this process, or those of all workers; the first shard of a worker has the worker's number."""
-    if not limits_addresses(settings):
-        return None
-    if workers == 1:
-        return MemoryPermits(settings.politeness, clock)
-    return SharedPermits(directory.permits_file, shards[0], workers, settings.politeness, clock)
-
-
-def limits_addresses(settings: Settings) -> bool:
-    """Whether any number of requests may not go to one IP address."""
-    return settings.politeness.per_address is not None or settings.politeness.address_delay > 0
+def promised(settings: Settings, clock: Clock) -> Terms:
+    """The terms of a run from now on, for its request logs."""
+    return terms(settings, product_token(user_agent(settings.fetch)), clock.now())
 
 
 def shared(
@@ -156,20 +166,63 @@ def shared(
     names: Cache,
     events: Events,
     permits: Permits | None,
+    keys: Keys | None = None,
+    *,
+    workers: int = 1,
 ) -> Shared:
     """The parts that all shards of a process share."""
+    settings = with_assets(with_agent(settings))
     function = plugins.load(settings).scorer(settings.schedule.strategy)
     scorer = None if function is None else UserScorer(function, events, directory.scorer_log)
-    scope = Scope(settings.scope, directory.roots())
-    fetcher = HttpFetcher(settings.fetch, names, clock, permits)
-    return Shared(
+    sites = sites_of(settings)
+    scope = Scope(settings.scope, directory.roots(), sites=sites)
+    fetcher = HttpFetcher(settings.fetch, names, clock, permits, access_of(settings, sites), keys)
+    made = Shared(
         settings=settings,
         fetcher=fetcher,
         scope=scope,
         links=LinkJudge(settings, scope, scorer),
         clock=clock,
+        begun=fetcher.begin,
+        gate=_gate(settings, sites, clock, workers, events),
+        hours=hours(settings, sites),
         parsers=ParserPool(settings),
+        sites=sites,
     )
+    return replace(made, renderers=_browsers(made, events)) if _renders(settings, sites) else made
+
+
+def _renders(settings: Settings, sites: Sites | None) -> bool:
+    """Whether any page may be rendered."""
+    return settings.fetch.render != "never" or (sites is not None and sites.sets("fetch.render"))
+
+
+def _browsers(at: Shared, events: Events) -> Renderers:
+    from skitter.crawl.rendering import Browsers  # noqa: PLC0415  few crawls render pages
+
+    browsers = Browsers(at.settings, at.clock, at.settings_of, at.hours)
+    browsers.complain = lambda text: events.emit(Warned(text))
+    return browsers
+
+
+def _gate(settings: Settings, sites: Sites | None, clock: Clock, workers: int, events: Events) -> Gate | None:
+    made = gate(settings, sites, clock, workers)
+    if made is not None and made.memory is not None:
+        made.memory.complain = lambda text: events.emit(Warned(text))
+    return made
+
+
+def with_agent(settings: Settings) -> Settings:
+    """The settings with the name that pages may call us by: that of robots.txt."""
+    agent = settings.parse.agent or product_token(user_agent(settings.fetch))
+    return replace(settings, parse=replace(settings.parse, agent=agent))
+
+
+def with_assets(settings: Settings) -> Settings:
+    """The settings by which pages are read for what they need, if that is fetched for some of them."""
+    if not wants_assets(settings):
+        return settings
+    return replace(settings, parse=replace(settings.parse, assets=True))
 
 
 def archive_of(directory: CrawlDirectory, shard: int, at: Shared) -> WarcArchive:
@@ -186,22 +239,35 @@ def archive_of(directory: CrawlDirectory, shard: int, at: Shared) -> WarcArchive
     )
 
 
-def stations(at: Shared, frontier: Frontier, archive: Archive, fetcher: Fetcher) -> Stations:
+def stations(at: Shared, frontier: Frontier, archive: Archive, fetcher: Fetcher, shard: int = 0) -> Stations:
     """The parts of one shard."""
     settings, clock = at.settings, at.clock
+    groups = None
+    if at.accounts is not None and at.sites is not None:
+        groups = GroupBudgets(limited_groups(settings), at.sites, at.accounts, shard)
     token = product_token(user_agent(settings.fetch))
+    permissions = Permissions(frontier, MemoryCache(_RULES_CACHED, clock), clock, token)
+    renderer = None if at.renderers is None else at.renderers.of(fetcher, frontier, archive, permissions)
     return Stations(
         settings=settings,
+        sites=at.sites,
         frontier=frontier,
         fetcher=fetcher,
         archive=archive,
         scope=at.scope,
-        permissions=Permissions(frontier, MemoryCache(_RULES_CACHED, clock), clock, token),
+        permissions=permissions,
+        renderers=at.renderers,
+        renderer=renderer,
         links=at.links,
         link_filter=at.link_filter,
         requests=at.requests,
         judge_again=at.judge_again,
         roots_after=at.roots_after,
+        begun=at.begun,
+        accounts=at.accounts,
+        groups=groups,
+        gate=at.gate,
+        hours=at.hours,
         parsers=at.parsers,
         duplicates=Duplicates(frontier, settings.dedup),
         clock=clock,
@@ -220,7 +286,11 @@ def open_reader(path: Path, settings: Settings | None = None) -> "DirectoryReade
     settings = settings or directory.read_settings()
     shards = [open_state(directory.state(number)) for number in range(max(1, settings.crawl.shards))]
     records = shards[0] if len(shards) == 1 else ShardedRecords(shards)
-    return DirectoryReader(settings, directory, records, ArchiveReader(directory.archive))
+
+    async def marks() -> list[Mark]:
+        return [await shard.mark() for shard in shards]
+
+    return DirectoryReader(settings, directory, records, SettledFiles(directory.archive, marks))
 
 
 async def open_source(

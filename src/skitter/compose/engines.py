@@ -13,7 +13,7 @@ from skitter.cluster.shared_settings import in_force, keep
 from skitter.engines.breaker import Guard
 from skitter.frontier.store import Forwarding, Store
 from skitter.model import Settlement
-from skitter.ports import Cache, Clock, Permits
+from skitter.ports import Accounts, Cache, Clock, Permits, PermitTerms
 from skitter.settings import Settings, SettingsError
 
 
@@ -69,8 +69,12 @@ class Engines(Protocol):
         """Answers that all workers share; those in it are of one kind."""
         ...
 
-    def permits(self, clock: Clock) -> LeasedPermits:
-        """Permits to send to an address, for all workers together."""
+    def accounts(self) -> Accounts:
+        """What all shards have used of the budgets of groups."""
+        ...
+
+    def permits(self, clock: Clock, terms: PermitTerms, kind: str = "") -> LeasedPermits:
+        """Permits to send to an address, or of keys of another kind, for all workers together."""
         ...
 
 

@@ -18,6 +18,7 @@ from skitter.backends.postgres.pool import Pool
 from skitter.backends.postgres.round_trips import RoundTrips
 from skitter.backends.postgres.segments import PostgresSegments
 from skitter.backends.postgres.store import PostgresStore
+from skitter.backends.redis.accounts import RedisAccounts
 from skitter.backends.redis.bloom import BloomStore
 from skitter.backends.redis.cache import RedisCache
 from skitter.backends.redis.client import Client, connect
@@ -29,7 +30,7 @@ from skitter.engines.breaker import Guard
 from skitter.engines.retry import patiently
 from skitter.frontier.store import Forwarding, Store
 from skitter.model import Settlement
-from skitter.ports import Cache, Clock, EngineAway, EngineError
+from skitter.ports import Cache, Clock, EngineAway, EngineError, PermitTerms
 from skitter.reporting.format import counted
 from skitter.settings import Settings
 
@@ -81,9 +82,13 @@ class FullEngines:
         """Answers that all workers share. Without Redis each has its own, which is slower but correct."""
         return RedisCache(self._redis, name, kind, capacity, clock)
 
-    def permits(self, clock: Clock) -> RedisPermits:
-        """Permits to send to an address, for all workers together. Without Redis each has its part."""
-        return RedisPermits(self._redis, self._worker, self._settings, clock)
+    def accounts(self) -> RedisAccounts:
+        """What all shards have used of the budgets of groups."""
+        return RedisAccounts(self._redis, self.shards)
+
+    def permits(self, clock: Clock, terms: PermitTerms, kind: str = "") -> RedisPermits:
+        """Permits to send to an address, or of keys of another kind, for all workers together. Without Redis each has its part."""
+        return RedisPermits(self._redis, self._worker, self._settings, clock, terms, kind)
 
     async def close(self) -> None:
         """Stop receiving links. The engines are closed where they were opened."""

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+from skitter.backends.redis.accounts import RedisAccounts
 from skitter.backends.redis.cache import RedisCache
 from skitter.backends.redis.claims import RedisClaims, prepare, shards_of
 from skitter.backends.redis.client import Client, connect, unfit
@@ -18,7 +19,7 @@ from skitter.compose.engines import Register
 from skitter.engines.breaker import Guard
 from skitter.frontier.store import Forwarding
 from skitter.model import Settlement
-from skitter.ports import Cache, Clock
+from skitter.ports import Cache, Clock, PermitTerms
 from skitter.reporting.format import counted
 from skitter.settings import Settings, SettingsError
 
@@ -60,9 +61,13 @@ class SmallEngines:
         """Answers that all workers share."""
         return RedisCache(self._client, name, kind, capacity, clock)
 
-    def permits(self, clock: Clock) -> RedisPermits:
-        """Permits to send to an address, for all workers together."""
-        return RedisPermits(self._client, self._worker, self._settings, clock)
+    def accounts(self) -> RedisAccounts:
+        """What all shards have used of the budgets of groups."""
+        return RedisAccounts(self._client, self.shards)
+
+    def permits(self, clock: Clock, terms: PermitTerms, kind: str = "") -> RedisPermits:
+        """Permits to send to an address, or of keys of another kind, for all workers together."""
+        return RedisPermits(self._client, self._worker, self._settings, clock, terms, kind)
 
 
 async def open_small(settings: Settings, worker: str, stack: AsyncExitStack) -> SmallEngines:

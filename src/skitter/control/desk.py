@@ -16,6 +16,7 @@ from skitter.control.orders import (
     BadOrderError,
     Continue,
     Pause,
+    Reload,
     Request,
     added_up,
     command_of,
@@ -59,6 +60,10 @@ class Running(Protocol):
         """Keep more seeds, and bring them to their shards. They are on the disk when this returns."""
         ...
 
+    async def reload(self, settings: str) -> Answer:
+        """Take over other settings. They are kept before anything depends on them."""
+        ...
+
     def progress(self, rate: Rate) -> Progress:
         """Its progress now."""
         ...
@@ -86,6 +91,8 @@ class Desk:
         try:
             if isinstance(request, Add):
                 return await self._add(request)
+            if isinstance(request, Reload):
+                return await self.crawl.reload(request.settings)
             return await self._command(request)
         except BadOrderError as problem:
             return Answer(error=str(problem))

@@ -62,11 +62,17 @@ class Add(_Request, frozen=True):
     line: int = 1
 
 
+class Reload(_Request, frozen=True):
+    """Other settings, all of them, as TOML."""
+
+    settings: str
+
+
 class Follow(_Request, frozen=True):
     """Progress and events, line by line, until the crawl ends."""
 
 
-Request = Pause | Continue | Block | Unblock | Retry | Add | Follow
+Request = Pause | Continue | Block | Unblock | Retry | Add | Reload | Follow
 _decode_request: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 
 
@@ -85,6 +91,7 @@ class Answer(Struct, frozen=True, omit_defaults=True):
     error: str = ""
     changed: int | None = None  # hosts, URLs or seeds; None: not known yet, or there is nothing to count
     complaints: Sequence[str] = ()  # about seeds that cannot be used
+    wrong: bool = False  # the error is in what was asked for, not in the crawl
 
 
 # ------------------------------------------------------------------------------------------------ hosts and URLs

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from skitter import urls
 from skitter.crawl.check_values import Answer, Damaged, Whole
 from skitter.crawl.directory import CrawlDirectory
-from skitter.model import Page, State, handling
+from skitter.model import Page, State
 from skitter.ports import Mark, Records, StateError
 from skitter.reporting.checking import SHOWN, Checked, Finding, Lost, Places
 from skitter.reporting.format import counted
@@ -243,6 +243,8 @@ class Check:
         host = urls.host(answer.uri)
         if not 200 <= answer.status < 300 or await records.page(key, host) is not None:
             return
+        if await records.page(urls.asset_key(answer.uri), host) is not None:
+            return
         record = await records.url(key, host)
         if record is None or record.state is State.CRAWLED:
             finding = self._tell(name, f"the state knows nothing of the page at {answer.place.offset:,}")
@@ -293,7 +295,7 @@ class _Visit:
 async def _has_page(records: Records) -> bool:
     """Whether a shard knows a wanted URL that is a page: only those are measured from a root."""
     async for record in records.urls():
-        if record.state is not State.REFUSED and handling(record.purpose).counts:
+        if record.state is not State.REFUSED and record.purpose.handling.counts:
             return True
     return False
 

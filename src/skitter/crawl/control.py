@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 
 from skitter.control.desk import PATIENCE, Told
+from skitter.control.orders import Answer
 from skitter.crawl.local_shards import LocalShards
 from skitter.model import Link
 from skitter.ports import Command
@@ -47,6 +48,10 @@ class LocalControl:
         """Keep seeds, and add them."""
         await asyncio.to_thread(self._intake.keep_links, some)
         await self._shards.take_in(self._intake)
+
+    async def reload(self, settings: str) -> Answer:  # noqa: ARG002  the same for all
+        """A program has chosen the settings, and the parts that it uses were made from them."""
+        return Answer(error="a program runs this crawl; its settings can change when it starts the next time")
 
     def progress(self, rate: Rate) -> Progress:
         """Its progress now."""

@@ -19,12 +19,13 @@ from typing import BinaryIO
 import msgspec
 from msgspec.structs import replace
 
-from skitter.metrics import Metrics
 from skitter.ports import StateError
 from skitter.reporting.format import counted
 from skitter.runtime import durable
+from skitter.runtime.metrics import Metrics
 from skitter.settings import Settings, SettingsError
 from skitter.settings.file import dump, load
+from skitter.settings.sites import judging_settings
 
 # What a crawl directory may hold before its settings are written.
 _OURS = frozenset(
@@ -63,6 +64,7 @@ class CrawlDirectory:
         self.scorer_log = path / "log" / "scorer.jsonl"  # links that the user's own scorer failed for
         self.permits_file = path / "log" / "permits"  # of the workers of one run
         self.search_file = path / "search.sqlite"  # created and updated by `search`
+        self.captures_file = path / "replay.sqlite"  # created and updated by `replay`
         self.archive = path / "archive"
         self.seeds = path / "seeds"  # seeds not stored yet; see `intake`
         self.commands_file = path / "commands.jsonl"  # what it was told while it ran; see `control`
@@ -118,9 +120,20 @@ class CrawlDirectory:
         for folder in (self.path, self.path / "state", self.archive, self.path / "log"):
             durable.make_folder(folder)
 
+    def accounts_file(self, groups: Sequence[str]) -> Path:
+        """What shards have used of the budgets of these groups, for the workers of one run under the same settings."""
+        layout = hashlib.blake2b(",".join(groups).encode(), digest_size=8).hexdigest()
+        return self.permits_file.with_name(f"{self.permits_file.name}.accounts-{layout}")
+
+    def forget_accounts(self) -> None:
+        """Workers that are started from now on tell each other anew what they have used; the others keep what they have open."""
+        for file in self.permits_file.parent.glob(f"{self.permits_file.name}.accounts-*"):
+            file.unlink(missing_ok=True)
+
     def begin(self) -> None:
         """Under the lock, before seeds are kept: remove what is left of the last run, and of a crawl never created."""
-        self.permits_file.unlink(missing_ok=True)
+        for file in self.permits_file.parent.glob(f"{self.permits_file.name}*"):
+            file.unlink(missing_ok=True)
         if not self.exists and self.seeds.is_dir():
             shutil.rmtree(self.seeds)
         if not self.exists:
@@ -307,7 +320,7 @@ class CrawlDirectory:
         return self.scopes_file.read_text(encoding="ascii").split() if self.scopes_file.is_file() else []
 
     def _note_scope(self, settings: Settings) -> None:
-        scope = hashlib.sha256(msgspec.json.encode(settings.scope)).hexdigest()[:16]
+        scope = hashlib.sha256(judging_settings(settings)).hexdigest()[:16]
         known = self._scopes() or (
             ["unknown"] if self.exists else []
         )  # created by a version that did not record it

@@ -33,6 +33,11 @@ def limit_reached(limits: CrawlSettings, *, pages: int, received: int, elapsed: 
     return ""
 
 
+def may_complete(limits: CrawlSettings, *, received: int, elapsed: float) -> bool:
+    """Whether what the stored pages need may still be fetched once there are enough of them: no other limit is reached."""
+    return not limit_reached(limits, pages=-1, received=received, elapsed=elapsed)
+
+
 def grace_is_over(limits: CrawlSettings, elapsed: float) -> bool:
     """Whether to cancel requests still in flight after crawl.max_time."""
     return limits.max_time is not None and elapsed >= limits.max_time + GRACE

@@ -19,15 +19,15 @@ from skitter.control.orders import is_paused
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.done import Activity, Snapshot, hopeless, why_it_ended, why_over
 from skitter.crawl.forwarding import Deliver, Forwarding, owner_of
-from skitter.crawl.limits import grace_is_over, limit_reached, pages_left
+from skitter.crawl.limits import grace_is_over, limit_reached, may_complete, pages_left
 from skitter.crawl.shard import Shard
 from skitter.events import Events, Stopped, Warned
 from skitter.links import Judged
-from skitter.metrics import Metrics, added_up
 from skitter.model import Counts, HostRecord, Link, Purpose, Reason, State, Stop
 from skitter.ports import Command, Obeyed, StateError
 from skitter.reporting.report import TOP_HOSTS, link_remarks, total
 from skitter.reporting.waiting import Waiting, together
+from skitter.runtime.metrics import Metrics, added_up
 from skitter.runtime.process import unwrapped
 from skitter.seeds import BadSeed
 from skitter.seeds.intake import Intake
@@ -95,6 +95,8 @@ class LocalShards(ShardSet):
         self._total = max(at.settings.crawl.shards, len(shards))
         self._began = at.clock.monotonic()
         self._stop: Stop | None = None
+        self._completes = at.links.assets.wanted  # at the page limit, the assets of stored pages still come
+        self._completing = False  # they come now, and nothing else
         self._starved = False  # a shard wanted more visits than there was room for
         self._look = asyncio.Event()
         self._working: Sequence[asyncio.Task[None]] = ()
@@ -195,6 +197,9 @@ class LocalShards(ShardSet):
         """Crawl until nothing is left, a limit is reached, or `stop` is called. Cancelling loses nothing either."""
         self._began = self._at.clock.monotonic()
         await unwrapped(self._run())
+        if self._completing:
+            for shard in self.shards.values():
+                await shard.frontier.lease_assets_only(self._at.clock.now(), only=False)
         await self.fresh_counts()
         self._write_statistics()
         if self.when_idle is None:  # else the parent decides for all
@@ -346,19 +351,32 @@ class LocalShards(ShardSet):
         if self.max_pages is not None or limits.max_bytes is not None:
             pages = self._pages()
             self._stop_at_a_limit(pages)
-            room = min(room, pages_left(self.max_pages, pages, in_flight))
+            if not self._completing:
+                room = min(room, pages_left(self.max_pages, pages, in_flight))
         self._starved = self._starved or room <= 0
         return 0 if self._stop else room
 
     def _stop_at_a_limit(self, pages: int) -> None:
         """In a fleet the parent decides, because it sees every worker."""
-        if self.when_idle is None and limit_reached(
-            self._limits,
-            pages=pages,
-            received=self._bytes(),
-            elapsed=self._at.clock.monotonic() - self._began,
-        ):
+        if self.when_idle is not None:
+            return
+        received, elapsed = self._bytes(), self._at.clock.monotonic() - self._began
+        if not limit_reached(self._limits, pages=pages, received=received, elapsed=elapsed):
+            return
+        if not self._completes or not may_complete(self._limits, received=received, elapsed=elapsed):
             self.stop(Stop.LIMIT)
+        elif not self._completing:
+            self._look.set()  # it takes a while
+
+    async def complete(self) -> None:
+        """There are enough pages: from now on, lease only what they need to be shown."""
+        if self._completing or self._stop is not None:
+            return
+        for shard in self.shards.values():
+            await shard.frontier.lease_assets_only(self._at.clock.now())
+        self._completing = True
+        for shard in self.shards.values():
+            shard.wake()
 
     def _pages(self) -> int:
         return sum(shard.counts.pages for shard in self.shards.values())
@@ -407,10 +425,14 @@ class LocalShards(ShardSet):
             self._look.clear()
             if self.when_idle is not None:
                 self.when_idle()
-            elif not self.in_flight and not self.paused and not self._taking_in:
+                continue
+            enough = self.max_pages is not None and self._pages() >= self.max_pages
+            if enough and self._completes:
+                await self.complete()
+            if not self.in_flight and not self.paused and (self._completing or not self._taking_in):
                 now = Snapshot({0: await self.activity()}, one_moment=True)
                 if why := why_over(None, now):
-                    self.stop(why)
+                    self.stop(Stop.LIMIT if self._completing and why is Stop.DONE else why)
                 elif now.only_links_left:  # between two shards; the owner soon says when they are safe
                     await asyncio.sleep(_SOON)
                     self._look.set()
@@ -445,6 +467,8 @@ class LocalShards(ShardSet):
 def measured(at: Shared, shards: Iterable[Shard]) -> Metrics:
     """What the shards of a process, and what they share, measure together."""
     shared = replace(at.fetcher.metrics(), links=at.links.metrics(), requests=at.requests)
+    if at.renderers is not None:
+        shared = replace(shared, render=at.renderers.metrics())
     return added_up([shared, *(shard.metrics() for shard in shards)])
 
 

@@ -2,11 +2,14 @@
 
 from collections.abc import AsyncIterator, Sequence
 
+from msgspec.structs import replace
+
 from skitter import urls
-from skitter.metrics import Metrics, added_up
-from skitter.model import Counts, HostRecord, Page, RobotsCopy, UrlRecord
+from skitter.model import Counts, HostRecord, Page, RobotsCopy, UrlRecord, Usage
+from skitter.politeness.budgets import counts_for, is_group_tally
 from skitter.ports import Likeness, Records, Twin
 from skitter.reporting.report import total
+from skitter.runtime.metrics import Metrics, added_up
 
 
 class ShardedRecords:
@@ -16,7 +19,7 @@ class ShardedRecords:
         self._shards = shards
 
     def _owner(self, host: str) -> Records:
-        return self._shards[urls.shard(urls.registrable_domain(host), len(self._shards))]
+        return self._shards[urls.shard(urls.registrable_domain(counts_for(host)), len(self._shards))]
 
     async def close(self) -> None:
         """Close every store."""
@@ -40,7 +43,10 @@ class ShardedRecords:
         return await self._owner(host).page(key, host)
 
     async def host(self, name: str) -> HostRecord | None:
-        """The record of a host."""
+        """The record of a host; what counts for a group is added up."""
+        if is_group_tally(name):
+            counted = [await shard.host(name) for shard in self._shards]
+            return _together([each for each in counted if each is not None])
         return await self._owner(name).host(name)
 
     async def robots(self, origin: str) -> RobotsCopy | None:
@@ -83,6 +89,12 @@ class ShardedRecords:
             async for host in shard.hosts():
                 yield host
 
+    async def assets(self) -> AsyncIterator[tuple[str, str]]:
+        """What stored pages need."""
+        for shard in self._shards:
+            async for pair in shard.assets():
+                yield pair
+
     async def links(self) -> AsyncIterator[tuple[str, str]]:
         """Every link of a stored page."""
         for shard in self._shards:
@@ -92,3 +104,20 @@ class ShardedRecords:
     def metrics(self) -> Metrics:
         """What the shards measure together."""
         return added_up([shard.metrics() for shard in self._shards])
+
+
+def _together(counted: Sequence[HostRecord]) -> HostRecord | None:
+    """What the hosts of a group have used in all shards."""
+    if not counted:
+        return None
+    used = [each.usage or Usage() for each in counted]
+    day = max(each.day for each in used)
+    return replace(
+        counted[0],
+        pages=sum(each.pages for each in counted),
+        bytes=sum(each.bytes for each in counted),
+        requests=sum(each.requests for each in counted),
+        usage=Usage(
+            sum(each.seconds for each in used), day, sum(each.requests for each in used if each.day == day)
+        ),
+    )

@@ -17,8 +17,9 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from skitter import reasons
-from skitter.crawl.batching import Batching
+from skitter.crawl.completing import Batching, complete
 from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.new_rules import NewRules
 from skitter.events import (
     Deferred,
     Events,
@@ -30,14 +31,18 @@ from skitter.events import (
     Settled,
     Warned,
 )
-from skitter.metrics import Metrics
-from skitter.model import Counts, Link, Place, Purpose, Reason, Settlement, Visit, handling, is_put_off
-from skitter.ports import Command, Mark, Obeyed
-from skitter.reporting.format import duration
-from skitter.reporting.log import request_of
-from skitter.reporting.waiting import LONG, SHOWN, Pauses, Waiting, asked
-from skitter.visit import Finished, Stations, complete, make
+from skitter.links.listing import lists_nothing
+from skitter.model import Counts, Heard, Link, Place, Purpose, Reason, Settlement, Visit, is_put_off
+from skitter.politeness.gate import Gate
+from skitter.ports import Command, Judged, Mark, Obeyed
+from skitter.reporting.format import counted, duration
+from skitter.reporting.log import request_of, requests_beside
+from skitter.reporting.waiting import LONG, SHOWN, Pause, Pauses, Waiting, asked
+from skitter.runtime.metrics import Metrics
+from skitter.visit import Finished, Stations, make
 
+_SOON_AGAIN = 0.1  # seconds: the gate of a crawl may let more through
+_LOOK_AGAIN = 60.0  # seconds: a crawl whose window is closed looks at the clock again
 _SHORTEST_NAP = 0.001  # seconds: whatever due time the frontier reports, never spin
 
 # Finished visits wait a moment for others: a batch of 30 costs 7 % less CPU than three of 10, because each
@@ -110,6 +115,7 @@ class Shard:
         self._has_caretaker = False
         self._unsynced: list[asyncio.Future[None]] = []  # waiting for the next sync
         self.counts = Counts()
+        self._new_rules = NewRules(at.frontier, at.permissions, at.clock, self._judged_by_rules)
         self.failed: dict[str, str] = {}  # origins whose robots.txt could not be fetched in this run, and why
         self._pauses = Pauses(at.settings.politeness.delay)
         self.taking = 0  # visits that may soon be in flight: the frontier was asked for this many
@@ -135,12 +141,19 @@ class Shard:
             reason = Reason(reasons.CRASH, "the process died each time this page was worked on")
             self._events.emit(SetAside(visit.link.url, reason))
         self.counts = await at.frontier.counts()
+        if at.groups is not None:
+            await at.groups.open(at.frontier, at.clock.monotonic())
+        if (
+            at.begun is not None and self.counts.added
+        ):  # it is not new: requests may have been sent, and never settled
+            at.begun()
 
     async def add(self, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]] = ()) -> None:
         """Store links, safe from `kill -9`. Seeds among them are measured into the scope."""
         self.take_into_scope([link for link in links if link.seed])
         async with self.new_rules(links):
             await self._at.frontier.add(links, refused, self._at.clock.now())
+        self._new_rules.look()
         self.counts = await self._at.frontier.counts()
         self._lease_again.set()
 
@@ -181,9 +194,11 @@ class Shard:
             async with asyncio.TaskGroup() as tasks:
                 committer = tasks.create_task(self._commit_as_visits_finish(group))
                 caretaker = tasks.create_task(self._take_care())
+                rules = tasks.create_task(self._new_rules.run())
                 await self._lease_while_there_is_work(tasks, group)
                 committer.cancel()
                 caretaker.cancel()
+                rules.cancel()
         except asyncio.CancelledError:
             await self._save_before_leaving(group)
             raise
@@ -220,11 +235,25 @@ class Shard:
         """What it is waiting for."""
         now = self._at.clock.now()
         next_in = None if self.due is None else max(0.0, self.due - now)
-        return Waiting(asked(islice(self._open.values(), SHOWN), now), self._pauses.current(now), next_in)
+        pauses = self._pauses.current(now)
+        if self._at.gate is not None and (why := self._at.gate.why(now)):
+            pauses = [Pause("", self._at.gate.closed_until(now) - now, why)]
+        return Waiting(asked(islice(self._open.values(), SHOWN), now), pauses, next_in)
 
     async def next_due(self) -> float | None:
         """When there is work that is not done yet; None if nothing waits (apart from visits in flight)."""
-        return await self._at.frontier.next_due(self._at.clock.now())
+        now = self._at.clock.now()
+        return now if self._new_rules.pending else await self._at.frontier.next_due(now)
+
+    def _judged_by_rules(self, judged: Judged) -> None:
+        """A changed robots.txt was applied to what is known."""
+        if judged.came or judged.went:
+            self._events.emit(
+                Warned(
+                    f"a robots.txt changed: {counted(judged.went, 'URL')} left the queue, {judged.came} came back"
+                )
+            )
+        self._lease_again.set()
 
     def metrics(self) -> Metrics:
         """Its frontier and its rules in numbers."""
@@ -233,12 +262,15 @@ class Shard:
     # -- leasing ---------------------------------------------------------------------------------------------
 
     async def _lease_while_there_is_work(self, tasks: asyncio.TaskGroup, group: ShardGroup) -> None:
-        frontier, clock = self._at.frontier, self._at.clock
+        at, frontier, clock = self._at, self._at.frontier, self._at.clock
         while True:
             self._lease_again.clear()
             room, now = self._room(group), clock.now()
             self.taking = max(room, 0)
-            for visit in await frontier.lease(room, now) if room > 0 else []:
+            leased = await frontier.lease(room, now) if room > 0 else []
+            if at.gate is not None:
+                at.gate.began(len(leased))
+            for visit in leased:
                 self._open[id(visit)] = visit
                 self.in_flight += 1
                 self.under_way += 1
@@ -255,10 +287,17 @@ class Shard:
                 group.idle()
             # Without room, time alone changes nothing.
             self._next = due if due is not None and self._room(group) > 0 else None
+            if due is not None and at.gate is not None and self._next is None and not self.paused:
+                # It opens at a time (the clock may be set meanwhile), or when visits of any shard have ended.
+                opens = at.gate.closed_until(now) or now + _SOON_AGAIN
+                self._next = max(due, min(opens, now + _LOOK_AGAIN))
             await self._sleep_until(self._next)
 
     def _room(self, group: ShardGroup) -> int:
-        return 0 if self._stopping or self.paused else group.room(self)
+        if self._stopping or self.paused:
+            return 0
+        room, gate = group.room(self), self._at.gate
+        return room if gate is None else gate.room(room, self._at.clock.now())
 
     async def _sleep_until(self, due: float | None) -> None:
         """Wait until something was committed, `wake` is called, or the time has come."""
@@ -270,7 +309,10 @@ class Shard:
             pass
 
     async def _visit(self, visit: Visit, group: ShardGroup) -> None:
-        finished = await make(visit, self._at)
+        if self._at.gate is None:
+            finished = await make(visit, self._at)
+        else:
+            finished = await self._gated(visit, self._at.gate)
         self.under_way -= 1
         self._finished.append(finished)
         if not finished.settlement.verdict.attempted and is_put_off(finished.settlement):
@@ -283,6 +325,18 @@ class Shard:
         # Settling frees its host, which idle connections may be waiting for.
         host_free = finished.settlement.verdict.host_free or now
         self._batching.finished(urgent=not work_waits and host_free < now + _MOMENT)
+
+    async def _gated(self, visit: Visit, gate: Gate) -> Finished:
+        """Make a visit that counts at the gate until it ends, even if it is cancelled: other shards of this process go on."""
+        received = 0
+        try:
+            finished = await make(visit, self._at)
+            exchange = finished.settlement.exchange
+            received = 0 if exchange is None else exchange.received
+        finally:
+            gate.ended(received)
+        self._lease_again.set()
+        return finished
 
     # -- committing ------------------------------------------------------------------------------------------
 
@@ -321,6 +375,9 @@ class Shard:
             if (request := request_of(finished.settlement)) is not None:
                 self._events.emit(request)
                 at.requests.ended(request.end - request.start, request.bytes)
+            for beside in requests_beside(finished.settlement) if finished.settlement.beside else ():
+                self._events.emit(beside)
+                at.requests.ended(beside.end - beside.start, beside.bytes)
         self._events.flush()  # a request is in the log before its visit is settled
         completed, packs = await complete(group, at)
         places = iter(await at.archive.append([packed for packed in packs if packed]))
@@ -334,6 +391,8 @@ class Shard:
                 self.take_into_scope([link for link in found if link.seed], settlement.visit.link)
         now = at.clock.now()
         accepted = await at.frontier.settle(settlements, at.archive.mark(), now)
+        if at.groups is not None:
+            await at.groups.settled(settlements)
         at.archive.settled()
         at.duplicates.committed([s.page for s in settlements if s.page is not None])
         self.counts = await at.frontier.counts()
@@ -344,11 +403,16 @@ class Shard:
                 self.put_off -= 1
             if open_until_now:
                 self._tell(settlement, now)
+                if (heard := settlement.verdict.heard) is not None and heard.sign:
+                    await self._tell_trouble(settlement, heard, now)
+        if any(settlement.robots is not None and settlement.robots.changed for settlement in settlements):
+            self._new_rules.look()
 
     def take_into_scope(self, links: Sequence[Link], seed: Link | None = None) -> None:
-        """Seeds widen the scope; so does a seed's redirect, with a message. What counts as no page does not."""
-        pages = (link.url for link in links if handling(link.purpose).counts)
-        roots = [url for url in pages if not self._at.scope.has_root(url)]
+        """Seeds widen the scope; so does a seed's redirect, with a message. What is neither a page nor a list of pages does not."""
+        handled = ((link.url, link.purpose.handling) for link in links)
+        starts = (url for url, how in handled if how.counts or how.lists)
+        roots = [url for url in starts if not self._at.scope.has_root(url)]
         if roots:
             self._directory.add_roots(roots)
             self._events.emit(RootsAdded(roots))
@@ -358,7 +422,10 @@ class Shard:
 
     def _tell(self, settlement: Settlement, now: float) -> None:
         verdict, link = settlement.verdict, settlement.visit.link
-        if settlement.robots is not None or (verdict.host_free or 0.0) > now + LONG:
+        if (
+            settlement.robots is not None
+            or max(verdict.host_free or 0.0, verdict.host_held or 0.0) > now + LONG
+        ):
             self._pauses.note(settlement, now)
         if settlement.robots is not None and not settlement.status and len(self.failed) < _FAILED_KEPT:
             self.failed[settlement.robots.origin] = settlement.robots.problem
@@ -373,9 +440,28 @@ class Shard:
         elif settlement.robots is not None and settlement.robots.held and verdict.attempted:
             copy = settlement.robots
             self._events.emit(Deferred(copy.origin, copy.held, max(0.0, copy.held - now), copy.problem))
+        if link.purpose is Purpose.SITEMAP and (empty := lists_nothing(link, settlement.page)):
+            self._events.emit(Warned(empty))
         if self._events.readers[Settled]:
             page, exchange = settlement.page, settlement.exchange
             self._events.emit(Settled(settlement.visit, page, verdict.state, verdict.reason, exchange))
+
+    async def _tell_trouble(self, settlement: Settlement, heard: Heard, now: float) -> None:
+        """A host refuses or fails: what the frontier made of that, for people."""
+        name = settlement.visit.link.host
+        host = await self._at.frontier.host(name)
+        pace = None if host is None else host.pace
+        if host is None or pace is None:
+            return
+        if host.free_at > (settlement.verdict.host_free or 0.0):  # longer than the answer itself asked for
+            self._pauses.slowed(host, now)
+        if not pace.parked or pace.changed != heard.ended:
+            return
+        if host.aside is not None:
+            self._events.emit(SetAside(name, host.aside))
+        else:
+            text = f"{name} failed {pace.failures} times in a row ({heard.sign}); it is left alone for {duration(host.free_at - now)}"
+            self._events.emit(Warned(text))
 
     # -- taking care -----------------------------------------------------------------------------------------
 
@@ -386,6 +472,8 @@ class Shard:
                 async with asyncio.timeout(self._limits.sync_interval):
                     await self._sync_now.wait()
             await self._sync()
+            if self._at.groups is not None:
+                await self._at.groups.tell(self._at.clock.monotonic())
 
     async def _sync(self) -> None:
         self._sync_now.clear()

@@ -6,6 +6,7 @@ it accepts input of any length.
 
 import hashlib
 import struct
+from collections.abc import Iterable
 from itertools import product
 
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"  # RFC 4648 6
@@ -18,7 +19,19 @@ def sha1(*pieces: bytes) -> bytes:
     whole = hashlib.sha1(pieces[0], usedforsecurity=False)
     for piece in pieces[1:]:
         whole.update(piece)
-    a, b, c, d, e = _WORDS.unpack(whole.digest())
+    return _labelled(whole.digest())
+
+
+def sha1_of(pieces: Iterable[bytes]) -> bytes:
+    """The labelled digest of pieces that are not in memory together."""
+    whole = hashlib.sha1(usedforsecurity=False)
+    for piece in pieces:
+        whole.update(piece)
+    return _labelled(whole.digest())
+
+
+def _labelled(digest: bytes) -> bytes:
+    a, b, c, d, e = _WORDS.unpack(digest)
     pairs = _PAIRS
     return b"sha1:%b%b%b%b%b%b%b%b%b%b%b%b%b%b%b%b" % (
         pairs[a >> 22],

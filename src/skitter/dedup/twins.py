@@ -13,6 +13,8 @@ from skitter.model import Page
 from skitter.ports import Frontier, Likeness, Twin
 from skitter.settings import DedupSettings
 
+_ASSETS = 20_000  # bodies of assets that are remembered; about 6 MB
+
 
 def distance(one: int, other: int) -> int:
     """The number of differing bits of two SimHashes."""
@@ -26,6 +28,7 @@ class Duplicates:
         self._frontier = frontier
         self._settings = settings
         self._uncommitted: defaultdict[str, dict[str, Twin]] = defaultdict(dict)  # domain -> URL -> page
+        self._assets: dict[str, Twin] = {}  # by digest
 
     def hashed(self, pages: Sequence[Page | None]) -> Sequence[Page | None]:
         """Add the SimHash to each page, if near-duplicates are wanted."""
@@ -51,6 +54,15 @@ class Duplicates:
         if twin is None:
             claimed = Twin(page.url, page.fetched_at, page.digest, page.simhash)
             self._uncommitted[page.domain][page.url] = claimed
+        return twin
+
+    def claim_asset(self, page: Page) -> Twin | None:
+        """The asset whose body this one repeats, so that the archive has it once. Remembered while the process runs."""
+        twin = self._assets.get(page.digest) if page.size else None
+        if twin is None and page.size:
+            if len(self._assets) >= _ASSETS:
+                del self._assets[next(iter(self._assets))]
+            self._assets[page.digest] = Twin(page.url, page.fetched_at, page.digest, None)
         return twin
 
     def committed(self, pages: Sequence[Page]) -> None:

@@ -25,8 +25,8 @@ from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
 from typing import TypeVar
 
-from skitter.metrics import EngineMetrics
 from skitter.ports import EngineAway
+from skitter.runtime.metrics import EngineMetrics
 
 T = TypeVar("T")
 

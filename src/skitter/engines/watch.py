@@ -29,6 +29,11 @@ def working(size: str) -> Meanwhile:
     }
 
 
+def awaited(size: str) -> frozenset[str]:
+    """The engines without which a worker of a cluster of this size cannot hand over its shards."""
+    return frozenset({"PostgreSQL", "Kafka"} if size == "full" else {"Redis"})
+
+
 class EngineWatch:
     """The breakers of one process."""
 
@@ -47,6 +52,11 @@ class EngineWatch:
     async def run(self) -> None:
         """Check every engine that falls silent. Ends by cancellation."""
         await asyncio.gather(*(guard.watch() for guard in self._guards))
+
+    def away_for(self, engine: str) -> float:
+        """Seconds since an engine went away; 0 if it is there."""
+        since = self._since.get(engine)
+        return 0.0 if since is None else self._clock.monotonic() - since
 
     def about(self) -> dict[str, dict[str, Any]]:
         """By engine, the state of its breaker, and since when the engine is away."""

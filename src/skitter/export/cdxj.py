@@ -53,8 +53,8 @@ def page_line(page: Page) -> str:
     return _line(page.url, stamp, mime, str(page.status), page.digest, page.archive)
 
 
-def lines(records: Iterable[Record], path: str = "") -> Iterator[str]:
-    """The lines of all answers in a file, in its order; the file is called `path`, or as its own records say.
+def lines(records: Iterable[Record], path: str = "") -> Iterator[tuple[str, str]]:
+    """URL and line of all answers in a file, in its order; the file is called `path`, or as its own records say.
 
     The records of a visit are consecutive and end with its metadata, which holds the digest of a chunked
     payload.
@@ -73,13 +73,14 @@ def lines(records: Iterable[Record], path: str = "") -> Iterator[str]:
         yield _answer_line(answer, "", path)
 
 
-def _answer_line(answer: Record, digest: str, path: str) -> str:
+def _answer_line(answer: Record, digest: str, path: str) -> tuple[str, str]:
     fields, place = answer.fields, answer.place
     head = answer.block.partition(b"\r\n\r\n")[0]
     status, media_type = _STATUS.match(head), _CONTENT_TYPE.search(head)
     mime = media_type[1].decode("latin-1") if media_type else ""
-    return _line(
-        fields.get("warc-target-uri", ""),
+    url = fields.get("warc-target-uri", "")
+    return url, _line(
+        url,
         _NOT_DIGIT.sub("", fields.get("warc-date", ""))[:14],
         REVISIT if fields["warc-type"] == "revisit" else mime,
         status[1].decode() if status else "",

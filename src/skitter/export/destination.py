@@ -5,6 +5,7 @@ the end. A failure leaves nothing behind, and whatever had the name before.
 """
 
 import codecs
+import errno
 import gzip
 import io
 import os
@@ -30,9 +31,19 @@ class Files:
     """`writing.Destination`: opens files, compresses them if wanted, and counts what is written."""
 
     def __init__(
-        self, opened: Callable[[str], IO[bytes]], name: str, *, split: int | None, compress: bool, ours: bool
+        self,
+        opened: Callable[[str], IO[bytes]],
+        name: str,
+        *,
+        split: int | None,
+        compress: bool,
+        ours: bool,
+        place: Callable[[str], Path] | None = None,
     ) -> None:
-        """`opened` makes an unbuffered file, which is `ours` to close; `name` is what errors call all of them."""
+        """`opened` makes an unbuffered file, which is `ours` to close; `name` is what errors call all of them.
+
+        `place` is where a file of a name would be; None for what is no file.
+        """
         self.split = split
         self.written = 0  # octets
         self.files = 0
@@ -40,15 +51,17 @@ class Files:
         self._name = name
         self._compress = compress
         self._ours = ours
+        self._place = place
+        self._paths: list[Path] = []  # written by others
         self._raw: list[_Raw] = []
         self._open: list[IO[bytes]] = []
 
     def open(self, name: str) -> IO[bytes]:
         """A new file of this name."""
-        self.files += 1
         self._raw = [raw for raw in self._raw if not raw.closed]
         self._open = [file for file in self._open if not file.closed]
         made = self._opened(f"{name}.gz" if self._compress else name)
+        self.files += 1
         raw = _Raw(made, self._name, self._count, ours=self._ours)
         self._raw.append(raw)
         file: IO[bytes] = io.BufferedWriter(raw, _BUFFER)
@@ -57,6 +70,14 @@ class Files:
         self._open.append(file)
         return file
 
+    def path(self, name: str) -> Path:
+        """The place of a new file of this name, which somebody else writes."""
+        if self._place is None:
+            raise OSError(errno.EINVAL, "this format needs a file or a folder", self._name)
+        self.files += 1
+        self._paths.append(self._place(name))
+        return self._paths[-1]
+
     def _count(self, octets: int) -> None:
         self.written += octets
 
@@ -64,6 +85,9 @@ class Files:
         """Everything is written and synced."""
         for file in self._open:
             file.close()
+        for path in self._paths:
+            durable.sync_file(path)
+            self.written += path.stat().st_size
 
     def abandon(self) -> None:
         """Close everything, and write nothing more."""
@@ -97,6 +121,15 @@ class _Raw(io.RawIOBase):
             raise OSError(problem.errno, problem.strerror, self._name) from None
         self._count(written)
         return written
+
+    def seekable(self) -> bool:
+        return self._ours and self._file.seekable()
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
 
     def close(self) -> None:
         if self.closed:
@@ -151,25 +184,39 @@ def destination(name: str, *, split: int | None = None, compress: bool = False) 
     elif is_folder(name, split=split is not None):
         with _whole(name) as draft:
             draft.mkdir()
-            with _written(lambda part: _new(draft / part), name, split, compress=compress) as files:
+            opened = _written(
+                lambda part: _new_below(draft, part),
+                name,
+                split,
+                compress=compress,
+                place=lambda part: draft / part,
+            )
+            with opened as files:
                 yield files
-            durable.sync_folder(draft)
+            for folder, _, _ in os.walk(draft):
+                durable.sync_folder(Path(folder))
     elif Path(name).exists() and not Path(name).is_file():  # a pipe or a device cannot be replaced
         with _written(lambda _: Path(name).open("wb", buffering=0), name, None, compress=compress) as files:
             yield files
     else:
         with (
             _whole(name) as draft,
-            _written(lambda _: _new(draft), name, None, compress=compress) as files,
+            _written(lambda _: _new(draft), name, None, compress=compress, place=lambda _: draft) as files,
         ):
             yield files
 
 
 @contextmanager
 def _written(
-    opened: Callable[[str], IO[bytes]], name: str, split: int | None, *, compress: bool, ours: bool = True
+    opened: Callable[[str], IO[bytes]],
+    name: str,
+    split: int | None,
+    *,
+    compress: bool,
+    ours: bool = True,
+    place: Callable[[str], Path] | None = None,
 ) -> Iterator[Files]:
-    files = Files(opened, name, split=split, compress=compress, ours=ours)
+    files = Files(opened, name, split=split, compress=compress, ours=ours, place=place)
     try:
         yield files
         files.close()
@@ -200,3 +247,10 @@ def _whole(name: str) -> Iterator[Path]:
 
 def _new(path: Path) -> IO[bytes]:
     return path.open("xb", buffering=0)
+
+
+def _new_below(folder: Path, part: str) -> IO[bytes]:
+    path = folder / part
+    if "/" in part:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return _new(path)

@@ -9,16 +9,26 @@ Programs that need the exact text read the JSON lines.
 import csv
 import io
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from skitter.export import items, rss
+from skitter.export.canonicals import canonical
 from skitter.export.cdxj import lines as index_lines
+from skitter.export.markdown import CHUNKS, MARKDOWN
+from skitter.export.mirror import FILES
 from skitter.export.ordering import Ordered
 from skitter.export.source import Source
+from skitter.export.uses import Hidden, wanted
+from skitter.export.wacz import WACZ
 from skitter.export.writing import TURN, Destination, Format, Lines, Listener, turn
 from skitter.model import Counts, Page
 from skitter.reporting.format import escaped, printable
 from skitter.reporting.records import page_record, url_record
+
+if TYPE_CHECKING:
+    from skitter.export.reread import Documents
 
 PAGE_COLUMNS = (
     *(
@@ -35,7 +45,7 @@ PAGE_COLUMNS = (
     ),
     *("size", "title", "description", "author", "keywords", "language", "digest", "simhash", "duplicate_of"),
     *("canonical", "robots_index", "robots_follow", "etag", "last_modified", "links_count"),
-    *("archive_file", "archive_offset", "archive_length", "purpose"),
+    *("archive_file", "archive_offset", "archive_length", "purpose", "robots_archive", "ai"),
 )
 _FORMULA = (
     "=",
@@ -62,18 +72,23 @@ async def _jsonl(source: Source, into: Destination, told: Listener) -> None:
     told.expect(_pages(await source.frontier.counts()), "page")
     encode = msgspec.json.Encoder().encode
     lines = Lines(into, "pages", ".jsonl")
-    async for page in source.frontier.pages():
-        record = page_record(page, "")
-        record["text"] = await _text(page, source, told)
-        await lines.write(escaped(encode(record).decode()) + "\n")
-        told.done()
+    from skitter.export.reread import Documents  # noqa: PLC0415  parsers are slow to import; few formats need them
+
+    async with Documents(source) as documents:
+        async for page in wanted(source, told):
+            record = page_record(page, "")
+            record["text"] = await _text(page, documents, told)
+            named = await canonical(page, source) if page.canonical and page.canonical != page.url else None
+            record["canonical_verdict"] = (
+                None if named is None else {"merged": named.merged, "why": named.why}
+            )
+            await lines.write(escaped(encode(record).decode()) + "\n")
+            told.done()
 
 
-async def _text(page: Page, source: Source, told: Listener) -> str | None:
-    from skitter.export import reread  # noqa: PLC0415  parsers are slow to import; only this format needs them
-
+async def _text(page: Page, documents: "Documents", told: Listener) -> str | None:
     try:
-        document = await reread.document(page, source)
+        document = await documents.document(page)
     except OSError as problem:
         told.remark(f"{page.url}: its text cannot be read: {problem}")
         return None
@@ -87,12 +102,14 @@ async def _page_csv(source: Source, into: Destination, told: Listener) -> None:
     """One page per row, without text and headers."""
     told.expect(_pages(await source.frontier.counts()), "page")
     lines = Lines(into, "pages", ".csv", head=row(PAGE_COLUMNS))
-    async for page in source.frontier.pages():
+    async for page in wanted(source, told):
         record = page_record(page, "")
         place = record["archive"] or {}
         flat = record | {
             "robots_index": page.robots.index,
             "robots_follow": page.robots.follow,
+            "robots_archive": page.robots.archive,
+            "ai": ", ".join(f"{use}={said}" for use, said in record["robots"]["ai"].items()),
             **{f"archive_{name}": place.get(name) for name in ("file", "offset", "length")},
         }
         await lines.write(row(flat[name] for name in PAGE_COLUMNS))
@@ -121,6 +138,15 @@ async def _link_csv(source: Source, into: Destination, told: Listener) -> None:
         told.done()
 
 
+async def _asset_csv(source: Source, into: Destination, told: Listener) -> None:
+    """What pages need to be shown, one pair per row."""
+    told.expect(None, "asset")
+    lines = Lines(into, "assets", ".csv", head=row(("source", "asset")))
+    async for pair in source.frontier.assets():
+        await lines.write(row(pair))
+        told.done()
+
+
 def row(cells: Iterable[object]) -> str:
     """One row of CSV (RFC 4180, with plain line ends)."""
     line = io.StringIO()
@@ -145,15 +171,34 @@ async def _cdxj(source: Source, into: Destination, told: Listener) -> None:
     """The index of the archive, sorted by key and time. Lines count when they are read; writing them takes less."""
     told.expect(None, "answer")
     lines = Lines(into, "index", ".cdxj")
+    hidden = Hidden()
+    async for _ in hidden.others(source, told):
+        pass
     with Ordered() as ordered:
         for file in await source.files():
-            for number, line in enumerate(index_lines(source.archive.records(file), source.path_of(file))):
-                ordered.add(line)
-                told.done()
+            found = index_lines(source.archive.records(file), source.path_of(file))
+            for number, (url, line) in enumerate(found):
+                if url not in hidden:
+                    ordered.add(line)
+                    told.done()
                 if not number % TURN:
                     await turn()
         for line in ordered.lines():
             await lines.write(f"{line}\n")
+
+
+async def _parquet(source: Source, into: Destination, told: Listener) -> None:
+    """The five tables as Parquet files."""
+    from skitter.export.tables import parquet  # noqa: PLC0415  DuckDB is an extra
+
+    await parquet.write(source, wanted(source, told), into, told)
+
+
+async def _sqlite(source: Source, into: Destination, told: Listener) -> None:
+    """The same tables in one SQLite file."""
+    from skitter.export.tables import sqlite  # noqa: PLC0415  only this format needs it
+
+    await sqlite.write(source, wanted(source, told), into, told)
 
 
 FORMATS: Mapping[str, Format] = {
@@ -166,7 +211,39 @@ FORMATS: Mapping[str, Format] = {
             write=_page_csv,
         ),
         Format(name="urls", about="every URL with its state and reason, as JSON lines", write=_url_lines),
+        Format(
+            name="items",
+            about="the items in the answers of an API, where parse.items_json says they are, as JSON lines",
+            write=items.write,
+        ),
         Format(name="links", about="source,target as CSV", write=_link_csv),
-        Format(name="cdxj", about="the index of the archive", write=_cdxj, archive_alone=True),
+        Format(name="assets", about="what pages need to be shown: source,asset as CSV", write=_asset_csv),
+        Format(
+            name="cdxj",
+            about="the index of the archive, without pages that ask for noarchive",
+            write=_cdxj,
+            archive_alone=True,
+        ),
+        rss.FORMAT,
+        WACZ,
+        MARKDOWN,
+        CHUNKS,
+        FILES,
+        Format(
+            name="parquet",
+            about="a folder with pages.parquet, links.parquet, urls.parquet, requests.parquet and hosts.parquet, sorted, "
+            "with the columns of Common Crawl's index first (needs the extra tables)",
+            write=_parquet,
+            streams=False,
+            lines=False,
+            tree=True,
+        ),
+        Format(
+            name="sqlite",
+            about="the same tables in one SQLite file, with indexes",
+            write=_sqlite,
+            streams=False,
+            lines=False,
+        ),
     )
 }

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 from skitter.control.log import read
 from skitter.crawl.directory import CrawlDirectory
@@ -12,6 +12,15 @@ from skitter.ports import Command, Records
 from skitter.settings import Settings
 
 
+class Stored(Record, Protocol):
+    """A record as it is in a file."""
+
+    @property
+    def member(self) -> bytes:
+        """The gzip member."""
+        ...
+
+
 class Archived(Protocol):
     """The archive, for reading."""
 
@@ -19,8 +28,20 @@ class Archived(Protocol):
         """The HTTP message at a place; for a revisit only its head. Raises OSError if no complete record is there."""
         ...
 
-    def records(self, file: str) -> Iterator[Record]:
-        """Every record of a file, in order."""
+    def records(self, file: str) -> Iterator[Stored]:
+        """Every settled record of a file, in order, once `Source.files` was asked."""
+        ...
+
+
+class LocalFiles(Archived, Protocol):
+    """The archive in a crawl directory."""
+
+    async def files(self) -> list[str]:
+        """The names of its files with something settled in them."""
+        ...
+
+    def size(self, file: str) -> int:
+        """How much of a file is settled, in octets."""
         ...
 
 
@@ -73,6 +94,20 @@ class Source(Protocol):
         ...
 
 
+def with_settings(source: Source, settings: Settings) -> Source:
+    """The same crawl, read with other settings."""
+    return cast("Source", _Other(source, settings))
+
+
+class _Other:
+    def __init__(self, source: Source, settings: Settings) -> None:
+        self._source = source
+        self.settings = settings
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._source, name)
+
+
 @dataclass(frozen=True, slots=True)
 class DirectoryReader:
     """`Source` of a crawl on this machine."""
@@ -80,7 +115,7 @@ class DirectoryReader:
     settings: Settings
     directory: CrawlDirectory
     frontier: Records
-    archive: Archived
+    archive: LocalFiles
 
     @property
     def name(self) -> str:
@@ -97,7 +132,7 @@ class DirectoryReader:
 
     async def files(self) -> list[str]:
         """The names of the archive's files."""
-        return self.directory.files()
+        return await self.archive.files()
 
     def path_of(self, file: str) -> str:
         """Below the archive folder."""

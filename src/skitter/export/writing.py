@@ -6,6 +6,7 @@ files by name, and tells the listener what is done. To add one, write it in a mo
 """
 
 from collections.abc import Callable, Coroutine, Generator
+from pathlib import Path
 from types import coroutine
 from typing import IO, Any, Protocol
 
@@ -25,9 +26,16 @@ class Destination(Protocol):
         ...
 
     def open(self, name: str) -> IO[bytes]:
-        """A new file of this name in a folder; otherwise the one file there is, whatever its name.
+        """A new file of this name in a folder, or in folders of it (a/b/c); otherwise the one file there is, whatever its name.
 
         The writer may close it; if not, it is closed at the end.
+        """
+        ...
+
+    def path(self, name: str) -> Path:
+        """Where a new file of this name is to be written, for libraries that write files themselves.
+
+        Only a file or a folder has such a place; OSError for anything else.
         """
         ...
 
@@ -47,6 +55,10 @@ class Listener(Protocol):
         """Something is missing from the export."""
         ...
 
+    def left_out(self, why: str) -> None:
+        """A page is left out on purpose, for one of a few reasons."""
+        ...
+
 
 class Format(Struct, frozen=True, kw_only=True):
     """An export format."""
@@ -56,9 +68,11 @@ class Format(Struct, frozen=True, kw_only=True):
     write: Callable[[Source, Destination, Listener], Coroutine[Any, Any, None]]
     streams: bool = True  # it may go to standard output
     lines: bool = True  # it consists of lines: it may be split and compressed
+    tree: bool = False  # it is a folder of files, always
     archive_alone: bool = (
         False  # it is made from the archive alone: of pages in other places it knows nothing
     )
+    suffix: str = ""  # how the name of its file must end, because other programs go by it
 
 
 @coroutine

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from skitter import reasons, urls
-from skitter.metrics import CacheMetrics
 from skitter.model import Reason
 from skitter.ports import Cache
+from skitter.runtime.metrics import CacheMetrics
 from skitter.settings import FetchSettings, SettingsError
 
 if TYPE_CHECKING:

@@ -8,19 +8,39 @@ environment. A visit is one request: a retry is another visit, after the host's 
 
 import asyncio
 from collections.abc import Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
 
 import pycurl
+from msgspec.structs import replace
 
 from skitter import reasons, urls
 from skitter.fetch import request, response
 from skitter.fetch.address import Guard, Names, spelt
+from skitter.fetch.keys import Keys
 from skitter.fetch.multi import Multi
-from skitter.fetch.transfer import Flight, Order, Target, Transfer, target
-from skitter.metrics import BodyMetrics, ConnectionMetrics, Metrics, PermitMetrics
-from skitter.model import Exchange, Failed, Fault, NotNow, Outcome, Purpose, Reason, Refused, Visit
+from skitter.fetch.transfer import Carried, Flight, Order, Target, Transfer, Way, target
+from skitter.model import (
+    Exchange,
+    Failed,
+    Fault,
+    Fetched,
+    NotModified,
+    NotNow,
+    Outcome,
+    Purpose,
+    Reason,
+    Redirected,
+    Refused,
+    Visit,
+)
 from skitter.ports import Cache, Clock, Permits
 from skitter.robots import MAX_SIZE
+from skitter.runtime.metrics import BodyMetrics, ConnectionMetrics, Metrics, PermitMetrics
 from skitter.settings import FetchSettings
+
+if TYPE_CHECKING:
+    from skitter.fetch.access import Access
 
 _FAULTS = {
     pycurl.E_UNSUPPORTED_PROTOCOL: Fault.PROTOCOL,  # HTTP/0.9, an unknown version
@@ -49,6 +69,12 @@ _LIMITS = {
     Fault.SIZE: "the body is larger than allowed",
     Fault.BUSY: "all bodies in flight together are larger than allowed",
 }
+_E_PROXY = 97  # CURLE_PROXY
+# What a SOCKS server says about the host and not about itself (RFC 1928 6): CURLPX_REPLY_CONNECTION_REFUSED,
+# _GENERAL_SERVER_FAILURE, _HOST_UNREACHABLE, _NETWORK_UNREACHABLE and _TTL_EXPIRED; and that it is not allowed.
+_SOCKS_HOST_FAILED = frozenset((19, 20, 21, 22, 24))
+_SOCKS_NOT_ALLOWED = 23
+_NO_PROXY = 10.0  # seconds until a proxy that cannot be used is tried again
 # How many addresses of a host are tried for one visit; they share the connect timeout.
 _MAX_ADDRESSES = 3
 # Seconds until a host is tried again that could not be reached at one address and got no permit for another.
@@ -57,31 +83,45 @@ _UNREACHED = 1.0
 # top.
 _ROBOTS_BODY = 2 * MAX_SIZE
 _LARGE = 256 * 1024  # bytes of a body that is decoded at once: at most 30 ms, even in chunks of one byte
-# How many hosts are remembered for closing reused connections. The oldest is dropped first, and noticed
+# How many hosts are remembered for closing reused connections, or for refusing HTTP/2. The oldest is dropped first, and noticed
 # again.
 _MAX_CLOSERS = 50_000
 
 
 class HttpFetcher:
-    """Fetches by HTTP/1.1. Implements `skitter.ports.Fetcher`."""
+    """Fetches by HTTP/1.1, or HTTP/2 where a server offers it. Implements `skitter.ports.Fetcher`."""
 
     def __init__(
-        self, settings: FetchSettings, cache: Cache, clock: Clock, permits: Permits | None = None
+        self,
+        settings: FetchSettings,
+        cache: Cache,
+        clock: Clock,
+        permits: Permits | None = None,
+        access: "Access | None" = None,
+        keys: Keys | None = None,
     ) -> None:
-        """Without `permits`, any number of requests may go to one address."""
+        """Any number of requests may go to one address without `permits`, and to one domain or group without `keys`.
+
+        Without `access`, all carry the same.
+        """
         self._settings = settings
         self._permits = permits
+        self._keys = keys
+        self._is_limited = permits is not None or keys is not None
+        self._access = access
         self._clock = clock
-        self._identity = request.identity(settings)
+        self._usual = Carried(request.identity(settings))
         self._guard = Guard(settings.allow_private)
         self._names = Names(settings, cache)
         self._flight = Flight(settings.max_in_flight)
         # One handle is created at once, so that invalid settings fail here.
         self._spare = [Transfer(settings, self._guard.refusal, self._flight)]
+        self._others: dict[Way, list[Transfer]] = {}  # handles for other ways; none ever changes its way
         self._multi: Multi | None = None
         # Hosts that closed a reused connection instead of answering: each of their requests gets a new
         # connection.
         self._closers: dict[str, None] = {}
+        self._refusers: dict[str, None] = {}  # those that refused a request of HTTP/2 get HTTP/1.1
         self._opened = 0
         self._requests = 0
         self._put_off = 0
@@ -100,8 +140,38 @@ class HttpFetcher:
         if not allowed:
             local = self._guard.refusal("127.0.0.1") if urls.is_localhost(where.host) else None
             return Refused(local or self._guard.refusal(answer.addresses[0]) or Reason(reasons.ADDRESS))
-        lines = (*self._identity, *request.fields(validators)) if validators else self._identity
-        return await self._reach(visit, where, allowed[:_MAX_ADDRESSES], lines, begun)
+        carried = self._usual
+        if self._access is not None:
+            found = await self._carried(self._access, visit.link.url, where)
+            if isinstance(found, NotNow):
+                return found
+            carried = found
+        if self._refusers and where.host in self._refusers:
+            carried = replace(carried, way=replace(carried.way or Way(http2=False), http2=False))
+        if validators:
+            carried = replace(carried, lines=(*carried.lines, *request.fields(validators)))
+        if visit.sends is not None:
+            carried = replace(carried, lines=request.with_fields(carried.lines, visit.sends))
+        outcome = await self._reach(visit, where, allowed[:_MAX_ADDRESSES], carried, begun)
+        if self._access is not None and isinstance(outcome, Fetched | Redirected | NotModified):
+            self._access.heard(visit.link.url, where, outcome.headers, self._clock.now())
+        return outcome
+
+    async def _carried(self, access: "Access", url: str, where: Target) -> Carried | NotNow:
+        """What a request carries; the proxy's address is looked up like any other, but it is not judged: we named it."""
+        carried = access.of(url, where, self._clock.now())
+        if carried.way is None or carried.way.proxy is None:
+            return carried
+        answer = await self._names.lookup(carried.way.proxy.host)
+        if answer.problem:
+            return self._no_proxy(f"{carried.way.proxy.host}: {answer.problem}")
+        return replace(carried, way=access.found(carried.way, answer.addresses[0]))
+
+    def _no_proxy(self, problem: str) -> NotNow:
+        """Nothing was sent to the host, and it is not to blame: the page waits."""
+        return NotNow(
+            Reason(reasons.PROXY, f"the proxy cannot be used: {problem}"), self._clock.now() + _NO_PROXY
+        )
 
     def metrics(self) -> Metrics:
         """Names, connections, bodies and permits in numbers."""
@@ -115,22 +185,25 @@ class HttpFetcher:
 
     async def close(self) -> None:
         """Close every connection."""
-        for transfer in self._spare:
+        for transfer in (*self._spare, *chain.from_iterable(self._others.values())):
             transfer.curl.close()
         self._spare.clear()
+        self._others.clear()
         if self._multi is not None:
             self._multi.close()
             self._multi = None
         await self._names.close()
         if self._permits is not None:
             await self._permits.close()
+        if self._keys is not None:
+            await self._keys.close()
 
     async def _reach(
         self,
         visit: Visit,
         where: Target,
         addresses: Sequence[str],
-        lines: tuple[str, ...],
+        carried: Carried,
         begun: float,
     ) -> Outcome:
         """Make the request to the first address that may be sent to and accepts a connection."""
@@ -139,21 +212,32 @@ class HttpFetcher:
         for left in range(len(addresses), 0, -1):
             spent = self._clock.monotonic() - begun
             connect = (self._settings.connect_timeout - spent) / left
-            whole = visit.link.purpose is not Purpose.ROBOTS
+            purpose = visit.link.purpose
+            listing = purpose is Purpose.SITEMAP or purpose is Purpose.FEED
+            whole = purpose is not Purpose.ROBOTS and not listing
             order = Order(
                 target=where,
                 address=addresses[-left],
-                lines=lines,
+                lines=carried.lines,
                 deadline=self._settings.deadline - spent,
                 connect=connect,
-                limit=self._settings.max_body if whole else _ROBOTS_BODY,
+                limit=self._settings.max_body
+                if whole
+                else self._settings.max_sitemap
+                if listing
+                else _ROBOTS_BODY,
                 whole=whole,
                 kept=where.host not in self._closers,
+                hidden=carried.hidden,
+                way=carried.way,
+                in_memory=self._settings.max_body if listing else 0,
             )
-            if self._permits is None:
+            if visit.sends is not None:
+                order = replace(order, method=visit.sends.method, body=visit.sends.body)
+            if not self._is_limited:
                 outcome = await self._carry(visit, order)
             else:
-                sent = await self._permitted(visit, order, self._permits)
+                sent = await self._permitted(visit, order)
                 if isinstance(sent, NotNow):
                     busy = sent if busy is None or sent.until < busy.until else busy
                     continue
@@ -169,9 +253,11 @@ class HttpFetcher:
         # The page may be at the other address: giving it up would be wrong, trying again at once impolite.
         return NotNow(busy.reason, max(busy.until, self._clock.now() + _UNREACHED))
 
-    async def _permitted(self, visit: Visit, order: Order, permits: Permits) -> Outcome:
+    async def _permitted(self, visit: Visit, order: Order) -> Outcome:
         """Make one request to one address, if there is a permit for it now."""
-        address = spelt(order.address)
+        if self._keys is not None or self._permits is None:
+            return await self._permitted_by_all(visit, order)
+        permits, address = self._permits, spelt(order.address)
         refusal = await permits.ask(address)
         if refusal is not None:
             return refusal
@@ -181,12 +267,38 @@ class HttpFetcher:
         finally:
             permits.give_back(address, self._clock.monotonic() - since)
 
+    async def _permitted_by_all(self, visit: Visit, order: Order) -> Outcome:
+        """The same if there is a permit of each of its keys: address, domain, groups."""
+        permits = [] if self._permits is None else [(self._permits, spelt(order.address))]
+        permits += () if self._keys is None else self._keys.of(visit.link.host)
+        granted: list[tuple[Permits, str]] = []
+        since: float | None = None
+        try:
+            for each, key in permits:
+                refusal = await each.ask(key)
+                if refusal is not None:
+                    return refusal
+                granted.append((each, key))
+            since = self._clock.monotonic()
+            return await self._carry(visit, order)
+        finally:
+            for each, key in granted:
+                each.give_back(key, None if since is None else self._clock.monotonic() - since)
+
+    def begin(self) -> None:
+        """Somebody else may have sent requests a moment ago: whoever had the shards of this process before."""
+        if self._permits is not None:
+            self._permits.begin()
+        if self._keys is not None:
+            self._keys.begin()
+
     async def _carry(self, visit: Visit, order: Order) -> Outcome:
         """Make one request to one address."""
         if self._multi is None:
             self._multi = Multi(asyncio.get_running_loop(), self._settings.keep_connections)
+        spare = self._spare if order.way is None else self._others.setdefault(order.way, [])
         transfer = (
-            self._spare.pop() if self._spare else Transfer(self._settings, self._guard.refusal, self._flight)
+            spare.pop() if spare else Transfer(self._settings, self._guard.refusal, self._flight, order.way)
         )
         transfer.prepare(order)
         started = self._clock.now()
@@ -198,21 +310,52 @@ class HttpFetcher:
             self._opened += transfer.curl.getinfo(pycurl.NUM_CONNECTS)
             exchange = transfer.exchange(visit.link.url, order, started, self._clock.now())
             if transfer.repeated:
-                return self._closed_on_reuse(order.target.host, exchange)
-            if (code and not exchange.cut) or transfer.fault is Fault.HEADERS:
+                unused = self._refused if transfer.fresh else self._closed_on_reuse
+                return unused(order.target.host, exchange)
+            if (code and not transfer.is_enough(order)) or transfer.fault is Fault.HEADERS:
+                if order.way is not None and order.way.proxy is not None and not exchange.request:
+                    return self._not_through(transfer.curl, code, message, exchange)
                 return failure(transfer, code, message, exchange)
             if len(exchange.body) > _LARGE:  # hostile framing takes a second to undo
-                return await asyncio.to_thread(response.outcome, exchange, order.limit, visit.link.purpose)
-            return response.outcome(exchange, order.limit, visit.link.purpose)
+                outcome = await asyncio.to_thread(response.outcome, exchange, order.limit, visit.link.purpose)
+            else:
+                outcome = response.outcome(exchange, order.limit, visit.link.purpose)
+            if exchange.rest is not None:
+                transfer.is_read = isinstance(outcome, Fetched) and outcome.status < 400
+            return outcome
         finally:
             transfer.clear()
-            self._spare.append(transfer)
+            spare.append(transfer)
+
+    def _not_through(self, curl: pycurl.Curl, code: int, message: str, exchange: Exchange) -> Outcome:
+        """The proxy made no connection: is it the proxy itself, its will, or the host?"""
+        status = curl.getinfo(pycurl.HTTP_CONNECTCODE)
+        socks = curl.getinfo(pycurl.PROXY_ERROR) if code == _E_PROXY else 0
+        if socks in _SOCKS_HOST_FAILED or status >= 500:
+            return Failed(Fault.CONNECT, f"the proxy could not connect there: {_told(message)}", exchange)
+        if status == 407:
+            return self._no_proxy("it asks for a login, which belongs into [proxy] of the secrets file")
+        if socks == _SOCKS_NOT_ALLOWED or 400 <= status < 500:
+            return Failed(Fault.PROXY, f"the proxy refuses to connect there: {_told(message)}", exchange)
+        late = code == pycurl.E_OPERATION_TIMEDOUT and not curl.getinfo(pycurl.CONNECT_TIME)
+        if late or (code in (pycurl.E_COULDNT_CONNECT, _E_PROXY) and not status):
+            return self._no_proxy(_told(message))
+        return Failed(_FAULTS.get(code, Fault.PROTOCOL), _told(message), exchange)
 
     def _closed_on_reuse(self, host: str, exchange: Exchange) -> Failed:
-        if len(self._closers) >= _MAX_CLOSERS:
-            del self._closers[next(iter(self._closers))]
-        self._closers[host] = None
+        _remember(self._closers, host)
         return Failed(Fault.REUSE, "the server closed a kept connection when it was used again", exchange)
+
+    def _refused(self, host: str, exchange: Exchange) -> Failed:
+        """A server of HTTP/2 may refuse a request, or ask for HTTP/1.1 (RFC 9113 7): that is a failure like any other."""
+        _remember(self._refusers, host)
+        return Failed(Fault.RESET, "the server refused the request on a new connection", exchange)
+
+
+def _remember(hosts: dict[str, None], host: str) -> None:
+    if len(hosts) >= _MAX_CLOSERS:
+        del hosts[next(iter(hosts))]
+    hosts[host] = None
 
 
 def failure(transfer: Transfer, code: int, message: str, exchange: Exchange) -> Failed:

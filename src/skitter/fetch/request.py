@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 import skitter
-from skitter.model import Page
+from skitter.model import Page, Sends
 from skitter.runtime import dates
 from skitter.settings import FetchSettings, SettingsError
 
@@ -18,6 +18,9 @@ _ENTITY_TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e]*"')  # RFC 9110 8.8.3, as far
 # RFC 9110 10.1.5: a user agent begins with a product; ours is also the token that robots.txt files name.
 _USER_AGENT = re.compile(r"[A-Za-z0-9_.-]+(?:/[!-~]+)?(?: [\x20-\x7e]*[\x21-\x7e])?")
 _EMAIL = re.compile(r"[^\s@()<>]+@[^\s@()<>]+")
+
+_FIELD = re.compile(rf"{_TOKEN.pattern}: {_VALUE.pattern}")
+_PAGES_MAY_SET = frozenset(("accept", "accept-language"))
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
@@ -73,6 +76,20 @@ def conditions(page: Page) -> tuple[tuple[str, str], ...]:
     if dates.http(page.last_modified) is not None:
         found.append(("If-Modified-Since", page.last_modified))
     return tuple(found)
+
+
+def with_fields(lines: tuple[str, ...], sends: Sends) -> tuple[str, ...]:
+    """The lines of a request with those that a rendered page gave it: who we are, and secrets, it cannot change."""
+    own = [line for line in sends.fields if _FIELD.fullmatch(line)]
+    names = {line.partition(":")[0].lower() for line in own} & _PAGES_MAY_SET
+    kept = [line for line in lines if line.partition(":")[0].lower() not in names]
+    there = {line.partition(":")[0].lower() for line in kept}
+    added = [line for line in own if line.partition(":")[0].lower() not in there]
+    if sends.method == "POST":
+        if not any(line.lower().startswith("content-type:") for line in added):
+            added.append("Content-Type: application/octet-stream")  # else libcurl writes one of its own
+        added.append(f"Content-Length: {len(sends.body)}")
+    return (*kept, *added)
 
 
 def fields(validators: Sequence[tuple[str, str]]) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ Headers = Sequence[tuple[str, str]]
 # RFC 9110 15.4: the statuses whose Location is the new place. 300 leaves the choice to a person.
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 _CODED = ("content-encoding", "transfer-encoding")
+_LISTS = (Purpose.SITEMAP, Purpose.FEED)
 _BLANK = " \t\r"
 
 
@@ -44,7 +45,8 @@ def outcome(exchange: Exchange, limit: int, purpose: Purpose = Purpose.PAGE) -> 
     location = first(headers, "location") if status in _REDIRECTS else ""
     if location:
         return Redirected(exchange, status, headers, resolve(location, exchange.url) or "", location)
-    if not any(name in _CODED for name, _ in headers):
+    # A sitemap may be large: it is decoded while it is read (see `pieces`).
+    if not any(name in _CODED for name, _ in headers) or (purpose in _LISTS and status < 400):
         return Fetched(exchange, status, headers, exchange.body, exchange.body)
     transferred = decode_transfer(exchange.body, codings(headers, "transfer-encoding"), limit)
     decoded = decode(transferred.content, codings(headers, "content-encoding"), limit)

@@ -11,8 +11,10 @@ first byte over a limit.
 
 import re
 import socket
+import tempfile
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import BinaryIO
 
 import pycurl
 from msgspec import Struct
@@ -30,6 +32,7 @@ _IDLE_CONNECTION = 330
 _READ_BUFFER = 128 * 1024
 # MAX_HTTP_RESP_HEADER_SIZE of libcurl: all header blocks of one transfer, including interim answers.
 _HEAD_END = 300 * 1024
+_SUPPRESS_CONNECT_HEADERS = 265  # CURLOPT_…; pycurl has no name for it
 _NO_SOCKET: int = pycurl.SOCKET_BAD
 _EMPTY_LINES = (b"\r\n", b"\n")
 
@@ -87,9 +90,14 @@ def target(url: str) -> Target | Reason:
     return Target(scheme, host.strip("[]"), port, authority, path)
 
 
-def head(where: Target, lines: Sequence[str]) -> bytes:
-    """The request head as libcurl sends it for this target, Host and these lines."""
-    text = "\r\n".join((f"GET {where.path} HTTP/1.1", f"Host: {where.authority}", *lines, "", ""))
+HIDDEN = "(not archived)"
+
+
+def head(where: Target, lines: Sequence[str], hidden: Sequence[str] = (), method: str = "GET") -> bytes:
+    """The request head as libcurl sends it for this target, Host and these lines; of those to hide, the names."""
+    if hidden:
+        lines = (*lines, *(f"{line.partition(':')[0]}: {HIDDEN}" for line in hidden))
+    text = "\r\n".join((f"{method} {where.path} HTTP/1.1", f"Host: {where.authority}", *lines, "", ""))
     return text.encode("ascii")
 
 
@@ -109,6 +117,49 @@ class Flight:
         self.peak = max(self.peak, self.held)
 
 
+class Certificate(Struct, frozen=True):
+    """A client certificate: PEM files, and the password of the key if it has one."""
+
+    file: str
+    key: str
+    password: str = ""
+
+    def __repr__(self) -> str:
+        return f"Certificate({self.file})"
+
+
+class Proxy(Struct, frozen=True):
+    """A proxy, and the login for it."""
+
+    kind: str  # http or socks5
+    host: str
+    port: int
+    login: tuple[str, str] | None = None
+    address: str = ""  # of its host, as looked up
+
+    def __repr__(self) -> str:
+        return f"Proxy({self.kind}://{self.host}:{self.port})"
+
+
+class Way(Struct, frozen=True):
+    """How a request travels, if not as those of the whole crawl do."""
+
+    http2: bool
+    proxy: Proxy | None = None
+    certificate: Certificate | None = None
+
+
+class Carried(Struct, frozen=True):
+    """What one request carries besides its target."""
+
+    lines: tuple[str, ...]
+    hidden: tuple[str, ...] = ()  # secrets
+    way: Way | None = None
+
+    def __repr__(self) -> str:
+        return "Carried(…)"
+
+
 class Order(Struct, frozen=True):
     """The parameters of one transfer."""
 
@@ -120,6 +171,14 @@ class Order(Struct, frozen=True):
     limit: int  # maximum number of body bytes read
     whole: bool = True  # whether an answer over the limit is useless; False: keep its beginning
     kept: bool = True  # whether a connection may be reused, and kept afterwards
+    hidden: tuple[str, ...] = ()  # header lines with secrets: sent, but only their names are archived
+    way: Way | None = None
+    in_memory: int = 0  # what follows so many bytes goes to a temporary file; 0: all are held in memory
+    method: str = "GET"
+    body: bytes = b""
+
+    def __repr__(self) -> str:
+        return f"Order({self.target})"  # no traceback or log may show what is hidden
 
 
 class _Route(Struct, frozen=True):
@@ -141,7 +200,11 @@ class Transfer:
     """A Curl handle with buffers for one answer."""
 
     def __init__(
-        self, settings: FetchSettings, guard: Callable[[str], Reason | None], flight: Flight
+        self,
+        settings: FetchSettings,
+        guard: Callable[[str], Reason | None],
+        flight: Flight,
+        way: Way | None = None,
     ) -> None:
         self.curl = pycurl.Curl()
         self.fault: Fault | None = None  # our limit that ended the transfer
@@ -149,6 +212,7 @@ class Transfer:
         self.peer = ""  # the other end of the connection
         self.refused: Reason | None = None  # why the guard refused the connection
         self.repeated = False  # libcurl wanted to repeat the request, and was not allowed to
+        self.fresh = False  # a connection was opened for it
         self._guard = guard
         self._flight = flight
         self._max_body = int(settings.max_body)
@@ -156,20 +220,27 @@ class Transfer:
         self._lines: list[bytes] = []
         self._chunks: list[bytes] = []
         self._received = 0
+        self._in_memory = 0  # most bytes of them; 0 for all
+        self._spool: BinaryIO | None = None  # what follows
+        self.is_read = False  # somebody reads and closes that
+        self._spooled = 0
         self._asked = False  # the request is being or was sent
         self._keeps = settings.keep_connections > 0
+        self._http2 = settings.http2
+        self._way = way
+        self._via = way.proxy.address if way is not None and way.proxy is not None else ""
+        self._how = "" if way is None else repr(way)
         self._route: _Route | None = None  # the options of the last request
         self._limits: tuple[int, bool, int, int] | None = None
+        self._method = "GET"
         self._configure(settings)
 
     def _configure(self, settings: FetchSettings) -> None:
         put = self.curl.setopt
         put(pycurl.NOSIGNAL, 1)
-        put(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
         put(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
         put(pycurl.FOLLOWLOCATION, 0)
-        put(pycurl.PROXY, "")  # a proxy from the environment would connect where the guard cannot check
-        put(pycurl.NOPROXY, "*")
+        put(_SUPPRESS_CONNECT_HEADERS, 1)
         put(pycurl.NETRC, pycurl.NETRC_IGNORED)
         put(pycurl.HTTP_TRANSFER_DECODING, 0)
         put(pycurl.HTTP_CONTENT_DECODING, 0)
@@ -189,19 +260,47 @@ class Transfer:
         trusted = authorities(settings.ca_file)
         if trusted:
             put(pycurl.CAINFO, trusted)
+        self._travel(self._way)
+
+    def _travel(self, way: Way | None) -> None:
+        """Set how the requests travel. A tunnel leads to the checked address, whatever the scheme."""
+        put = self.curl.setopt
+        http2 = self._http2 if way is None else way.http2
+        put(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS if http2 else pycurl.CURL_HTTP_VERSION_1_1)
+        if way is None or way.proxy is None:
+            put(pycurl.PROXY, "")  # a proxy from the environment would connect where the guard cannot check
+            put(pycurl.NOPROXY, "*")
+        else:
+            proxy = way.proxy
+            numeric = f"[{proxy.address}]" if ":" in proxy.address else proxy.address
+            put(pycurl.PROXY, f"{proxy.kind}://{numeric}:{proxy.port}")
+            put(pycurl.NOPROXY, "")
+            put(pycurl.HTTPPROXYTUNNEL, 1)
+            if proxy.login is not None:
+                put(pycurl.PROXYAUTH, pycurl.HTTPAUTH_BASIC)
+                put(pycurl.PROXYUSERNAME, proxy.login[0])
+                put(pycurl.PROXYPASSWORD, proxy.login[1])
+        if way is not None and way.certificate is not None:
+            put(pycurl.SSLCERT, way.certificate.file)
+            put(pycurl.SSLKEY, way.certificate.key)
+            put(pycurl.KEYPASSWD, way.certificate.password)
 
     def prepare(self, order: Order) -> None:
         """Prepare the handle for one request. Unchanged options are not set again: saves 5 of 8 µs."""
         put, where = self.curl.setopt, order.target
-        route = _route(where.scheme, where.host, where.port, where.authority, order.address, order.lines)
+        lines = order.lines + order.hidden if order.hidden else order.lines
+        route = _route(where.scheme, where.host, where.port, where.authority, order.address, lines)
         if route is not self._route:
             self._route = route
-            self.peer = route.url + order.address
+            self.peer = route.url + order.address + self._how
             put(pycurl.URL, route.url)
             put(pycurl.HTTPHEADER, route.fields)
             put(pycurl.CONNECT_TO, route.connect_to)
         put(pycurl.REQUEST_TARGET, where.path)
+        if order.method != "GET" or self._method != "GET":
+            self._set_method(order)
         self._max_body = order.limit
+        self._in_memory = order.in_memory
         limits = (
             # With a limit, libcurl ends a transfer by its Content-Length, before any of the body arrives.
             order.limit if order.whole else 0,
@@ -216,39 +315,70 @@ class Transfer:
             put(pycurl.TIMEOUT_MS, limits[2])
             put(pycurl.CONNECTTIMEOUT_MS, limits[3])
 
+    def _set_method(self, order: Order) -> None:
+        """Only a rendered page asks for anything but GET."""
+        put, self._method = self.curl.setopt, order.method
+        put(pycurl.NOBODY, 0)
+        if order.method == "POST":
+            put(pycurl.POST, 1)
+            put(pycurl.POSTFIELDS, order.body)
+        elif order.method == "HEAD":
+            put(pycurl.NOBODY, 1)
+        else:
+            put(pycurl.HTTPGET, 1)
+
     def exchange(self, url: str, order: Order, started: float, ended: float) -> Exchange:
         """What was sent and received so far. Sets `fault` if the header block was too long."""
         self._check_head()
-        sent = self.curl.getinfo(pycurl.REQUEST_SIZE)
+        # Through a proxy there may have been a request to the proxy alone, and the address is the proxy's.
+        sent = self._asked if self._via else self.curl.getinfo(pycurl.REQUEST_SIZE)
+        answer = self._head()
+        is_http2 = answer.startswith(b"HTTP/2 ")  # as libcurl writes it; HTTP/2.0 is what an odd server wrote
         return Exchange(
             url=url,
-            address=self.curl.getinfo(pycurl.PRIMARY_IP) or order.address,
+            address=(not self._via and self.curl.getinfo(pycurl.PRIMARY_IP)) or order.address,
             started=started,
             ended=ended,
-            request=head(order.target, order.lines) if sent else b"",
-            head=self._head(),
+            request=head(order.target, order.lines, order.hidden, order.method) + order.body if sent else b"",
+            head=b"HTTP/1.1" + answer[len(b"HTTP/2") :] if is_http2 else answer,
             body=b"".join(self._chunks),
-            cut=self.fault is Fault.SIZE and not order.whole,
+            cut=self.is_enough(order) or self._spool is not None,
+            protocol="h2" if is_http2 else "",
+            rest=self._spool,
+            beyond=self._spooled,
         )
 
+    def is_enough(self, order: Order) -> bool:
+        """Whether the transfer was ended at our limit, and the beginning is all that is wanted."""
+        return self.fault is Fault.SIZE and not order.whole
+
     def _head(self) -> bytes:
-        """The header block of the final answer as received, without interim answers (RFC 9110 15.2)."""
+        """The header block of the final answer as received, without interim answers (RFC 9110 15.2).
+
+        Of HTTP/2, libcurl delivers trailers as well; they are behind the block, like those of a chunked body.
+        """
         lines = self._lines
-        if lines.count(b"\r\n") + lines.count(b"\n") > 1:
-            ends = [at for at, line in enumerate(lines[:-1]) if line in _EMPTY_LINES]
-            lines = lines[ends[-1] + 1 :]
+        empty = lines.count(b"\r\n") + lines.count(b"\n")
+        if empty > 1 or (empty and lines[-1] not in _EMPTY_LINES):
+            ends = [-1, *(at for at, line in enumerate(lines) if line in _EMPTY_LINES)]
+            starts = [at + 1 for at in ends if lines[at + 1 : at + 2] and lines[at + 1].startswith(b"HTTP/")]
+            end = next((at for at in ends if at >= starts[-1]), len(lines)) if starts else len(lines)
+            lines = lines[starts[-1] if starts else 0 : end + 1]
         return b"".join(lines)
 
     def clear(self) -> None:
         """Drop the answer."""
-        self._flight.hold(-self._received)
-        self._received = 0
+        self._flight.hold(self._spooled - self._received)
+        self._received = self._spooled = 0
+        if self._spool is not None and not self.is_read:
+            self._spool.close()
+        self._spool, self.is_read = None, False  # it belongs to the exchange
         self._lines.clear()
         self._chunks.clear()
         self.fault = None
         self.refused = None
         self.trouble = ""
-        self.repeated = self._asked = False
+        self.repeated = self.fresh = self._asked = False
 
     def _ask(self, *_ends: object) -> int:
         """libcurl's callback before it sends a request: allows one request per transfer.
@@ -270,13 +400,28 @@ class Transfer:
         if len(chunk) > room:
             self.fault = Fault.SIZE
             chunk = chunk[:room]
-        elif self._flight.held + len(chunk) > self._flight.limit:
+        if self._in_memory and self._received >= self._in_memory:
+            stored = self._put_aside(chunk)
+            return stored if self.fault is None else -1
+        if self.fault is None and self._flight.held + len(chunk) > self._flight.limit:
             self.fault = Fault.BUSY
             return -1
         self._chunks.append(chunk)
         self._received += len(chunk)
         self._flight.hold(len(chunk))
         return None if self.fault is None else -1
+
+    def _put_aside(self, chunk: bytes) -> int | None:
+        try:
+            if self._spool is None:
+                self._spool = tempfile.TemporaryFile()  # noqa: SIM115  closed by whoever reads it
+            self._spool.write(chunk)
+        except OSError as problem:
+            self.trouble = f"no room for a large body: {problem.strerror}"
+            return -1
+        self._received += len(chunk)
+        self._spooled += len(chunk)
+        return None
 
     def _check_head(self) -> None:
         """Check that the header block is within its limit; libcurl stops it at `_HEAD_END` at the latest."""
@@ -296,9 +441,10 @@ class Transfer:
             return _NO_SOCKET
         family, kind, protocol, (address, *_) = peer
         name = address.decode() if isinstance(address, bytes) else address
-        self.refused = self._guard(name)
+        self.refused = self._guard(name) if name != self._via else None
         if self.refused is not None:
             return _NO_SOCKET
+        self.fresh = True
         try:
             return _Socket(family, kind, protocol)
         except OSError as problem:

@@ -8,16 +8,17 @@ from typing import Protocol
 
 from skitter.control.desk import PATIENCE, Told
 from skitter.control.log import CommandLog
+from skitter.control.orders import Answer
 from skitter.fleet.messages import Account, Applied, Commands, Ready
 from skitter.fleet.processes import WorkerProcess
 from skitter.fleet.seeding import Seeding
 from skitter.model import Counts, Link
-from skitter.ports import Command, Obeyed
+from skitter.ports import Command, Obeyed, StateError
 from skitter.reporting.progress import Progress, Rate
 from skitter.reporting.waiting import together
 from skitter.seeds import BadSeed
 from skitter.seeds.intake import Intake
-from skitter.settings import Settings
+from skitter.settings import Settings, SettingsError
 
 
 class Shown(Protocol):
@@ -43,6 +44,10 @@ class Shown(Protocol):
     @property
     def paused(self) -> bool:
         """Whether a person has paused it."""
+        ...
+
+    async def reload(self, words: str) -> Answer:
+        """Take over other settings, given as TOML. SettingsError if they cannot be used."""
         ...
 
 
@@ -135,6 +140,13 @@ class FleetControl:
         """Keep seeds, and send them to the workers."""
         with self._seeding.adding():
             await asyncio.to_thread(self._intake.keep_links, some)
+
+    async def reload(self, settings: str) -> Answer:
+        """Take over other settings."""
+        try:
+            return await self._fleet.reload(settings)
+        except (SettingsError, StateError) as problem:
+            return Answer(error=str(problem), wrong=isinstance(problem, SettingsError))
 
     def progress(self, rate: Rate) -> Progress:
         """Its progress now."""

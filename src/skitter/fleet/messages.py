@@ -11,10 +11,10 @@ import msgspec
 from msgspec import Struct
 
 from skitter.events import Deferred, Opened, Requested, ScopeWidened, SetAside, Warned
-from skitter.metrics import Metrics
 from skitter.model import Counts, HostRecord, Link, Stop
 from skitter.ports import Command, Obeyed
 from skitter.reporting.waiting import Waiting
+from skitter.runtime.metrics import Metrics
 from skitter.seeds import BadSeed
 
 # ------------------------------------------------------------------------------------------------ to a worker
@@ -48,6 +48,7 @@ class Ask(Struct, frozen=True, tag=True):
 
     round: int
     max_pages: int | None = None
+    complete: bool = False  # lease only what the stored pages need
 
 
 class Again(Struct, frozen=True, tag=True):
@@ -84,6 +85,8 @@ class Ready(Struct, frozen=True, tag=True):
     counts: Counts
     applied: int = 0
     results: Sequence[Obeyed] = ()
+    went: int = 0  # waiting URLs that changed settings no longer want
+    came: int = 0  # URLs that earlier settings refused, and that are wanted now
 
 
 class Seeded(Struct, frozen=True, tag=True):

@@ -16,10 +16,11 @@ from pathlib import Path
 from skitter import plugins
 from skitter.control.desk import Desk, paused_words
 from skitter.control.log import CommandLog
+from skitter.control.orders import Answer
 from skitter.control.server import ControlServer
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.done import SeedsAre, Snapshot, why_it_ended, why_over
-from skitter.crawl.limits import grace_is_over, limit_reached
+from skitter.crawl.limits import grace_is_over, limit_reached, may_complete
 from skitter.events import Event, Events, Stopped, Warned
 from skitter.fetch.check import check
 from skitter.fleet.carrier import Carrier
@@ -44,16 +45,18 @@ from skitter.fleet.messages import (
     Start,
 )
 from skitter.fleet.processes import COMMAND, WorkerProcess, can_fork, cores
+from skitter.fleet.reloading import Reloading
 from skitter.fleet.rounds import Rounds
 from skitter.fleet.seeding import Seeding
-from skitter.metrics import Metrics, added_up
 from skitter.model import Counts, Link, Stop
 from skitter.ports import Command, Do, StateError
 from skitter.reporting.report import TOP_HOSTS, WARNINGS, Report, Run, link_remarks, total
+from skitter.runtime.metrics import Metrics, added_up
 from skitter.runtime.process import unwrapped
 from skitter.seeds import BadSeed
 from skitter.seeds.intake import Intake
 from skitter.settings import Settings, SettingsError
+from skitter.settings.sites import wants_assets
 
 _ROUND_EVERY = 0.25  # seconds between two questions while there is work
 _SOON = 0.01  # … and when a worker says that there is none
@@ -77,8 +80,12 @@ def assembled(
 
     `keep` copies seeds into it.
     """
-    check(settings.fetch)
+    check(settings)
     plugins.check(settings)
+    if settings.parse.main:
+        from skitter import parse  # noqa: PLC0415  the parent parses nothing
+
+        parse.check(settings.parse)
     directory = CrawlDirectory(path)
     wanted = settings.crawl.workers or cores()
     settings = directory.fitted(settings, wanted)
@@ -150,6 +157,7 @@ class Fleet:
         events.subscribe(self._remember)
         self._log = CommandLog(directory.commands_file)
         self._server = ControlServer(events)
+        self._reloading = Reloading(directory, self.workers)
         self._control = FleetControl(
             self, self.workers, self._log, self._seeding, self.intake, lambda: self._stop is not None
         )
@@ -195,6 +203,16 @@ class Fleet:
         self._at_once = True
         self.stop()
 
+    async def reload(self, words: str) -> Answer:
+        """Take over other settings, given as TOML. SettingsError if they cannot be used."""
+        settings, changes = await self._reloading.judged(words, self.settings)
+        if not changes:
+            return Answer(said="nothing has changed", changed=0)
+        self._directory.make(settings)  # if that fails, those of before are still in force
+        self.settings = settings
+        self._rounds.limits = settings.crawl
+        return await self._reloading.replace(changes)
+
     def pause(self) -> None:
         """Pause before it runs, as `skitter pause` would."""
         if not self.paused:
@@ -237,7 +255,7 @@ class Fleet:
             self._rounds.answered()
             if worker.importing:
                 self._break(SettingsError(plugins.died(worker.importing, code)))
-            if worker.ended is None and self._broken is None:
+            if worker.ended is None and self._broken is None and not self._reloading.left(worker):
                 self._note_death(worker, code)
                 await asyncio.sleep(min(_LONGEST_PAUSE, 0.05 * 2**worker.deaths))
 
@@ -291,6 +309,9 @@ class Fleet:
             case Applied():
                 self._control.applied(worker, message)
                 self._look.set()
+            case Ended() if self._stop is None and self._reloading.is_leaving(worker):
+                worker.counts, worker.ready = message.counts, False
+                self._rounds.answered()
             case Ended():
                 worker.ended, worker.counts, worker.ready = message, message.counts, False
                 self._rounds.answered()
@@ -320,6 +341,7 @@ class Fleet:
             self._seeding.again()
         if not self._seeding.held:
             worker.say(Go())
+        self._reloading.welcome(worker, message)
         self._halt()
         self._look.set()
 
@@ -366,14 +388,19 @@ class Fleet:
 
     def _decide(self, before: Snapshot | None, now: Snapshot, elapsed: float) -> None:
         counts = [part.counts for part in now.parts.values()]
+        received = sum(each.bytes for each in counts)
         limit = limit_reached(
             self.settings.crawl,
             pages=sum(each.pages for each in counts),
-            received=sum(each.bytes for each in counts),
+            received=received,
             elapsed=elapsed,
         )
-        if why := why_over(before, now, at_limit=bool(limit)):
-            self.stop(why)
+        completing = bool(limit) and wants_assets(self.settings)
+        completing = completing and may_complete(self.settings.crawl, received=received, elapsed=elapsed)
+        complete = before is not None and before.quiet and now.quiet and now.same_as(before)
+        if why := why_over(before, now, at_limit=bool(limit) and (not completing or complete)):
+            self.stop(Stop.LIMIT if completing and why is Stop.DONE else why)
+        self._rounds.completing = completing
 
     # -- the end ---------------------------------------------------------------------------------------------
 

@@ -22,11 +22,12 @@ class Rounds:
     ) -> None:
         self._workers = workers
         self._carrier = carrier
-        self._limits = limits
+        self.limits = limits
         self._events = events
         self._number = 0
         self._allowed: Mapping[int, int] = {}  # pages, by worker
         self._answered = asyncio.Event()
+        self.completing = False  # there are enough pages: only what they need is fetched now
 
     def answered(self) -> None:
         """A worker has answered, or is gone."""
@@ -38,11 +39,12 @@ class Rounds:
         if not workers or not all(worker.ready for worker in workers):
             return None
         self._number += 1
-        limit = self._limits.max_pages
+        limit = self.limits.max_pages
         for worker in workers:
-            worker.say(Ask(self._number, None if limit is None else self._allowed.get(worker.number, 0)))
+            allowed = None if limit is None else self._allowed.get(worker.number, 0)
+            worker.say(Ask(self._number, allowed, self.completing))
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._limits.worker_patience):
+            async with asyncio.timeout(self.limits.worker_patience):
                 while any(worker.ready and not self._has_answered(worker) for worker in workers):
                     self._answered.clear()
                     await self._answered.wait()
@@ -66,7 +68,7 @@ class Rounds:
 
     def _end(self, worker: WorkerProcess) -> None:
         """It hangs. When its store is opened again, the visit in hand is blamed."""
-        patience = self._limits.worker_patience
+        patience = self.limits.worker_patience
         self._events.emit(
             Warned(f"worker {worker.number} has not answered for {patience:.0f} s and is ended")
         )

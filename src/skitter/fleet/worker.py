@@ -85,7 +85,10 @@ class Worker:
                 shards.max_pages = 0  # until the parent allows more
             if self._start.held:
                 shards.pause(PausedBy.SEEDS)
-            self._line.say(Ready(shards.counts, shards.heard, shards.obeyed_when_opened))
+            judged = shards.metrics().links
+            self._line.say(
+                Ready(shards.counts, shards.heard, shards.obeyed_when_opened, judged.dropped, judged.returned)
+            )
             why = await self._crawl(shards)
             self._line.say(
                 Ended(
@@ -172,6 +175,8 @@ class Worker:
         self._line.say(Applied(commands[-1].number, results))
 
     async def _answer(self, shards: LocalShards, question: Ask) -> None:
+        if question.complete:
+            await shards.complete()
         now = await shards.activity()
         wants = False
         if question.max_pages is not None:

@@ -16,31 +16,33 @@ from skitter.frontier.store import KNOWN, NEW
 from skitter.model import Level, Link, Purpose, Reason
 
 _LEVELS = len(Level)
+_PAGE, _ROBOTS = Purpose.PAGE, Purpose.ROBOTS  # looked up once, not with every link
 
 
 def add(
     shard: Shard, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]], now: float
 ) -> list[bytes]:
     """Accept and refuse links; returns all ids in order. The counts say how many were new."""
-    ids = _offer(shard, links, now)
+    ids = _offer(shard, links, now) if links else []
     return ids + _refuse_all(shard, refused, now) if refused else ids
 
 
 def _offer(shard: Shard, links: Sequence[Link], now: float) -> list[bytes]:
-    names, counts, offer, hash_key = shard.names, shard.counts, shard.seen.offer, shard.names.hash_key
+    names, counts, offer = shard.names, shard.counts, shard.seen.offer
+    hash_key, secret = names.hash_key, names.secret
     ids = list(map(names.known.ids.get, map(id, links)))  # 0.1 µs each
     others = [] if all(ids) else [place for place, id16 in enumerate(ids) if id16 is None]
     known = len(ids) - len(others)
     name, host = "", names.host("")
     for place in others:
         link = links[place]
-        if link.purpose is Purpose.ROBOTS:
+        if link.purpose is _ROBOTS:
             ids[place] = _add_robots(shard, link, now)
             continue
         if link.host != name:  # most links of a page have one host
             name = link.host
             host = names.hosts.get(name) or names.host(name)
-        id16 = ids[place] = host.prefix + hash_key(link.key.encode("utf-8", "surrogatepass"))
+        id16 = ids[place] = host.prefix + hash_key(link.key.encode("utf-8", "surrogatepass"), secret)
         told = offer(id16, link.level, link.score)
         if told == KNOWN and not link.seed:
             known += 1
@@ -53,14 +55,14 @@ def _offer(shard: Shard, links: Sequence[Link], now: float) -> list[bytes]:
 
 
 def _accept_found(shard: Shard, id16: bytes, named: Named, link: Link, now: float) -> bool:
-    """`_accept` for the most common link: new, found on a page, on a known host that is not set aside.
+    """`_accept` for the most common link: new, found on a page, on a host that is not set aside.
 
     Written out because it is the most frequent step of all. Returns False for any other link.
     """
-    host = shard.hosts[link.host]
-    if host is None or host.aside is not None or link.hops or link.meta:
+    if link.hops or link.meta or link.hints is not None or link.purpose is not _PAGE:
         return False
-    if link.hints is not None or link.purpose is not Purpose.PAGE:
+    host = shard.hosts[link.host] or shard.host(link.host)
+    if host.aside is not None:
         return False
     shard.meta.seq = seq = shard.meta.seq + 1
     row = UrlRow(

@@ -6,33 +6,53 @@ reached before.
 """
 
 from skitter import urls
-from skitter.frontier.levels import DRAW, draw_retry
+from skitter.frontier.levels import DRAW, draw_retry, retried
 from skitter.frontier.memory import Window
 from skitter.frontier.rows import HostRow, Span
 from skitter.frontier.sortable import number8, score8, time8, time_of
 from skitter.frontier.store import Source
-from skitter.metrics import AgendaMetrics
-from skitter.model import Level
+from skitter.model import ASSET_SCORE, Level
+from skitter.runtime.metrics import AgendaMetrics
 
 LATER = b"\xff"
 _END = b"\xff" * 32
 _LEVELS = len(Level)
+_OF_ASSETS = int(Level.BACKGROUND), retried(Level.BACKGROUND)
 
 
-def drawn(host: HostRow) -> tuple[int, int]:
+def drawn(host: HostRow, *, only_assets: bool = False) -> tuple[int, int]:
     """The queue of the host's next link, and its turn afterwards. A robots.txt and its hops come before any page."""
     if host.hops:
         return Level.CRITICAL, host.turn
-    critical, high, normal, low, background, *retries = host.levels
-    mask = (critical > 0) | (high > 0) << 1 | (normal > 0) << 2 | (low > 0) << 3 | (background > 0) << 4
-    if mask or not any(retries):
-        return DRAW[mask][host.turn]
-    return draw_retry(retries, host.turn)
+    if only_assets:
+        return _asset_queue(host), host.turn
+    levels = host.levels
+    mask = 1 if levels[0] else 0  # written out: a host is placed three times a visit
+    if levels[1]:
+        mask += 2
+    if levels[2]:
+        mask += 4
+    if levels[3]:
+        mask += 8
+    if levels[4]:
+        mask += 16
+    if not mask and any(retries := levels[_LEVELS:]):
+        return draw_retry(retries, host.turn)
+    return DRAW[mask][host.turn]
 
 
-def place_of(host: HostRow, now: float) -> bytes:
+def _asset_queue(host: HostRow) -> int:
+    """The queue with an asset in front; -1 if there is none. Their score puts them before whatever else is in there."""
+    for queue in _OF_ASSETS:
+        head = host.heads[queue]
+        if host.levels[queue] and head is not None and head[0] <= -ASSET_SCORE:
+            return queue
+    return -1
+
+
+def place_of(host: HostRow, now: float, *, only_assets: bool = False) -> bytes:
     """The place of a host with room for a visit; empty if nothing waits there."""
-    queue, _ = drawn(host)
+    queue, _ = drawn(host, only_assets=only_assets)
     if queue < 0 or host.aside is not None:
         return b""
     ready_at = host.free_at if host.hops or host.held <= host.free_at else host.held

@@ -43,7 +43,7 @@ def _is_suspect(shard: Shard, name: str) -> bool:
     if not shard.suspects:
         return False
     host = shard.host(name)
-    window = shard.queue(host, drawn(host)[0])
+    window = shard.queue(host, drawn(host, only_assets=shard.only_assets)[0])
     first = window.first()
     if first is None:
         return False
@@ -64,7 +64,9 @@ def _reserve(shard: Shard, name: str, now: float) -> None:
                 break
             host = shard.host(name)
             shard.reserve.put(name, shard.names.id_of(taken.visit.link), max(now, _ready_at(host, taken)))
-            depth = 1 if _is_last(shard, host, taken) else depth_of(shard, host.delay or shard.delay)
+            depth = (
+                1 if _is_last(shard, host, taken) else depth_of(shard, host.delay or shard.delay(host.name))
+            )
         except Lacking:
             if not number:
                 raise
@@ -76,7 +78,8 @@ def _is_last(shard: Shard, host: HostRow, taken: Lease) -> bool:
     """Whether nothing of a host may be leased behind this visit."""
     if taken.visit.link.purpose is Purpose.ROBOTS or taken.visit.alone:
         return True
-    return not any(host.levels) or host.hops > 0 or _is_suspect(shard, host.name)
+    nothing = drawn(host, only_assets=True)[0] < 0 if shard.only_assets else not any(host.levels)
+    return nothing or host.hops > 0 or _is_suspect(shard, host.name)
 
 
 def _ready_at(host: HostRow, taken: Lease) -> float:

@@ -1,5 +1,7 @@
 """Sets hosts aside, and takes them back."""
 
+from msgspec.structs import replace
+
 from skitter import reasons
 from skitter.frontier import counting, robots_first
 from skitter.frontier.rows import HostRow
@@ -7,7 +9,12 @@ from skitter.frontier.shard import Shard
 from skitter.model import Level, Reason
 
 # Reasons that may pass: a seed that names the host takes it back.
-_PASSING = (reasons.ROBOTS_UNREACHABLE, reasons.RETRY_AFTER, reasons.CRAWL_DELAY)
+_PASSING = (
+    reasons.ROBOTS_UNREACHABLE,
+    reasons.RETRY_AFTER,
+    reasons.CRAWL_DELAY,
+    reasons.HOST_FAILING,
+)
 
 
 def is_passing(aside: Reason | None) -> bool:
@@ -59,6 +66,8 @@ def take_back(shard: Shard, host: HostRow) -> None:
     counting.count_waiting(shard.counts, host.aside, -host.queued())
     counting.count_waiting(shard.counts, None, host.queued())
     host.aside = None
+    if host.extra is not None and host.extra.pace is not None:  # it may fail as often as any other
+        host.extra = replace(host.extra, pace=replace(host.extra.pace, failures=0, parked=0))
     shard.counts.hosts_aside -= 1
     shard.touch(host)
     for row in parked:

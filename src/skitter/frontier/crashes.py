@@ -48,18 +48,18 @@ def crash_reason(crashes: int, in_hand: int) -> Reason | None:
 # ------------------------------------------------------------------------------------------------ in hand
 
 _SIZE = 16
-_EMPTY = bytes(_SIZE)
+NOTHING = bytes(_SIZE)
 
 
 class InHand:
-    """The crash mark. Its file is opened when first used: before that, its folder may not exist."""
+    """The crash mark: a file that holds the id of the visit in hand, or zeros."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._opened: mmap.mmap | None = None
 
-    @property
-    def _bytes(self) -> mmap.mmap:
+    def open(self) -> mmap.mmap:
+        """Its bytes, to read and to write to."""
         if self._opened is None:
             with self._path.open("a+b") as file:
                 # Written, not only extended: a hole in a file on a full disk would end the process with
@@ -68,14 +68,6 @@ class InHand:
                 file.flush()
                 self._opened = mmap.mmap(file.fileno(), _SIZE)
         return self._opened
-
-    def read(self) -> bytes:
-        """The id in the mark; zeros if there is none."""
-        return self._bytes[:]
-
-    def write(self, id16: bytes | None) -> None:
-        """Set the mark, or clear it."""
-        self._bytes[:] = _EMPTY if id16 is None else id16
 
     def close(self) -> None:
         """Close the file."""

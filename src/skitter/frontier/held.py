@@ -1,7 +1,6 @@
 """What the owner of a shard keeps in memory about visits in flight and robots rules."""
 
 from math import inf
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -9,7 +8,7 @@ from skitter.frontier.rows import UrlRow
 from skitter.model import RobotsCopy, Visit
 
 
-class Flight(NamedTuple):
+class Flight(Struct, frozen=True, gc=False):
     """The visits of a host that are in flight."""
 
     visits: int = 0
@@ -20,7 +19,7 @@ class Flight(NamedTuple):
 IDLE = Flight()
 
 
-class Rules(NamedTuple):
+class Rules(Struct, frozen=True, gc=False):
     """What a lease needs to know about a robots.txt."""
 
     expires: float = 0.0

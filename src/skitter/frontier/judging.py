@@ -1,11 +1,13 @@
-"""Changed settings: URLs that wait, or that earlier settings refused, are judged again.
+"""Changed settings, and a changed robots.txt: URLs that wait, or that were refused before, are judged again.
 
-A URL that is no longer wanted leaves the queue, with the reason. One that a setting refused and that is wanted now
-waits as if it had been wanted from the start. What a server decided (robots.txt, an answer) stays.
+A URL that is no longer wanted or allowed leaves the queue, with the reason. One that a setting refused and that is
+wanted now waits as if it had been wanted from the start; so does one that a robots.txt refused and allows now. Settings
+do not change what a server decided (robots.txt, an answer), and a robots.txt not what settings decided.
 """
 
 from collections.abc import Sequence
 
+from skitter import reasons, urls
 from skitter.frontier import counting
 from skitter.frontier.adding import is_by_settings
 from skitter.frontier.aside import is_blocked
@@ -13,7 +15,12 @@ from skitter.frontier.leasing import link_of
 from skitter.frontier.rows import FOREIGN, QUEUED, REFUSED, UrlRow
 from skitter.frontier.shard import Shard
 from skitter.model import Reason
-from skitter.ports import Judge
+from skitter.ports import Judge, RulesOf
+
+_BY_ROBOTS = frozenset(
+    {reasons.ROBOTS, reasons.ROBOTS_UNREACHABLE, reasons.ROBOTS_UNKNOWN, reasons.WINDOW_NEVER}
+)
+_WAITS_BY_SETTINGS = frozenset({reasons.WINDOW, reasons.BUDGET_DAY, reasons.BUDGET_WAIT})
 
 
 def concerns(row: UrlRow) -> bool:
@@ -21,6 +28,35 @@ def concerns(row: UrlRow) -> bool:
     if row.origin:  # a robots.txt hop
         return False
     return row.state == QUEUED or (row.state == REFUSED and is_by_settings(row.reason))
+
+
+def concerns_rules(row: UrlRow) -> bool:
+    """Whether another robots.txt may change the fate of a URL."""
+    if row.origin:
+        return False
+    return row.state == QUEUED or (
+        row.state == REFUSED and row.reason is not None and row.reason.code in _BY_ROBOTS
+    )
+
+
+def judge_by_rules(shard: Shard, ids: Sequence[bytes], rules: RulesOf) -> tuple[int, int]:
+    """Judge some URLs by the robots.txt of their origin now; returns how many came back, and how many left."""
+    came = went = 0
+    for id16 in ids:
+        row = shard.row(id16)
+        if row is None or shard.is_out(row) or not concerns_rules(row):
+            continue
+        judge = rules.get(urls.origin(row.url))
+        if judge is None:
+            continue
+        reason = judge(row.url)
+        if row.state == QUEUED and reason is not None:
+            _refuse(shard, row, reason)
+            shard.seen.ended(row.id)
+            went += 1
+        elif row.state == REFUSED and reason is None:
+            came += _bring_back(shard, row)
+    return came, went
 
 
 def judge_again(shard: Shard, ids: Sequence[bytes], judge: Judge) -> tuple[int, int]:
@@ -36,11 +72,36 @@ def judge_again(shard: Shard, ids: Sequence[bytes], judge: Judge) -> tuple[int, 
             went += 1
         elif row.state == REFUSED and reason is None:
             came += _bring_back(shard, row)
+        elif row.state == QUEUED and row.due is not None and _waits_by_settings(row) and not row.parked:
+            _wait_no_longer(shard, row)
         elif row.state == REFUSED and reason != row.reason:
             shard.leave(row)
             shard.enter(row, REFUSED, reason)
             shard.keep(row)
     return came, went
+
+
+def _waits_by_settings(row: UrlRow) -> bool:
+    return row.reason is not None and row.reason.code in _WAITS_BY_SETTINGS
+
+
+def _wait_no_longer(shard: Shard, row: UrlRow) -> None:
+    """A URL that waits for a time is in its queue again."""
+    host = shard.host(row.host)
+    if host.aside is None:
+        shard.leave(row)
+        host.waiting -= 1
+        shard.touch(host)
+        shard.set_due(row, None)
+        shard.enqueue(row)
+
+
+def release(shard: Shard, names: Sequence[str]) -> None:
+    """What holds the pages of these hosts is looked at again. Their clocks stay as they are."""
+    for name in names:
+        host = shard.host(name)
+        host.held = 0.0
+        shard.touch(host)
 
 
 def _refuse(shard: Shard, row: UrlRow, reason: Reason) -> None:

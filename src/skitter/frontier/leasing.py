@@ -6,6 +6,8 @@ Every step reads what it needs before it changes anything, so that it can be rep
 
 from math import inf
 
+from msgspec.structs import replace
+
 from skitter import urls
 from skitter.frontier import crashes, robots_first
 from skitter.frontier.agenda import drawn, is_ready
@@ -20,6 +22,7 @@ from skitter.model import Link, Purpose, Visit
 # moved with the next lease, and `next_due` says that it is time.
 _MOVED_AT_ONCE = 2_000
 _TRUSTED = Suspicion()
+_PAGE = Purpose.PAGE  # looked up once
 
 # ------------------------------------------------------------------------------------------------ exactly now
 
@@ -114,7 +117,7 @@ def _rested_host(shard: Shard, now: float) -> tuple[str, int] | None:
         if chosen is None:
             return None
         host = shard.host(chosen[0])
-        rested_at = (shard.unsure_since or 0.0) + max(host.delay, shard.delay)
+        rested_at = (shard.unsure_since or 0.0) + max(host.delay, shard.delay(host.name))
         if rested_at <= now:
             return chosen
         host.free_at = max(host.free_at, rested_at)
@@ -126,10 +129,16 @@ def take(shard: Shard, name: str, now: float) -> Lease | None:
     """Lease the next visit of a host: its robots.txt first, else its link by level and score, dated when the host
     is free.
 
-    None if the visit is suspected of killing the process and must wait until nothing else is in flight.
+    None if the visit is suspected of killing the process and must wait until nothing else is in flight, or if nothing of
+    the host is wanted any more.
     """
     host = shard.host(name)
-    queue, turn = drawn(host)
+    if shard.budgets is not None and shard.budgets.has_tallies:
+        shard.tallies(host)  # looked at when the visit is handed out
+    queue, turn = drawn(host, only_assets=shard.only_assets)
+    if queue < 0:  # assets alone are wanted since it was placed
+        shard.place(host, now)
+        return None
     window = shard.queue(host, queue)
     if len(window.keys) < min(2, host.levels[queue]):
         window.has(min(2, host.levels[queue]))  # the second row is the next head
@@ -186,6 +195,9 @@ def hand_out(shard: Shard, taken: Lease, now: float) -> Visit:
     if shard.ahead:  # it was leased ahead, and others of its host may have been handed out since
         pages = _pages(shard, host)
         taken.visit = Visit(link, visit.attempt, now, visit.alone, pages, host.free_at, visit.recrawl)
+    if shard.budgets is not None:
+        spent = shard.budgets.spent(shard, host, link, now, again=visit.recrawl)
+        taken.visit = replace(taken.visit, spent=spent)
     taken.handed = True
     shard.fly(link.host, link.purpose)
     if shard.per_host > 1:  # does not wait for the answer, so the clock runs from the request
@@ -206,7 +218,7 @@ def link_of(row: UrlRow) -> Link:
         parent=row.parent,
         level=LEVELS[row.level % len(LEVELS)],
         score=row.score,
-        purpose=row.purpose if row.origin or row.extra is not None else Purpose.PAGE,
+        purpose=row.purpose if row.origin or row.extra is not None else _PAGE,
         origin=row.origin,
         requested=row.requested,
         hops=row.hops,
@@ -233,7 +245,7 @@ def next_due(shard: Shard, now: float, refill_at: float) -> float | None:
         times.append(refill_at)
     if later is not None:
         times.append(max(later[0] - shard.ahead, refill_at))
-    for kind in (RETRY, RECRAWL):
+    for kind in () if shard.only_assets else (RETRY, RECRAWL):
         first = _first_wanted(shard, kind)
         if first is not None and (
             kind == RETRY or first <= now

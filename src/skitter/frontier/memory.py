@@ -202,6 +202,11 @@ class Memory:
     Everything is bounded by `frontier.window`, so that a worker with many shards can divide it among them.
     """
 
+    # Slots: with more than 30 attributes, Python would look each of them up in a dictionary.
+    __slots__ = (
+        "ahead", "batch", "capacity", "digests", "headless", "hosts", "leases", "moved", "pages", "parked", "queues",
+        "rows", "rules", "simhashes", "source", "stood", "times", "touched", "window_size",
+    )  # fmt: skip
     batch: Batch
 
     def __init__(self, source: Source, window: int, size: int) -> None:

@@ -1,16 +1,17 @@
 """From names to what they identify: the id of a link, the domain and the shard of a host."""
 
 from hashlib import blake2b
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from skitter import urls
 from skitter.frontier.bounded import Bounded
 from skitter.frontier.store import Store
-from skitter.metrics import SameMetrics
 from skitter.model import Link, Purpose
+from skitter.runtime.metrics import SameMetrics
 
 
-class Named(NamedTuple):
+class Named(Struct, frozen=True, gc=False):
     """A host name with its domain and shard."""
 
     domain: str
@@ -19,8 +20,8 @@ class Named(NamedTuple):
     prefix: bytes  # the beginning of the ids of its URLs
 
 
-def hash16(key: bytes) -> bytes:
-    """An id that is the same everywhere. BLAKE2b: nobody can construct two keys with the same id."""
+def hash16(key: bytes, _secret: int = 0) -> bytes:
+    """An id that is the same everywhere. BLAKE2b: nobody can construct two keys with the same id, without a secret."""
     return blake2b(key, digest_size=16).digest()
 
 
@@ -54,6 +55,7 @@ class Same:
         return len(self.ids)
 
 
+_ROBOTS = Purpose.ROBOTS  # looked up once
 _SAME = 20_000  # links; most are held by the memo of judged links anyway
 
 
@@ -62,7 +64,7 @@ class Names:
 
     def __init__(self, store: Store, shard: int, shards: int, capacity: int) -> None:
         self._store = store
-        self.hash_key = store.hash_key
+        self.hash_key, self.secret = store.hash_key, store.secret
         self._shard, self._shards = shard, shards
         self.hosts: Bounded[str, Named] = Bounded(4 * capacity)  # recently used ones
         self.known = Same(_SAME)  # changes nothing if offered again
@@ -80,9 +82,9 @@ class Names:
 
     def id_of(self, link: Link) -> bytes:
         """The id of a link's row, lease and page."""
-        key = f"robots\0{link.host}\0{link.origin}" if link.purpose is Purpose.ROBOTS else link.key
+        key = f"robots\0{link.host}\0{link.origin}" if link.purpose is _ROBOTS else link.key
         named = self.hosts.get(link.host) or self.host(link.host)
-        return named.prefix + self.hash_key(key.encode("utf-8", "surrogatepass"))
+        return named.prefix + self.hash_key(key.encode("utf-8", "surrogatepass"), self.secret)
 
     def trim(self) -> None:
         """Drop what is too much."""

@@ -4,25 +4,28 @@ Work on many rows is done in writes of bounded size; it can be interrupted and r
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import cast
 
 from msgspec.structs import replace
 
 from skitter.engines.retry import patiently
-from skitter.frontier import judging, prefetch, recovery
-from skitter.frontier.commands import ROWS_AT_ONCE, CommandVerbs
+from skitter.frontier import budgets, judging, prefetch, recovery
+from skitter.frontier.assets_only import AssetVerbs
+from skitter.frontier.commands import ROWS_AT_ONCE
 from skitter.frontier.held import IDLE
 from skitter.frontier.pages import is_behind
 from skitter.frontier.rows import RETRY, Times, Wanted
 from skitter.frontier.store import Outbox, Positions
 from skitter.frontier.verbs import LINKS_AT_ONCE
-from skitter.metrics import Metrics
 from skitter.model import HostRecord, Link, Page, RobotsCopy
+from skitter.politeness.budgets import is_tally
 from skitter.ports import Judge, Judged, Mark, Opened
+from skitter.runtime.metrics import Metrics
 
 
-class ShardFrontier(CommandVerbs):
+class ShardFrontier(AssetVerbs):
     """`skitter.ports.Frontier` on a store.
 
     `at_hand`: the local side of the store, if it is on this machine. `forwarding` sends links to other shards;
@@ -54,9 +57,14 @@ class ShardFrontier(CommandVerbs):
             shard.unsure_since = now
         async with self._verb():
             await self._fetch(prefetch.need_leases(shard, opening.leases))
-            hand = self._hand.read() if self._hand is not None else b""
-            opened = recovery.recover(shard, opening.leases, hand, now + self._grace, now)
+            hand = b""
+            if self._hand is not None:
+                self._mark = self._hand.open()
+                hand = bytes(self._mark)
+            asked = self.asked(list(opening.leases.values())) if opening.leases else {}
+            opened = recovery.recover(shard, opening.leases, hand, now + self._grace, asked, now)
             await self._commit(now)
+        await self._place_all(now)
         await patiently(self._store.sync)
         self.in_hand(None)
         return replace(opened, set_back=written_at - now) if set_back else opened
@@ -77,6 +85,7 @@ class ShardFrontier(CommandVerbs):
         self._shard = None
         if self._delivery is not None:
             self._delivery.cancel()  # nobody waits for it
+        self._mark = None
         if self._hand is not None:
             self._hand.close()
             self._hand = None
@@ -171,10 +180,39 @@ class ShardFrontier(CommandVerbs):
                     await self._commit(now)
                 came, went = came + some[0], went + some[1]
                 await asyncio.sleep(0)  # there may be millions, and other verbs want their turn
+            await self._release_hosts(now)
+            if shard.budgets is not None and shard.budgets.has_tallies:
+                await self._recount(shard.budgets, now)
         async with self._verb():
             shard.meta.judged_by = settings
             await self._commit(now)
         return Judged(came, went)
+
+    async def _release_hosts(self, now: float) -> None:
+        """Hosts whose pages wait, for a window maybe, or for the next day: other settings may let them go on."""
+        names = [row.name async for row in self._store.hosts() if row.held > now]
+        for at in range(0, len(names), ROWS_AT_ONCE):
+            async with self._verb() as shard:
+                some = names[at : at + ROWS_AT_ONCE]
+                await self._fetch(Wanted(hosts=some))
+                judging.release(shard, some)
+                await self._commit(now)
+
+    async def _recount(self, kept: budgets.Budgets, now: float) -> None:
+        sums: dict[str, budgets.Sum] = defaultdict(budgets.Sum)
+        async for row in self._store.hosts():
+            if is_tally(row.name):
+                sums[row.name]  # it may have counted for others until now
+                continue
+            for name in kept.tallies(row.name, row.domain):
+                sums[name].add(row)
+        names = list(sums)
+        for at in range(0, len(names), ROWS_AT_ONCE):
+            async with self._verb() as shard:
+                some = names[at : at + ROWS_AT_ONCE]
+                await self._fetch(Wanted(hosts=some))
+                budgets.recount(shard, {name: sums[name] for name in some})
+                await self._commit(now)
 
     async def _set_clocks_back(self, by: float, now: float) -> None:
         """The clock was set back: times written by the old one would keep hosts waiting for as long."""

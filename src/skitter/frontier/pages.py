@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from skitter.frontier import counting
 from skitter.frontier.rows import Compared, Found, PageRow, Wanted
-from skitter.metrics import NearbyMetrics
-from skitter.model import Page, Place, handling
+from skitter.model import Page, Place
 from skitter.ports import Likeness, Mark, Twin
+from skitter.runtime.metrics import NearbyMetrics
 
 if TYPE_CHECKING:
     from skitter.dedup.simhash import SimhashSet
@@ -28,6 +28,8 @@ def keep_page(shard: "Shard", id16: bytes, page: Page, links: bytes, *, replaces
         drop_page(shard, id16)
     host = shard.host(page.host)
     counting.count_page(shard.counts, host, page, 1)
+    if shard.budgets is not None:
+        shard.budgets.count_page(shard, host, page, 1)
     shard.touch(host)
     row = PageRow(id16, page, links)
     by_digest, by_simhash = indexed(page)
@@ -54,6 +56,8 @@ def drop_page(shard: "Shard", id16: bytes) -> None:
         return
     page, host = old.page, shard.host(old.page.host)
     counting.count_page(shard.counts, host, page, -1)
+    if shard.budgets is not None:
+        shard.budgets.count_page(shard, host, page, -1)
     shard.touch(host)
     if old.by_digest:
         shard.digests[page.domain, page.digest] = None
@@ -66,7 +70,7 @@ def drop_page(shard: "Shard", id16: bytes) -> None:
 
 def indexed(page: Page) -> tuple[bool, bool]:
     """Whether later pages are compared with this one: by digest, by SimHash."""
-    good = 200 <= page.status < 300 and handling(page.purpose).compared
+    good = 200 <= page.status < 300 and page.purpose.handling.compared
     by_simhash = good and page.simhash is not None and not page.duplicate_of
     return good and bool(page.digest) and not page.identical, by_simhash
 

@@ -70,6 +70,9 @@ def need_host(shard: Shard, name: str, wanted: Wanted) -> None:
     """Request a host that is not in memory."""
     if name not in shard.hosts:
         wanted.hosts.append(name)
+    if shard.budgets is not None and shard.budgets.has_tallies:
+        tallies = shard.budgets.tallies(name, shard.names.host(name).domain)
+        wanted.hosts += [tally for tally in tallies if tally not in shard.hosts]
 
 
 def _need_robots(shard: Shard, link: Link, wanted: Wanted) -> None:
@@ -117,6 +120,9 @@ def need_settlements(shard: Shard, settlements: Sequence[Settlement], wanted: Wa
                 _need_robots(shard, hop_of(link, settlement.again), wanted)
         elif settlement.again is not None:
             need_host(shard, settlement.again.host, wanted)
+        for each in settlement.beside:
+            if not shard.names.host(each.link.host).foreign:
+                need_host(shard, each.link.host, wanted)
         if settlement.page is not None:
             _need_page(shard, settlement.page, shard.names.id_of(link), wanted)
     return looked
@@ -151,11 +157,25 @@ def need_hops(shard: Shard, settlements: Sequence[Settlement]) -> None:
     arriving = {each.again.host for each in settlements if each.again is not None}
     for settlement in settlements:
         link = settlement.visit.link
-        if settlement.verdict.host_aside is None or shard.names.id_of(link) not in shard.leases:
+        if shard.names.id_of(link) not in shard.leases:
+            continue
+        if settlement.verdict.host_aside is None and not _may_be_given_up(
+            shard, settlement, len(settlements)
+        ):
             continue
         name = urls.host(link.origin) if link.purpose is Purpose.ROBOTS else link.host
         host = None if shard.names.host(name).foreign else shard.hosts[name]
         need_hops_of(shard, host, one_arrives=name in arriving)
+
+
+def _may_be_given_up(shard: Shard, settlement: Settlement, most: int) -> bool:
+    """Whether settling may give up the host. `most`: so many failures of it may be settled together."""
+    heard = settlement.verdict.heard
+    if heard is None or not heard.sign or not heard.parks:
+        return False
+    host = shard.hosts[settlement.visit.link.host]
+    pace = None if host is None or host.extra is None else host.extra.pace
+    return (pace.failures if pace else 0) + most >= shard.politeness.park_after
 
 
 def need_hops_of(shard: Shard, host: HostRow | None, *, one_arrives: bool = False) -> None:
@@ -257,7 +277,7 @@ def look_ahead(shard: Shard, count: int, wanted: Wanted, now: float) -> Wanted:
     wanted.times = list({ask.kind: ask for ask in (*wanted.times, *lists)}.values())
     wanted.agenda = list(dict.fromkeys((*wanted.agenda, *shard.agenda.lacking())))
     _look_at_due(shard, now, wanted)
-    each = 1 + (depth_of(shard, shard.delay) if shard.ahead else 0)
+    each = 1 + (depth_of(shard, shard.usual_delay) if shard.ahead else 0)
     later = shard.agenda.later(now + shard.ahead, count) if shard.ahead else []
     for name in (*shard.agenda.ready(min(count, _LOOK_AHEAD)), *(name for _, name in later)):
         _look_at_host(shard, name, each, wanted)
@@ -282,7 +302,7 @@ def _look_at_host(shard: Shard, name: str, each: int, wanted: Wanted) -> None:
         wanted.hosts.append(name)
         wanted.robots += [f"https://{name}", f"http://{name}"]
         return
-    queue, _ = drawn(host)
+    queue, _ = drawn(host, only_assets=shard.only_assets)
     if queue < 0:
         return
     window, count = shard.queue(host, queue), min(each, host.levels[queue])

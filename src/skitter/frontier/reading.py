@@ -16,12 +16,14 @@ from skitter.frontier.rows import (
     Wanted,
 )
 from skitter.frontier.store import Store
-from skitter.metrics import Metrics
 from skitter.model import Counts, HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
-from skitter.ports import Likeness, Twin
+from skitter.politeness.budgets import is_tally
+from skitter.ports import Likeness, Mark, Twin
+from skitter.runtime.metrics import Metrics
 
 _AT_ONCE = 500  # rows whose hosts or links are loaded together
 _ID = 16
+_REMEMBERED = 1 << 17  # URLs of link targets: about 20 MB
 _ReadsOut = Callable[[str], tuple[int, int]]  # visits of a host in flight, and links leased ahead
 
 
@@ -42,9 +44,13 @@ class ShardReader:
         """The crawl in numbers."""
         return (await patiently(self._store.meta)).counts
 
+    async def mark(self) -> Mark:
+        """How far the archive is settled."""
+        return (await patiently(self._store.meta)).mark
+
     def _id(self, key: str, host: str) -> bytes:
         prefix = self._store.domain_prefix(urls.registrable_domain(host))
-        return prefix + self._store.hash_key(key.encode("utf-8", "surrogatepass"))
+        return prefix + self._store.hash_key(key.encode("utf-8", "surrogatepass"), self._store.secret)
 
     async def url(self, key: str, host: str) -> UrlRecord | None:
         """The record of a URL."""
@@ -111,16 +117,45 @@ class ShardReader:
         """Every host."""
         out = await self._all_out()
         async for row in self._store.hosts():
-            yield self._host_record(row, out(row.name))
+            if not is_tally(row.name):
+                yield self._host_record(row, out(row.name))
 
     async def links(self) -> AsyncIterator[tuple[str, str]]:
         """Every link from a stored page."""
+        async for source, target, asset in self._links():
+            if not asset:
+                yield source, target
+
+    async def assets(self) -> AsyncIterator[tuple[str, str]]:
+        """Everything that a stored page or asset needs."""
+        async for source, target, asset in self._links():
+            if asset:
+                yield source, target
+
+    async def _links(self) -> AsyncIterator[tuple[str, str, bool]]:
+        """Source and target of each link, and whether that is an asset.
+
+        Most targets are linked from many pages, so what is known of them is kept for a while.
+        """
+        known: dict[bytes, tuple[str, bool]] = {}  # without a URL for an id that has no record
         async for row in self._store.pages():
-            targets = [row.links[at : at + _ID] for at in range(0, len(row.links), _ID)]
-            found = (await self._load(Wanted(urls=[row.id, *targets]))).urls
-            for target in targets:
-                if target in found and row.id in found:
-                    yield found[row.id].url, found[target].url
+            ids = [row.id, *(row.links[at : at + _ID] for at in range(0, len(row.links), _ID))]
+            if not all(each in known for each in ids):
+                if len(known) > _REMEMBERED:
+                    known = {}
+                missing = [each for each in ids if each not in known]
+                loaded = (await self._load(Wanted(urls=missing))).urls
+                for each in missing:
+                    target = loaded.get(each)
+                    known[each] = (
+                        ("", False) if target is None else (target.url, urls.is_asset_key(target.key))
+                    )
+            source, _ = known[ids[0]]
+            if source:
+                for each in ids[1:]:
+                    url, asset = known[each]
+                    if url:
+                        yield source, url, asset
 
     def metrics(self) -> Metrics:
         """Round trips, caches and filters."""
@@ -152,6 +187,9 @@ class ShardReader:
             errors=row.errors,
             bytes=row.bytes,
             aside=row.aside,
+            pace=None if row.extra is None else row.extra.pace,
+            usage=None if row.extra is None else row.extra.usage,
+            held=row.held,
         )
 
 

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from math import inf
 
+from skitter import politeness
 from skitter.frontier import crashes, robots_first
+from skitter.frontier.aside import set_aside
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import Lease
 from skitter.frontier.pages import drop_page
@@ -15,22 +17,39 @@ from skitter.ports import Opened
 SET_BACK = 2.0  # seconds that a clock may go back unnoticed: clocks in a cluster differ by that much
 
 
-def recover(shard: Shard, leases: dict[bytes, Visit], hand: bytes, free_after: float, now: float) -> Opened:
+def recover(
+    shard: Shard,
+    leases: dict[bytes, Visit],
+    hand: bytes,
+    free_after: float,
+    asked: Mapping[str, float],
+    now: float,
+) -> Opened:
     """Make visits pending that were open when the last owner died. `hand` is the one in hand.
 
-    Requests of the last owner may be in flight until `free_after`, and count.
+    Requests of the last owner may be in flight until `free_after`, and count. `asked` are times that hosts have named in answers
+    that were never settled.
     """
     lost: list[Visit] = []
     aside: list[Visit] = []
     for id16, visit in leases.items():
         host = shard.host(visit.link.host)
-        host.free_at = max(host.free_at, free_after + max(host.delay, shard.delay))
+        host.free_at = max(host.free_at, free_after + max(host.delay, shard.delay(host.name)))
+        if shard.budgets is not None:
+            shard.budgets.count_lost(shard, host, visit.leased_at)
         row = shard.rows[id16]
         shard.leases[id16] = Lease(visit, row, handed=True)
         shard.end(id16)
         shard.counts.lost += 1
         given_up = _recover(shard, id16, visit, row, in_hand=id16 == hand, now=now)
         (aside if given_up else lost).append(visit)
+    for name, until in asked.items():
+        host = shard.host(name)
+        if (later := politeness.too_late(until - now, shard.politeness)) is not None:
+            set_aside(shard, name, later, now)
+        else:
+            host.free_at = max(host.free_at, until)
+            shard.touch(host)
     return Opened(lost, aside, shard.meta.mark)
 
 
@@ -64,6 +83,7 @@ def resume(shard: Shard, leases: dict[bytes, Visit], out: Mapping[bytes, Lease])
         visit = leases[id16] if held is None else held.visit  # it got a new time when it was handed out
         shard.host(visit.link.host)
         shard.leases[id16] = Lease(visit, row, inf if held is None else held.until, handed=True)
+        shard.keep_tally(visit.link.host, 1)
         if held is None:
             shard.end(id16)
             if row is not None:
@@ -78,7 +98,9 @@ def give_back(shard: Shard, now: float) -> None:
     for id16, lease in list(shard.leases.items()):
         host = shard.host(lease.visit.link.host)
         if lease.handed:
-            host.free_at = max(host.free_at, now + max(host.delay, shard.delay))
+            host.free_at = max(host.free_at, now + max(host.delay, shard.delay(host.name)))
+            if shard.budgets is not None:
+                shard.budgets.count_lost(shard, host, lease.visit.leased_at)
         shard.end(id16)
         if lease.row is not None:
             shard.enqueue(lease.row)

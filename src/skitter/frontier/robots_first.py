@@ -26,9 +26,17 @@ class Waiting(Protocol):
     @property
     def depth(self) -> int: ...  # noqa: D102
 
+    @property
+    def purpose(self) -> Purpose: ...  # noqa: D102
+
 
 def robots_link(origin: str, host: str, page: Waiting | None = None) -> Link:
-    """The request for an origin's robots.txt, which comes before any of its pages. It names the page it is for."""
+    """The request for an origin's robots.txt, which comes before any of its pages.
+
+    It names the page it is for, so that it is not sent if that is out of scope. No scope holds for an asset.
+    """
+    if page is not None and page.purpose is Purpose.ASSET:
+        page = None
     url = f"{origin}/robots.txt"
     return Link(
         url=url,

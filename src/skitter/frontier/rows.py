@@ -10,7 +10,20 @@ from msgspec import Struct, field
 
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.levels import QUEUES
-from skitter.model import Counts, Hints, Level, Link, Page, Purpose, Reason, RobotsCopy, State, Visit
+from skitter.model import (
+    Counts,
+    Hints,
+    Level,
+    Link,
+    Pace,
+    Page,
+    Purpose,
+    Reason,
+    RobotsCopy,
+    State,
+    Usage,
+    Visit,
+)
 from skitter.ports import Mark
 
 Spot = tuple[float, int]
@@ -78,6 +91,13 @@ class UrlRow(Struct, array_like=True, gc=False):
         return -self.score, self.seq
 
 
+class HostExtra(Struct, frozen=True, array_like=True, gc=False):
+    """What a host's row has besides its queues and counts. Every store keeps it as one value, so that a new field, at the end, changes no store."""
+
+    pace: Pace | None = None  # how it answers, and the delay learnt from that
+    usage: Usage | None = None  # what it has used of its budget
+
+
 class HostRow(Struct, array_like=True, gc=False):
     """A host: its clock, the heads of its queues, and its counts."""
 
@@ -97,6 +117,7 @@ class HostRow(Struct, array_like=True, gc=False):
     errors: int = 0
     bytes: int = 0
     aside: Reason | None = None
+    extra: HostExtra | None = None
 
     def queued(self) -> int:
         """Links waiting for a visit, due or not."""
@@ -140,7 +161,7 @@ class Meta(Struct, array_like=True):
 QUEUE, RETRY, RECRAWL, PARKED = "queue", "retry", "recrawl", "parked"
 
 
-class Standing(NamedTuple):
+class Standing(Struct, frozen=True, gc=False):
     """The one index that has a row besides its id: its host's queue, or one of the lists of times."""
 
     kind: str  # QUEUE, RETRY, RECRAWL or PARKED

@@ -5,8 +5,8 @@ A store at hand may have its own set of every URL (see `store.Seen`).
 
 from skitter.frontier.bounded import Bounded
 from skitter.frontier.store import KNOWN, LOOK
-from skitter.metrics import SeenMetrics
 from skitter.model import Level
+from skitter.runtime.metrics import SeenMetrics
 
 _Rank = tuple[int, float]  # level and -score; smaller is sooner
 _ENDED: _Rank = (-1, 0.0)  # sooner than everything: cannot become more urgent

@@ -4,20 +4,22 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from skitter import reasons, urls
+from skitter import politeness, reasons, urls
 from skitter.frontier import counting, robots_first
 from skitter.frontier.adding import add, is_by_settings, queue_hop
 from skitter.frontier.aside import set_aside
 from skitter.frontier.levels import LEVELS, retried
 from skitter.frontier.pages import keep_page
-from skitter.frontier.rows import CODES, CRAWLED, REFUSED, UrlRow
+from skitter.frontier.rows import CODES, CRAWLED, REFUSED, HostExtra, HostRow, UrlRow
 from skitter.frontier.shard import Shard
 from skitter.model import Link, Purpose, Reason, Settlement, State, Visit, is_put_off
+from skitter.politeness import listening
 
 # If a host asks for a pause longer than this many times the lead, or seconds, its visits leased ahead are put
 # back.
 _FAR = 10
 _FAR_AT_LEAST = 30.0
+_ROBOTS, _QUEUED = Purpose.ROBOTS, State.QUEUED  # looked up once, not with every visit
 
 
 Targets = Mapping[int, list[bytes]]
@@ -52,13 +54,12 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
         shard.suspect(id16, None)
     host = shard.host(visit.link.host)  # touched by `end`
     counting.count_answer(shard.counts, host, settlement)
-    if verdict.host_free is not None:
-        host.free_at = max(host.free_at, verdict.host_free)
-    if verdict.host_delay is not None:
-        host.delay = verdict.host_delay
-    if verdict.host_held is not None:
-        host.held = max(host.held, verdict.host_held)
-    if visit.link.purpose is Purpose.ROBOTS:
+    if shard.budgets is not None:
+        shard.budgets.count(shard, host, settlement)
+    parked = _set_clock(shard, host, settlement, now)
+    if settlement.beside:
+        _owe(shard, settlement)
+    if visit.link.purpose is _ROBOTS:
         if lease.row is not None:  # it was a hop, which was in a queue
             shard.drop(id16)
         _settle_robots(shard, settlement, now)
@@ -67,10 +68,86 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
             set_aside(shard, host.name, verdict.host_aside, now)
         if lease.row is None:
             raise AssertionError(f"{visit.link.url} was leased and has no row")
-        _settle_page(shard, lease.row, settlement, targets, now)
+        _settle_page(shard, lease.row, _put_off(settlement, parked), targets, now)
     if shard.ahead and host.ready_at() > now + max(_FAR * shard.ahead, _FAR_AT_LEAST):
         shard.put_back(host.name)
     return True
+
+
+def _set_clock(shard: Shard, host: HostRow, settlement: Settlement, now: float) -> Reason | None:
+    """When the host is free again, and its delay. The reason, if it is parked or given up for its failures."""
+    verdict, parked = settlement.verdict, None
+    if verdict.host_free is not None:
+        host.free_at = max(host.free_at, verdict.host_free)
+    if verdict.host_delay is not None:
+        host.delay = verdict.host_delay
+    if shard.politeness.adaptive:
+        trouble = verdict.heard is not None and verdict.heard.sign
+        if verdict.host_delay or trouble or host.extra is not None:  # else there is nothing to learn
+            parked = _listen(shard, host, settlement, now)
+    if verdict.host_held is not None:
+        host.held = max(host.held, verdict.host_held)
+        if host.hops and settlement.visit.link.purpose is _ROBOTS:
+            # While hops are queued, `held` does not hold the host, and the same robots.txt would be next.
+            host.free_at = max(host.free_at, verdict.host_held)
+    return parked
+
+
+def _owe(shard: Shard, settlement: Settlement) -> None:
+    """What a rendered page has requested followed each other quickly: afterwards each host is owed its delay for each.
+
+    Hosts of other shards are not known here; `crawl.rendering` leaves them alone for as long, in its own process.
+    """
+    owed: dict[str, float] = {}
+    for each in settlement.beside:
+        name, exchange = each.link.host, each.exchange
+        if shard.names.host(name).foreign:
+            continue
+        host = shard.host(name)
+        counting.count_sent(shard.counts, host, exchange)
+        if shard.budgets is not None:
+            shard.budgets.count_sent(shard, host, exchange)
+        host.free_at = max(host.free_at, exchange.ended + (each.asked or 0.0))
+        owed[name] = owed.get(name, 0.0) + max(each.delay, host.delay)
+        shard.touch(host)
+    for name, seconds in owed.items():
+        shard.host(name).free_at += seconds
+
+
+def _put_off(settlement: Settlement, parked: Reason | None) -> Settlement:
+    """If the host is at fault, its page waits, and this was no attempt."""
+    if parked is None:
+        return settlement
+    waits = replace(settlement.verdict, state=State.QUEUED, due=None, reason=parked, attempted=False)
+    return replace(settlement, verdict=waits)
+
+
+def _listen(shard: Shard, host: HostRow, settlement: Settlement, now: float) -> Reason | None:
+    """Learn from an answer how much the host can bear. The reason, if it is parked or given up for that."""
+    verdict, settings = settlement.verdict, shard.politeness
+    before = None if host.extra is None else host.extra.pace
+    floor, heard, pace = verdict.host_delay or 0.0, verdict.heard, before
+    if heard is not None:
+        pace = listening.listen(before, heard, floor, settings)
+        host.extra = HostExtra(pace) if host.extra is None else replace(host.extra, pace=pace)
+    if pace is None:
+        return None
+    delay = listening.delay_of(pace, floor, settings)
+    if verdict.host_delay is not None:
+        host.delay = delay
+    sent = settlement.exchange if heard is None else heard
+    if verdict.host_free is not None and sent is not None:
+        burst = 1 if pace.wait else settings.burst
+        free = politeness.free_after(settlement.visit.host_free, sent.started, sent.ended, delay, burst)
+        host.free_at = max(host.free_at, free)
+    if heard is None or pace.parked == (before.parked if before else 0) or not pace.failures:
+        return None
+    given_up = listening.given_up(pace, heard.sign, settings)
+    if given_up is not None:
+        set_aside(shard, host.name, given_up, now)
+        return given_up
+    host.free_at = max(host.free_at, heard.ended + listening.pause(pace, settings))
+    return listening.parked(pace, heard.sign, settings)
 
 
 def _is_same(held: Visit, visit: Visit) -> bool:
@@ -98,10 +175,10 @@ def _settle_page(shard: Shard, row: UrlRow, settlement: Settlement, targets: lis
         row.url, row.host, row.requested, row.hops = again.url, again.host, again.requested, again.hops
         row.attempts, row.level = 0, row.level % len(LEVELS)  # a redirect is an answer
         shard.enqueue(row)
-    elif verdict.state is State.QUEUED and verdict.due is not None and verdict.host_held is None:
+    elif verdict.state is _QUEUED and verdict.due is not None and verdict.host_held is None:
         row.level = retried(row.level) if verdict.attempted else row.level
         shard.wait(row, verdict.due)
-    elif verdict.state is State.QUEUED:  # if its whole host waits, it keeps its place there
+    elif verdict.state is _QUEUED:  # if its whole host waits, it keeps its place there
         shard.enqueue(row)
     else:
         row.level %= len(LEVELS)
@@ -150,7 +227,7 @@ def unstorable(settlement: Settlement, why: str, now: float) -> Settlement:
     """What remains of a visit whose result an engine refuses to store: that it was made, and the reason."""
     reason = Reason(reasons.UNSTORABLE, why)
     link = settlement.visit.link
-    robots = robots_first.unreachable(link.origin, why, now) if link.purpose is Purpose.ROBOTS else None
+    robots = robots_first.unreachable(link.origin, why, now) if link.purpose is _ROBOTS else None
     return Settlement(
         visit=settlement.visit,
         verdict=replace(settlement.verdict, state=State.FAILED, reason=reason, due=None),

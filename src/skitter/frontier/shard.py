@@ -10,6 +10,7 @@ from itertools import islice
 from skitter import urls
 from skitter.frontier import counting, robots_first
 from skitter.frontier.agenda import Agenda, place_of
+from skitter.frontier.budgets import budgets_of
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Flight, Lease, Rules, rules_of
 from skitter.frontier.memory import Memory
@@ -33,17 +34,29 @@ from skitter.frontier.rows import (
     new_host,
 )
 from skitter.frontier.store import Seen, Source
-from skitter.metrics import HostMetrics, Metrics, QueueMetrics, StoreMetrics
-from skitter.model import Level, Link, Purpose, Reason, RobotsCopy, handling
+from skitter.model import Level, Link, Purpose, Reason, RobotsCopy
+from skitter.runtime.metrics import HostMetrics, Metrics, QueueMetrics, StoreMetrics
 from skitter.settings import Settings
+from skitter.settings.sites import sites_of
 
 _LARGEST_WINDOW = 1024
 _LEVELS = len(Level)
+_ROBOTS = Purpose.ROBOTS
 _NOW_AND_THEN = 16  # writes
+_MOST_NEW_RULES = 1_000  # origins remembered; with more, all are judged
+ALL_ORIGINS = ""
+NEW_RULES = "rules"
+ONLY_ASSETS = "only assets"
+""""1" among the positions in the store while some robots.txt has changed and its URLs are not all judged by it."""
 
 
 class Shard(Memory):
     """Everything that the owner of a shard has in memory."""
+
+    __slots__ = (
+        "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "drain", "flights", "kept_tallies", "messages",
+        "meta", "names", "nearby", "new_rules", "only_assets", "out", "per_host", "politeness", "reserve", "seen", "suspects", "unsure_since", "usual_delay",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -60,8 +73,13 @@ class Shard(Memory):
         size = min(window, _LARGEST_WINDOW)
         super().__init__(source, window, size)
         self.names, self.seen, self.nearby = names, seen, nearby
+        self.politeness = settings.politeness
         self.per_host = settings.politeness.per_host
-        self.delay = float(settings.politeness.delay)
+        self.kept_tallies: dict[str, int] = {}  # by tally: visits leased
+        self.out: dict[str, int] = {}  # by tally: visits in flight
+        self.usual_delay = float(settings.politeness.delay)
+        self._sites = sites_of(settings)
+        self.budgets = budgets_of(settings, self._sites)
         self.by_message = by_message  # links of other shards have no record here
         self.meta: Meta = opening.meta
         self.counts = self.meta.counts
@@ -74,7 +92,16 @@ class Shard(Memory):
         self.alone = b""  # the visit that must run alone
         self.drain = ""  # the host whose suspected visit waits to run alone
         self.batches = 0  # written so far
+        # Origins whose robots.txt has changed, until their URLs are judged by it.
+        self.only_assets = False  # nothing else is leased
+        self.new_rules: set[str] = {ALL_ORIGINS} if self.meta.positions.get(NEW_RULES) == "1" else set()
         self._begin_unit()
+
+    def delay(self, host: str) -> float:
+        """The longest delay that the settings ask for after a request to a host."""
+        if self._sites is None:
+            return self.usual_delay
+        return float(max(self._sites.values_for_host(host, "politeness.delay")))
 
     def _begin_unit(self) -> None:
         self.batch = Batch(self.meta)
@@ -93,7 +120,7 @@ class Shard(Memory):
 
     def follow(self, other: "Shard") -> None:
         """Replace another instance under the same epoch: the engine takes batches in the order of their numbers."""
-        self.batches = other.batches
+        self.batches, self.only_assets = other.batches, other.only_assets
         self.names.known.forget()
         self.names.refused.forget()
 
@@ -121,7 +148,8 @@ class Shard(Memory):
     def _trim(self) -> None:
         if len(self.hosts) > self.capacity:
             for name in list(islice(self.hosts, len(self.hosts) - self.capacity // 2)):
-                if name not in self.flights and name not in self.reserve.hosts and name != self.drain:
+                kept = name in self.flights or name in self.reserve.hosts or name in self.kept_tallies
+                if not kept and name != self.drain:
                     del self.hosts[name]
         if len(self.rules) > self.rules.capacity:
             self.rules.trim()
@@ -249,6 +277,19 @@ class Shard(Memory):
             self.touch(host)
         return host
 
+    def tallies(self, host: HostRow) -> list[HostRow]:
+        """The rows that count what a host uses together with others, created if they are new."""
+        if self.budgets is None or not self.budgets.has_tallies:
+            return []
+        return [self.tally_named(name, host.domain) for name in self.budgets.tallies(host.name, host.domain)]
+
+    def tally_named(self, name: str, domain: str) -> HostRow:
+        """One of them."""
+        row = self.hosts[name]
+        if row is None:
+            row = self.hosts[name] = new_host(name, domain)
+        return row
+
     def touch(self, host: HostRow) -> None:
         """A host has changed."""
         self.touched[host.name] = self.moved[host.name] = host
@@ -256,8 +297,8 @@ class Shard(Memory):
     def place(self, host: HostRow, now: float) -> None:
         """Put a host into its place in the agenda."""
         name = host.name
-        room = self.has_room(name) and name not in self.reserve.hosts
-        where = place_of(host, now) if room else b""
+        busy = (name in self.flights and not self.has_room(name)) or name in self.reserve.hosts
+        where = b"" if busy else place_of(host, now, only_assets=self.only_assets)
         before = host.place
         if where == before:
             return
@@ -277,27 +318,45 @@ class Shard(Memory):
         """A visit is leased."""
         self.leases[id16] = lease
         self.batch.leases[id16] = lease.visit
+        if self.budgets is not None and self.budgets.has_tallies:
+            self.keep_tally(lease.visit.link.host, 1)
         self.counts.leased += 1
         if lease.visit.alone:
             self.alone = id16
 
     def fly(self, name: str, purpose: Purpose) -> None:
         """A visit is handed out."""
-        visits, robots, others = self.flights.get(name, IDLE)
-        if not handling(purpose).counts:
-            robots, others = robots or purpose is Purpose.ROBOTS, others + 1
-        self.flights[name] = Flight(visits + 1, robots, others)
+        before = self.flights.get(name, IDLE)
+        robots, others = before.robots, before.others
+        if not purpose.handling.counts:
+            robots, others = robots or purpose is _ROBOTS, others + 1
+        self.flights[name] = Flight(before.visits + 1, robots, others)
+        if self.budgets is not None and self.budgets.has_tallies:
+            self._bump_tallies(self.out, name, 1)
+
+    def keep_tally(self, name: str, by: int) -> None:
+        """What counts for a host and others together stays in memory while a visit is leased."""
+        self._bump_tallies(self.kept_tallies, name, by)
+
+    def _bump_tallies(self, counts: dict[str, int], host: str, by: int) -> None:
+        if self.budgets is not None:
+            for name in self.budgets.tallies(host, self.names.host(host).domain):
+                _bump(counts, name, by)
 
     def end(self, id16: bytes) -> Lease:
         """A visit is no longer in flight. Its row was not written meanwhile, so it is where the store has it."""
         lease = self.leases.pop(id16)
         link = lease.visit.link
         host = self.host(link.host)
+        if self.budgets is not None and self.budgets.has_tallies:
+            self.keep_tally(link.host, -1)
+            if lease.handed:
+                self._bump_tallies(self.out, link.host, -1)
         if lease.handed:
             flight = self.flights.pop(link.host, IDLE)
             if flight.visits > 1:
-                robots = flight.robots and link.purpose is not Purpose.ROBOTS
-                others = flight.others - (not handling(link.purpose).counts)
+                robots = flight.robots and link.purpose is not _ROBOTS
+                others = flight.others - (not link.purpose.handling.counts)
                 self.flights[link.host] = Flight(flight.visits - 1, robots, others)
             if self.ahead:
                 self.reserve.look_at(link.host, 0.0)
@@ -350,6 +409,9 @@ class Shard(Memory):
         if self.names.host(home).foreign:
             self.send(robots_first.carry(copy, home))
             return
+        if copy.changed:
+            self.new_rules.add(copy.origin if len(self.new_rules) < _MOST_NEW_RULES else ALL_ORIGINS)
+            self.meta.positions[NEW_RULES] = "1"
         host = self.hosts[home]
         if host is not None:
             host.held = 0.0
@@ -381,3 +443,11 @@ class Shard(Memory):
             nearby=self.nearby.metrics(),
             store=store,
         )
+
+
+def _bump(counts: dict[str, int], name: str, by: int) -> None:
+    value = counts.get(name, 0) + by
+    if value > 0:
+        counts[name] = value
+    else:
+        counts.pop(name, None)

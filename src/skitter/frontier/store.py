@@ -1,7 +1,6 @@
 """The ports below the frontier: a store keeps rows and their order, and decides nothing.
 
 Every store implements `Store`. One in this process or on this machine's disk also implements `AtHand`: rows are read
-from skitter.metrics import SeenMetrics, StoreMetrics
 from it one by one, when needed. A store behind a network is asked for many rows in one round trip (see `prefetch`).
 `Seen` knows which URLs were offered before.
 """
@@ -23,8 +22,8 @@ from skitter.frontier.rows import (
     UrlRow,
     Wanted,
 )
-from skitter.metrics import SeenMetrics, StoreMetrics
 from skitter.model import Link, RobotsCopy
+from skitter.runtime.metrics import SeenMetrics, StoreMetrics
 
 
 class Store(Protocol):
@@ -47,8 +46,15 @@ class Store(Protocol):
     """
 
     @property
-    def hash_key(self) -> Callable[[bytes], bytes]:
-        """The function from a URL's key to its hash: with the prefix of its domain, 16 bytes that no two keys share."""
+    def hash_key(self) -> Callable[[bytes, int], bytes]:
+        """The function from a URL's key and `secret` to a hash: with the prefix of its domain, 16 bytes that no two
+        keys share.
+        """
+        ...
+
+    @property
+    def secret(self) -> int:
+        """If keys with the same hash could be constructed without it; else any number."""
         ...
 
     def domain_prefix(self, domain: str) -> bytes:

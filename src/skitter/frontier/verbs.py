@@ -10,6 +10,7 @@ to store something, memory is ahead of it, so it is loaded again.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from mmap import mmap
 from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -18,6 +19,7 @@ from skitter.engines.parts import in_parts
 from skitter.engines.retry import patiently
 from skitter.frontier import adding, ahead, leasing, pages, prefetch, recovery, settling
 from skitter.frontier.counting import copied
+from skitter.frontier.crashes import NOTHING
 from skitter.frontier.held import Lease
 from skitter.frontier.memory import Far, Lacking
 from skitter.frontier.names import Names
@@ -47,12 +49,8 @@ _SEVERAL = 4  # visits handed out since some were leased ahead
 class HandMark(Protocol):
     """Records which visit is in hand, readable after the process has died."""
 
-    def read(self) -> bytes:
-        """The id in the mark; zeros if there is none."""
-        ...
-
-    def write(self, id16: bytes | None) -> None:
-        """Set the mark, or clear it."""
+    def open(self) -> bytearray | mmap:
+        """Sixteen bytes to read and to write to: the id of the visit, or zeros."""
         ...
 
     def close(self) -> None:
@@ -82,6 +80,7 @@ class Verbs(ShardReader):
         self._number, self._shards = shard, shards
         self._names = Names(store, shard, shards, 0)  # until the shard is open
         self._forwarding, self._grace, self._hand = forwarding, grace, in_hand
+        self._mark: bytearray | mmap | None = None  # the bytes of `_hand`, while the shard is open
         self._shard: Shard | None = None
         self._turn = asyncio.Lock()
         self._obeying = asyncio.Lock()  # one command at a time; other verbs have their turn meanwhile
@@ -90,6 +89,8 @@ class Verbs(ShardReader):
         self._clock = 0.0
         self._refill_at = 0.0  # when to lease ahead again
         self._handed = 0  # visits handed out since then
+        # For visits that a crash left open: until when their hosts have asked us to wait.
+        self.asked: Callable[[Sequence[Visit]], Mapping[str, float]] = lambda _visits: {}
         self.complain: Callable[[str], None] = lambda _text: None  # warns of links that the engine refuses
 
     # -- turns and round trips ---------------------------------------------------------------------------------
@@ -410,8 +411,8 @@ class Verbs(ShardReader):
 
     def in_hand(self, visit: Visit | None) -> None:
         """Set the crash mark."""
-        if self._hand is not None:
-            self._hand.write(None if visit is None else self._names.id_of(visit.link))
+        if self._mark is not None:
+            self._mark[:] = NOTHING if visit is None else self._names.id_of(visit.link)
 
     # -- what its owner knows better ---------------------------------------------------------------------------
 

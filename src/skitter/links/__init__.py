@@ -11,18 +11,20 @@ scorer of their own), nothing is memoised.
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
-import msgspec
 from msgspec.structs import replace
 
 from skitter import reasons, urls
 from skitter.dedup.digest import sha1
+from skitter.links.assets import Assets, page_of
+from skitter.links.listing import Lists
+from skitter.links.scope import ROOTED, UNLISTED, Scope
 from skitter.links.scoring import UserScorer
-from skitter.metrics import LinkMetrics
-from skitter.model import Document, Hints, Link, Reason
+from skitter.model import Document, Hints, Link, Purpose, Reason
 from skitter.plugins import FoundLink
-from skitter.schedule import BY_DEPTH_ALONE, COUNTS_IN_LINKS, strategy
-from skitter.scope import ROOTED, Scope
+from skitter.runtime.metrics import LinkMetrics
+from skitter.schedule import BY_DEPTH_ALONE, COUNTS_IN_LINKS, by_priority, strategy
 from skitter.settings import Settings
+from skitter.settings.sites import judging_settings, waiting_settings
 
 Judged = tuple[Link, Reason | None]
 Refused = tuple[Link, Reason]
@@ -33,9 +35,8 @@ Known = dict[str, Link | Refused | None]
 
 _REMEMBERED = 20_000  # judgements; about 12 MB when full
 _NEW = Link(url="", key="", host="")  # means not memoised: None is a judgement
-_NOFOLLOW = Reason(reasons.NOFOLLOW, "every link to it found so far is rel=nofollow")
+_NOFOLLOW = Reason(reasons.NOFOLLOW, "every link to it found so far is rel=nofollow, ugc or sponsored")
 _NOFOLLOW_PAGE = Reason(reasons.NOFOLLOW_PAGE, "the page asks not to follow its links")
-_USUAL_PRIORITY = 0.5  # what a sitemap means that gives none (sitemaps.org)
 _ABSOLUTE = ("http://", "https://")
 _LONGEST_HREF = 16_384  # characters: longer hrefs are never fetched, and worth neither a record nor memory
 _COUNTED = 1_000_000  # URLs whose in-links are counted
@@ -57,6 +58,8 @@ class LinkJudge:
         self._remembered = 0  # judgements made or recalled since the last eviction
         counts = scorer is not None or settings.schedule.strategy in COUNTS_IN_LINKS
         self._in_links: dict[str, int] | None = {} if counts else None
+        self.lists = Lists(settings, scope, self._score_alone)
+        self.assets = Assets(settings, scope)
         self.hits = self.misses = 0
         self.dropped = 0  # waiting links that are no longer wanted
         self.returned = 0  # links that earlier settings refused, and that are wanted now
@@ -82,6 +85,9 @@ class LinkJudge:
         if forms is None:
             return None
         url, key, host = forms
+        hints = link.hints
+        if urls.is_asset_key(link.key):
+            key, hints = urls.asset_key(url), replace(hints or Hints(), site=page_of(link))
         hop = Link(
             url=url,
             key=key,
@@ -95,41 +101,59 @@ class LinkJudge:
             hops=link.hops + 1,
             seed=link.seed,
             meta=link.meta,
-            hints=link.hints,
+            hints=hints,
         )
-        reason = self._scope.seed_refusal(url) if link.seed else self._scope.refusal(url, link.depth)
-        return hop, reason
+        return hop, self.refusal(hop)
 
     def seed(self, seed: Link) -> Judged:
         """A seed as a link. Its file may have given a score, or a priority, which moves it among its likes."""
         if not seed.score:
-            seed = replace(seed, score=self._seed_score(seed))
+            seed = replace(seed, score=self._score_alone(seed))
         return seed, self._scope.seed_refusal(seed.url)
 
-    def _seed_score(self, seed: Link) -> float:
+    def _score_alone(self, link: Link) -> float:
+        """The score of what no page led to: a seed, or what a sitemap lists."""
         if self._scorer is not None:
-            found = FoundLink(url=seed.url, host=seed.host, depth=seed.depth, seed=True, hints=seed.hints)
-            return self._scorer.score(found, seed.key)
-        priority = None if seed.hints is None else seed.hints.priority
-        moved = 0.0 if priority is None else priority - _USUAL_PRIORITY
-        return self._strategy(seed.url, seed.depth, 0.0, 0) + moved
+            found = FoundLink(
+                url=link.url,
+                host=link.host,
+                depth=link.depth,
+                parent=link.parent,
+                seed=link.seed,
+                hints=link.hints,
+            )
+            return self._scorer.score(found, link.key)
+        return self._strategy(link.url, link.depth, 0.0, 0) + by_priority(link.hints)
 
     def refusal_now(self, link: Link) -> Reason | None:
         """Why a waiting link, accepted under other settings, is no longer wanted; None if it is."""
-        return self._outdated(link.url, link.depth, link.host, seed=link.seed)
+        return _outdated(self.refusal(link))
 
     def judge_again(self, link: Link, refused: Reason | None) -> Reason | None:
         """Why the current settings do not want a link that waits, or that was refused; None when they do."""
         return self.refusal_now(link) if refused is None else self.refusal(link)
 
     def refusal(self, link: Link) -> Reason | None:
-        """Why the current settings do not want a link; None when they do."""
-        return self._scope.seed_refusal(link.url) if link.seed else self._scope.refusal(link.url, link.depth)
+        """Why the current settings do not want a link; None when they do. Terms are wanted wherever an origin has them."""
+        if link.purpose is Purpose.TERMS:
+            return None
+        if link.purpose is Purpose.ASSET and not link.seed:
+            return self.assets.refusal(link)
+        if link.seed or link.purpose.handling.lists:
+            return self._scope.seed_refusal(link.url)
+        return self._scope.refusal(link.url, link.depth, link.host, listed=_is_listed(link))
+
+    def unlisted(self, link: Link) -> Reason | None:
+        """Why a page is not fetched that no sitemap lists, if only listed ones are wanted: its host named the site."""
+        if not self.lists.alone or link.purpose is not Purpose.PAGE or _is_listed(link):
+            return None
+        return UNLISTED
 
     @property
     def judged_by(self) -> str:
-        """A digest of the settings that decide about links."""
-        return sha1(msgspec.json.encode(self._settings.scope)).decode()
+        """A digest of what decides about links, and when they are followed: settings, and the installed parsers."""
+        judging = judging_settings(self._settings) + waiting_settings(self._settings)
+        return sha1(judging + self._scope.readers.encode()).decode()
 
     def page_refusal_now(self, robots_txt: Link) -> Reason | None:
         """`refusal_now` for the page that a robots.txt is fetched for.
@@ -137,7 +161,11 @@ class LinkJudge:
         Only seeds and their redirect targets have depth 0.
         """
         page = robots_txt.parent
-        return self._outdated(page, robots_txt.depth, "", seed=not robots_txt.depth) if page else None
+        if not page:
+            return None
+        if not robots_txt.depth:
+            return _outdated(self._scope.seed_refusal(page))
+        return _outdated(self._scope.refusal(page, robots_txt.depth, listed=True))
 
     def may_have_a_root(self, link: Link, reason: Reason) -> bool:
         """Whether an out-of-scope link may be in scope through a root that others know already.
@@ -150,12 +178,6 @@ class LinkJudge:
         if len(self._doubted) < _DOUBTED:
             self._doubted.add(link.key)
         return True
-
-    def _outdated(self, url: str, depth: int, host: str, *, seed: bool) -> Reason | None:
-        reason = self._scope.seed_refusal(url) if seed else self._scope.refusal(url, depth, host)
-        if reason is None:
-            return None
-        return Reason(reason.code, f"{reason.detail}; it was accepted under earlier settings")
 
     def widen(self, root: str) -> bool:
         """Add a root to the scope. Returns whether it was outside; then links refused so far may be wanted now."""
@@ -224,7 +246,7 @@ class LinkJudge:
         """The memos for absolute hrefs, for those beginning with a slash, and for those relative to a directory."""
         if self._remembered + len(self._memo) > _REMEMBERED // 2:
             self._before, self._memo, self._remembered = self._memo, {}, 0
-        depth = "" if self._settings.scope.max_depth is None else f"{page.depth + 1} "
+        depth = f"{page.depth + 1} " if self._scope.limits_depth else ""
         site = depth + urls.origin(base)
         path_end = base.find("?")
         folder = depth + base[: base.rfind("/", 0, path_end if path_end >= 0 else len(base)) + 1]
@@ -285,6 +307,15 @@ class LinkJudge:
         if key in counts or len(counts) < _COUNTED:
             counts[key] = counts.get(key, 0) + 1
         return counts.get(key, 1)
+
+
+def _outdated(reason: Reason | None) -> Reason | None:
+    return reason and Reason(reason.code, f"{reason.detail}; it was accepted under earlier settings")
+
+
+def _is_listed(link: Link) -> bool:
+    """Whether a sitemap or feed lists it."""
+    return link.hints is not None and bool(link.hints.source)
 
 
 def _without_fragment(href: str) -> str:

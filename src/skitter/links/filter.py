@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 from skitter import model, reasons
 from skitter.events import Events, Warned
+from skitter.links.page import PageLink, links_of, made
 from skitter.model import Document, Fetched, Link, Reason
-from skitter.page import PageLink, links_of, made
 from skitter.settings import Settings
 
 Wanted = Callable[[PageLink], object]

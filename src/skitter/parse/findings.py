@@ -6,12 +6,18 @@ handlers.
 
 import re
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
+from skitter.model import Statement
 from skitter.parse import directives, markup
 from skitter.parse.markup import SPACE, Attributes
 from skitter.parse.refresh import refresh
+from skitter.robots import usage
+
+if TYPE_CHECKING:
+    from skitter.parse.assets import Assets
 
 # Inline elements (the style sheet of HTML Standard, 15.3). All others separate their text from its
 # neighbours, including unknown ones.
@@ -27,19 +33,25 @@ _DROPPED = str.maketrans("", "", "\t\n\r")  # WHATWG URL 4.4: the parser removes
 _NOT_WEB = re.compile(r"(?!https?:)[a-z][a-z0-9+.\-]*+:", re.IGNORECASE | re.ASCII)
 _WEB = ("http://", "https://")
 _LINK_KINDS = frozenset(("next", "alternate"))
-# The words of rel that say what a link leads to (HTML Standard 4.6.7, and the microformats that pages use). All
-# others are about how a browser opens it, or whether we may follow it; a page cannot make up more of them.
+# The words of rel that say what a link leads to (HTML Standard 4.6.7, and the microformats that pages use), or who
+# wrote it. All others are about how a browser opens it; a page cannot make up more of them.
 _TELLING = markup.names(
-    "alternate author bookmark canonical category help license me next prev previous search tag"
+    "alternate author bookmark canonical category help license me next prev previous search sponsored tag ugc"
 )
+_UNFOLLOWED = markup.names("nofollow sponsored ugc")  # hints not to follow a link
+_MOST = 100  # statements of a page, and languages
+_LONGEST_ALTERNATE = 2_000  # characters of its URL
+_LONGEST_LANGUAGE = 35  # characters: RFC 5646 4.4.1
 _TOLD = frozenset(("author", "description", "keywords"))  # meta names that become fields of the document
-_ROBOTS = frozenset(("robots", directives.AGENT))
 
 
 class Findings:
     """A document being built."""
 
     __slots__ = (
+        "agent",
+        "alternates",
+        "assets",
         "author",
         "base",
         "canonical",
@@ -47,19 +59,21 @@ class Findings:
         "heading",
         "keywords",
         "language",
+        "licences",
         "limit",
         "meta_language",
         "pieces",
-        "preferences",
         "rels",
         "rules",
+        "statements",
         "title",
         "unchecked",
         "written",
     )
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, agent: str = directives.AGENT) -> None:
         self.limit = limit
+        self.agent = agent  # the robot that meta elements may name
         self.written: dict[str, bool] = {}  # hrefs in order of appearance, and whether they may be followed
         self.rels: dict[str, tuple[str, ...]] = {}  # by href as written: what the rel of some of them says
         self.unchecked = limit  # how many may be collected before they are checked for being links
@@ -70,7 +84,10 @@ class Findings:
         self.canonical = self.description = self.keywords = self.author = ""
         self.language = self.meta_language = ""
         self.rules: list[str] = []
-        self.preferences: dict[str, str] = {}
+        self.statements: list[Statement] = []
+        self.licences: tuple[str, ...] = ()
+        self.alternates: dict[str, str] | None = None  # by language: hrefs as written
+        self.assets: Assets | None = None  # what is needed to show it, if that is wanted
 
     def text(self) -> str:
         """The visible text, white space folded."""
@@ -88,7 +105,7 @@ class Findings:
                 return
         self.written[href] = follow or self.written.get(href, False)
 
-    def _told(self, href: str, words: Sequence[str]) -> None:
+    def told(self, href: str, words: Sequence[str]) -> None:
         """Remember what the rel of the first link to an href says."""
         if href not in self.rels and len(self.rels) < self.limit:
             self.rels[href] = tuple(dict.fromkeys(word for word in words if word in _TELLING))
@@ -123,9 +140,9 @@ class Findings:
         else:
             rel = attributes.get("rel")
             words = rel.lower().split() if rel else ()
-            self.link(href, follow="nofollow" not in words)
+            self.link(href, follow=_UNFOLLOWED.isdisjoint(words))
             if href and words and not _TELLING.isdisjoint(words):
-                self._told(href, words)
+                self.told(href, words)
 
     def on_frame(self, attributes: Attributes) -> None:
         """<iframe>, <frame>."""
@@ -139,11 +156,26 @@ class Findings:
         kinds = rel.lower().split()
         if "canonical" in kinds and not self.canonical:
             self.canonical = (attributes.get("href") or "").strip(SPACE).translate(_DROPPED)
+        if "license" in kinds and (href := attributes.get("href")) and len(self.statements) < _MOST:
+            self.statements.append(usage.statement(usage.LICENSE_PAGE, href.strip(SPACE), {}))
+            if (attributes.get("type") or "").strip().lower() == usage.RSL_TYPE:
+                self.licences = (*self.licences[: usage.MOST_LICENSES - 1], href.strip(SPACE))
         if not _LINK_KINDS.isdisjoint(kinds) and "stylesheet" not in kinds:
             href = attributes.get("href")
-            self.link(href, follow="nofollow" not in kinds)
+            self.link(href, follow=_UNFOLLOWED.isdisjoint(kinds))
             if href:
-                self._told(href, kinds)
+                self.told(href, kinds)
+                if "hreflang" in attributes and "alternate" in kinds:
+                    self.alternate(attributes["hreflang"] or "", href)
+
+    def alternate(self, language: str, href: str) -> None:
+        """The page in another language; the first of each counts."""
+        if self.alternates is None:
+            self.alternates = {}
+        language = language.strip(SPACE).lower()
+        fits = len(language) <= _LONGEST_LANGUAGE and len(href) <= _LONGEST_ALTERNATE
+        if language and fits and len(self.alternates) < _MOST:
+            self.alternates.setdefault(language, href.strip(SPACE))
 
     def on_base(self, attributes: Attributes) -> None:
         """<base>: the first with an href counts (HTML Standard, 4.2.3)."""
@@ -162,10 +194,12 @@ class Findings:
         name = (attributes.get("name") or "").strip().lower()
         if name in _TOLD:
             setattr(self, name, getattr(self, name) or folded(content))
-        elif name in _ROBOTS:
+        elif name in ("robots", self.agent):
             self.rules += directives.meta_rules(content)
         elif name.startswith("tdm-"):
-            self.preferences |= directives.reservation(name, content)
+            said = directives.of_meta(name, content)
+            if said is not None and len(self.statements) < _MOST:
+                self.statements.append(said)
         if pragma := attributes.get("http-equiv"):
             self._on_pragma(pragma.lower(), content)
 
@@ -261,6 +295,8 @@ def read_tree(source: bytes, findings: Findings) -> None:
     root = LexborHTMLParser(source, options=_OPTIONS, scripting=True).root
     if root is None:
         return
+    if findings.assets is not None:
+        findings.assets.read_tree(root)
     inline: list[LexborNode] = []
     unseen: list[LexborNode] = []
     heading: LexborNode | None = None
@@ -282,14 +318,18 @@ def read_tree(source: bytes, findings: Findings) -> None:
             if tag in _UNSEEN:
                 unseen.append(node)
                 _look_inside(node, tag, findings)
+    findings.pieces.append(_visible_text(root, inline, unseen))
+    if heading is not None:
+        findings.heading = folded(heading.text(separator=" "))
+
+
+def _visible_text(root: LexborNode, inline: list[LexborNode], unseen: list[LexborNode]) -> str:
     for node in inline:
         node.unwrap(delete_empty=True)
     for node in unseen:
         node.decompose()
     root.merge_text_nodes()
-    findings.pieces.append(root.text(separator=" ", skip_empty=True))
-    if heading is not None:
-        findings.heading = folded(heading.text(separator=" "))
+    return root.text(separator=" ", skip_empty=True)
 
 
 def _look_inside(node: LexborNode, tag: int, findings: Findings) -> None:

@@ -26,6 +26,8 @@ class Work(Struct, frozen=True, tag=True):
     url: str
     headers: Sequence[tuple[str, str]]
     content: bytes
+    settings: ParseSettings | None = None  # of its site, if they differ
+    asset: str = ""  # the kind of asset it is; empty for a page
 
 
 class Ready(Struct, frozen=True, tag=True):

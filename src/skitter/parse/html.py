@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from msgspec.structs import replace
@@ -15,9 +16,13 @@ from msgspec.structs import replace
 from skitter.model import Document
 from skitter.parse import charset, content, directives, flat, markup, sniff
 from skitter.parse.findings import INLINE, Findings, read_tree, tidy
+from skitter.parse.kinds import told_kinds
 from skitter.parse.sniff import Body
 from skitter.settings import ParseSettings
 from skitter.urls import resolve
+
+if TYPE_CHECKING:
+    from skitter.parse.assets import Assets
 
 _ASCII = bytes(range(0x80))
 TITLE = 1_000  # characters kept of a title; browsers and search engines show fewer than 100
@@ -32,16 +37,29 @@ def parse(body: Body, settings: ParseSettings) -> Document:
         source = markup.spelt_out(source.decode("utf-8", "replace")).encode()
     page = read(source, settings)
     document = _document(body, encoding, page)
+    if page.assets is not None:
+        document = _with_assets(document, page.assets, body)
     if not (settings.content_start and settings.content_end):
-        return document
+        return _with_main(document, source, settings) if settings.main else document
     inside = content.between(source.decode("utf-8", "replace"), settings)
     if inside is None:
         return replace(document, text="", links=(), nofollow=(), rels=None, ignored=content.MISSING)
-    part = read("\n".join(inside).encode(), settings)
+    between = "\n".join(inside).encode()
+    part = read(between, settings)
     followed, unfollowed = _hrefs(part, encoding)
     title = capped(page.title or part.heading, TITLE)
     rels = _rels(part, encoding)
-    return replace(document, title=title, text=part.text(), links=followed, nofollow=unfollowed, rels=rels)
+    document = replace(
+        document, title=title, text=part.text(), links=followed, nofollow=unfollowed, rels=rels
+    )
+    return _with_main(document, between, settings) if settings.main else document
+
+
+def _with_main(document: Document, source: bytes, settings: ParseSettings) -> Document:
+    from skitter.parse import main  # noqa: PLC0415  only where settings ask for it
+
+    tame = is_bearable(source.decode("utf-8", "replace"))
+    return main.of_html(document, source, settings, tame=tame)
 
 
 def _utf8(raw: bytes, encoding: str) -> bytes:
@@ -55,11 +73,18 @@ def _utf8(raw: bytes, encoding: str) -> bytes:
 
 def read(source: bytes, settings: ParseSettings) -> Findings:
     """Everything found in a UTF-8 document."""
-    findings = Findings(settings.max_links)
+    findings = Findings(settings.max_links, settings.agent or directives.AGENT)
+    if settings.assets:
+        from skitter.parse.assets import Assets  # noqa: PLC0415  few crawls need it
+
+        findings.assets = Assets(settings.max_links)
     if is_tame(source):
         read_tree(source, findings)
     else:
-        flat.read(source.decode("utf-8", "replace"), findings)
+        text = source.decode("utf-8", "replace")
+        flat.read(text, findings)
+        if findings.assets is not None:
+            findings.assets.read_tags(text)
     if settings.sloppy_anchors:
         flat.sloppy_anchors(source.decode("utf-8", "replace"), findings)
     return findings
@@ -68,23 +93,55 @@ def read(source: bytes, settings: ParseSettings) -> Findings:
 def _document(body: Body, encoding: str, page: Findings) -> Document:
     for value in body.headers.get("refresh", ()):
         page.refresh(value)
+    base = _base(page.base, body.url)
+    canonical = page.canonical
+    if canonical or "link" in body.headers:
+        canonical = _elsewhere(page, base, body)
+    asked, statements = directives.NOTHING
+    if page.rules or page.statements or not directives.SAYING.isdisjoint(body.headers):
+        asked, statements = directives.of_page(body.headers, page.rules, page.statements, page.agent)
     followed, unfollowed = _hrefs(page, encoding)
     return Document(
         media_type=body.media_type,
         charset=encoding,
-        base=_base(page.base, body.url),
+        base=base,
         title=capped(page.title or page.heading, TITLE),
         description=capped(page.description, TOLD),
         author=capped(page.author, TOLD),
         keywords=capped(page.keywords, TOLD),
         language=page.language or page.meta_language or body.language,
         text=page.text(),
-        canonical=page.canonical,
-        directives=directives.of_page(body.headers, page.rules, page.preferences),
+        canonical=canonical,
+        directives=asked,
         links=followed,
         nofollow=unfollowed,
         rels=_rels(page, encoding),
+        statements=statements,
+        alternates=page.alternates,
+        licences=page.licences,
     )
+
+
+def _with_assets(document: Document, assets: "Assets", body: Body) -> Document:
+    """The document with what is needed to show it, hrefs spelt as in `_hrefs`."""
+    for value in body.headers.get("link", ()):
+        assets.add_header(value)
+    if not assets.icon:  # browsers look for one there
+        assets.add("/favicon.ico")
+    kinds = {tidy(in_encoding(href, document.charset)): kind for href, kind in assets.hrefs.items()}
+    kinds.pop("", None)
+    return replace(document, assets=tuple(kinds), asset_kinds=told_kinds(kinds))
+
+
+def _elsewhere(page: Findings, base: str, body: Body) -> str:
+    """The canonical URL, which is a link unless it is the page itself; and the page in other languages."""
+    canonical = directives.canonical(page.canonical, base, body.url, body.headers)
+    if canonical and canonical != body.url:
+        page.link(canonical)
+        page.told(canonical, ("canonical",))
+    for language, href in directives.alternates(body.headers).items():
+        page.alternate(language, href)
+    return canonical
 
 
 def _base(href: str | None, url: str) -> str:
@@ -263,15 +320,18 @@ _FORMATTING_NAMES = frozenset(_FORMATTING.decode().split("|"))
 def is_bearable(source: str) -> bool:
     """Whether a tree of this document can be built in acceptable time and memory.
 
-    Only called for programs that want the tree of a page, including large ones: it goes through all tags,
-    where `is_tame` counts.
+    Only called for main content, and for programs that want the tree of a page, including large ones: it goes through
+    all tags, where `is_tame` counts.
     """
     raw = source.encode("utf-8", "replace")
     if is_tame(raw):
         return True
-    if _FLOOD.search(raw) is not None or _COSTLY.findall(raw).count(b"") > _MAX_MERGED:
+    if _COSTLY.findall(raw).count(b"") > _MAX_MERGED:
         return False
     tags = list(markup.tags(source))
+    # `_FLOOD` also finds them in scripts, which hold markup in one large page of six.
+    if any(len(tag.written) > _MAX_ATTRIBUTES and markup.many(tag.written, _MAX_ATTRIBUTES) for tag in tags):
+        return False
     depth, unclosed = _nesting(tags)
     return depth <= _MAX_TAGS and unclosed * len(tags) <= _MAX_RECONSTRUCTED
 

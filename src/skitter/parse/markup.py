@@ -9,6 +9,7 @@ are read as comments.
 import re
 from collections.abc import Iterator
 from html.entities import html5
+from itertools import islice
 
 from msgspec import Struct
 
@@ -83,11 +84,30 @@ def tags(source: str) -> Iterator[Tag]:
 
 def attributes(written: str) -> Attributes:
     """Attributes by their lower-case names; of duplicates the first counts."""
-    # Without a gap at the end there is a name after every gap, so that no gap is scanned twice.
     found: Attributes = {}
-    for name, double, single, bare in _PARTS.findall(written[:_MAX_WRITTEN].rstrip(_GAP_CHARACTERS)):
-        found.setdefault(name.lower(), unescape(double or single or bare, attribute=True))
+    for name, value, _, _ in placed(written):
+        found.setdefault(name, value)
     return found
+
+
+def placed(written: str) -> Iterator[tuple[str, str, int, int]]:
+    """Each attribute of a tag with its place in the source: lower-case name, value, start and end."""
+    written = written[:_MAX_WRITTEN]
+    tidy = written.rstrip(_GAP_CHARACTERS)
+    # Without a gap at the end there is a name after every gap, so that no gap is scanned twice.
+    for part in _PARTS.finditer(tidy):
+        value, end = part[2] or part[3] or part[4] or "", part.end()
+        if end == len(tidy) and part[4] is not None:  # slashes belong to a value without quotes (13.2.5.38)
+            while written[end : end + 1] == "/":
+                end += 1
+            value += written[len(tidy) : end]
+        yield part[1].lower(), unescape(value, attribute=True), part.start(1), end
+
+
+def many(written: str, most: int) -> bool:
+    """Whether there are more attributes than this, duplicates included."""
+    found = _PARTS.finditer(written.rstrip(_GAP_CHARACTERS))
+    return next(islice(found, most, None), None) is not None
 
 
 _RAW_TAG = re.compile(

@@ -29,7 +29,7 @@ from skitter.parse.frames import (
     answers,
     framed,
 )
-from skitter.settings import Settings
+from skitter.settings import ParseSettings, Settings
 
 COMMAND = (sys.executable, "-m", "skitter.parse.process")
 
@@ -41,6 +41,7 @@ _BUFFER = 2**20  # bytes read ahead of an answer
 # and a link.
 _LONGER = 8
 _AT_LEAST = 2**20
+_WIDEST = 4  # bytes of a character, where the text is not a part of the document as it is
 # How a process ends that its own code has broken. SIGXCPU and SIGALRM: see `process`.
 _CRASHES = frozenset(
     (
@@ -73,7 +74,7 @@ class ParserPool:
         parse, dedup = settings.parse, settings.dedup
         self._settings = parse
         self._begin = Begin(parse, dedup.min_words if dedup.near else None)
-        self._longest = _AT_LEAST + _LONGER * parse.max_input
+        self._longest = _AT_LEAST + max(_LONGER * parse.max_input, _WIDEST * parse.max_text)
         self._most = settings.fetch.max_in_flight // 2
         self._command = COMMAND if command is None else command
         self._turns = asyncio.Semaphore(parse.processes)
@@ -86,12 +87,20 @@ class ParserPool:
         self.complain: Callable[[str], None] = lambda _text: None
         self._complained = False
 
-    async def read(self, url: str, headers: Sequence[tuple[str, str]], content: bytes) -> Read | Trouble:
-        """Read a document as `skitter.parse.parse` would."""
+    async def read(
+        self,
+        url: str,
+        headers: Sequence[tuple[str, str]],
+        content: bytes,
+        settings: ParseSettings | None = None,
+        asset: str = "",
+    ) -> Read | Trouble:
+        """Read a document as `skitter.parse.parse` would, perhaps with the settings of its site; an asset of this kind as `parse_asset` would."""
+        own = None if settings is self._settings else settings
         self._hold(len(content))
         try:
             async with self._turns:
-                return await self._read(Work(url, headers, content[: self._settings.max_input]))
+                return await self._read(Work(url, headers, content, own, asset))
         finally:
             self._hold(-len(content))
 
@@ -215,7 +224,9 @@ class ParserPool:
         trouble = f"the process that parses large pages could not be started: {why}"
         if not self._complained:
             self._complained = True
-            self.complain(f"{trouble}; pages larger than parse.pool_above fail meanwhile")
+            self.complain(
+                f"{trouble}; pages larger than parse.pool_above, and documents such as PDF, fail meanwhile"
+            )
         return Trouble(trouble)
 
 

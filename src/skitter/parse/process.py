@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from skitter.parse import parse
+from skitter.parse import parse, parse_asset
 from skitter.parse.frames import LENGTH, Begin, OutOfMemory, Read, Ready, Trouble, Work, framed, orders
 
 _NICER = 5  # the crawl gets three times as much of a busy CPU
@@ -49,7 +49,8 @@ def main() -> int:
 
 def _read(work: Work, begin: Begin) -> tuple[bytes, bytes]:
     try:
-        document = parse(work.url, work.headers, work.content, begin.settings)
+        given, settings = (work.url, work.headers, work.content), work.settings or begin.settings
+        document = parse_asset(*given, settings, work.asset) if work.asset else parse(*given, settings)
         return framed(Read(document, _simhash(document.text, begin.min_words)))
     except MemoryError:
         raise

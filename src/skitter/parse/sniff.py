@@ -18,7 +18,7 @@ _MAX_FIELD = 1000  # characters of a Content-Type that are examined and cached
 
 # Header fields that any parser reads. Names are lower-case, as the fetcher returns them.
 _READ = markup.names(
-    "content-language content-signal content-type content-usage refresh tdm-policy tdm-reservation x-robots-tag"
+    "content-language content-signal content-type content-usage link refresh tdm-policy tdm-reservation x-robots-tag"
 )
 XHTML = "application/xhtml+xml"
 _HTML = frozenset(("text/html", XHTML))
@@ -69,6 +69,35 @@ _MAGIC = (
 )
 _OCTETS = "application/octet-stream"
 
+IMAGES = (
+    "image/png",
+    "image/jpeg",
+    "image/jpg",
+    "image/gif",
+    "image/webp",
+    "image/avif",
+    "image/tiff",
+    "image/bmp",
+    "image/x-ms-bmp",
+    "image/x-icon",
+    "image/vnd.microsoft.icon",
+)
+_OOXML, _ODF = "application/vnd.openxmlformats-officedocument.", "application/vnd.oasis.opendocument."
+# By extension, which decides where a server only says that it is some zip file or some bytes.
+BY_EXTENSION = {
+    "docx": f"{_OOXML}wordprocessingml.document",
+    "xlsx": f"{_OOXML}spreadsheetml.sheet",
+    "pptx": f"{_OOXML}presentationml.presentation",
+    "odt": f"{_ODF}text",
+    "ods": f"{_ODF}spreadsheet",
+    "odp": f"{_ODF}presentation",
+}
+OFFICE = tuple(BY_EXTENSION.values())
+_EPUB = "application/epub+zip"
+_ZIP = "application/zip"
+_VAGUE = frozenset((_OCTETS, _ZIP, "application/x-zip-compressed", "binary/octet-stream", "application/download",
+    "application/x-download", "application/force-download"))  # fmt: skip
+
 
 class Body(Struct, frozen=True):
     """A body, and what is known about it before it is read."""
@@ -94,7 +123,24 @@ def body(url: str, headers: Sequence[tuple[str, str]], content: bytes) -> Body:
             read.setdefault(name, []).append(value)
     labels = read.get("content-type")
     supplied, encoding = content_type(labels[-1][:_MAX_FIELD]) if labels else ("", "")
-    return Body(url, media_type(supplied, encoding, content), encoding, read, content)
+    kind = media_type(supplied, encoding, content)
+    return Body(url, _meant(kind, url, content) if kind in _VAGUE else kind, encoding, read, content)
+
+
+def _meant(kind: str, url: str, content: bytes) -> str:
+    """What a file is whose label says too little: a PDF, an image, or the kind of document that a zip file is."""
+    magic = _magic(content[:_RESOURCE_HEADER])
+    if magic == "application/pdf" or magic in IMAGES:
+        return magic
+    if magic != _ZIP:
+        return kind
+    # OpenDocument and EPUB name themselves in their first member, which is not compressed.
+    inside = content[38:128] if content[30:38] == b"mimetype" else b""
+    if inside.startswith(_EPUB.encode()):
+        return _EPUB
+    named = next((each for each in OFFICE if inside.startswith(each.encode())), "")
+    ending = url.partition("?")[0].rpartition(".")[2].lower()
+    return named or BY_EXTENSION.get(ending, kind)
 
 
 @lru_cache(256)

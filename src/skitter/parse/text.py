@@ -15,12 +15,21 @@ def parse(body: Body, settings: ParseSettings) -> Document:
     if settings.content_start and settings.content_end:
         inside = content.between(text, settings)
         text, ignored = ("\n".join(inside), "") if inside else ("", content.MISSING)
-    return Document(
+    asked, statements = directives.of_page(body.headers, agent=settings.agent or directives.AGENT)
+    document = Document(
         media_type=body.media_type,
         charset=encoding,
         base=body.url,
         language=body.language,
         text=folded(text),
-        directives=directives.of_page(body.headers),
+        canonical=directives.canonical("", body.url, body.url, body.headers),
+        directives=asked,
+        links=directives.hrefs(body.url, body.headers),
         ignored=ignored,
+        statements=statements,
     )
+    if settings.main and not ignored:
+        from skitter.parse import main  # noqa: PLC0415  only where settings ask for it
+
+        return main.of_text(document, text)
+    return document

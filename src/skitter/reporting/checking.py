@@ -64,7 +64,9 @@ class Places:
         """Add a page, with its URL as in the records."""
         number = self._files.setdefault(place.file, len(self._files))
         self._codes.append(number << _OFFSET_BITS | place.offset)
-        self._prints.append(_print(uri, place.length, page.digest))
+        # The archive may have only the beginning of a large sitemap, and its digest is that of the whole.
+        digest = "" if page.purpose.handling.lists else page.digest
+        self._prints.append(_print(uri, place.length, digest))
 
     def sort(self) -> Iterator[tuple[str, int]]:
         """All pages are added. Returns the places claimed by more than one page."""

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 
+from skitter.runtime.windows import Windows
+
 
 def count(number: int) -> str:
     """1234567 -> 1,234,567."""
@@ -46,6 +48,11 @@ def duration(seconds: float) -> str:
     if whole < 86400:
         return f"{whole // 3600}h {whole % 3600 // 60:02}m"
     return f"{whole // 86400}d {whole % 86400 // 3600:02}h"
+
+
+def span(seconds: float) -> str:
+    """A duration that may be short: 0.05 -> 50ms, and from a tenth of a second on as `duration` shows it."""
+    return f"{max(1, round(seconds * 1000))}ms" if 0 < seconds < 0.095 else duration(seconds)
 
 
 def moment(at: float) -> str:
@@ -128,3 +135,13 @@ def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], indent: str = 
         cells = [first.ljust(widths[0]), *map(str.rjust, others, widths[1:])]
         lines.append((indent + "  ".join(cells)).rstrip())
     return lines
+
+
+def window_words(hours: Windows, now: float) -> str:
+    """A window, and when it opens or closes next."""
+    if opens := hours.closed_until(now):
+        return f"{hours.name}, closed now; it opens {moment(opens)} (in {duration(opens - now)})"
+    closes = hours.closes_at(now)
+    return f"{hours.name}, open now" + (
+        "" if closes is None else f"; it closes {moment(closes)} (in {duration(closes - now)})"
+    )

@@ -6,9 +6,13 @@ ISO 8601 in UTC.
 
 from typing import Any
 
+from msgspec.structs import asdict
+
 from skitter import reasons
-from skitter.model import Hints, HostRecord, Page, Reason, RobotsCopy, UrlRecord
+from skitter.model import Hints, HostRecord, Page, Reason, RobotsCopy, Statement, UrlRecord
 from skitter.reporting.format import moment
+from skitter.robots import usage
+from skitter.runtime.windows import Windows
 
 
 def page_record(page: Page, text: str) -> dict[str, Any]:
@@ -39,7 +43,11 @@ def page_record(page: Page, text: str) -> dict[str, Any]:
         "robots": {
             "index": page.robots.index,
             "follow": page.robots.follow,
-            "ai": dict(page.robots.ai or {}),
+            "ai": {use: said for use, (said, _) in usage.verdicts(page.statements).items()},
+            "archive": page.robots.archive,
+            "snippet": None if page.robots.snippet < 0 else page.robots.snippet,
+            "unavailable_after": when(page.robots.unavailable_after),
+            "rules": list(page.robots.rules),
         },
         "etag": page.etag or None,
         "last_modified": page.last_modified or None,
@@ -47,7 +55,16 @@ def page_record(page: Page, text: str) -> dict[str, Any]:
         "meta": page.meta,
         "archive": place(page),
         "purpose": page.purpose.value,
+        "statements": [statement(one) for one in page.statements],
+        "alternates": dict(page.alternates or {}),
+        "media": None if page.media is None else dict(page.media),
+        "content": None if page.content is None else asdict(page.content),
     }
+
+
+def statement(one: Statement) -> dict[str, Any]:
+    """What is said in one place about the uses of a page: y and n by use; what is not there is unknown."""
+    return {"source": one.source, "raw": one.raw, "at": when(one.at), "uses": dict(one.uses)}
 
 
 def place(page: Page) -> dict[str, Any] | None:
@@ -81,7 +98,13 @@ def hints(said: Hints | None) -> dict[str, Any] | None:
     if said is None:
         return None
     lastmod = None if said.lastmod is None else moment(said.lastmod)
-    return {"lastmod": lastmod, "priority": said.priority, "rel": list(said.rel)}
+    return {
+        "lastmod": lastmod,
+        "priority": said.priority,
+        "rel": list(said.rel),
+        "changefreq": said.changefreq or None,
+        "source": said.source or None,
+    }
 
 
 def host_record(host: HostRecord) -> dict[str, Any]:
@@ -97,6 +120,7 @@ def host_record(host: HostRecord) -> dict[str, Any]:
         "in_flight": host.in_flight,
         "delay": host.delay,
         "free_at": when(host.free_at),
+        "pace": None if host.pace is None else asdict(host.pace),
         "set_aside": reason(host.aside),
     }
 
@@ -135,3 +159,14 @@ def explained_reason(why: Reason | None) -> dict[str, str | None] | None:
 def when(at: float | None) -> str | None:
     """A time, or null if there is none; 0 means none."""
     return moment(at) if at else None
+
+
+def window_fields(hours: Windows, now: float) -> dict[str, Any]:
+    """A window, and when it opens or closes next."""
+    opens, closes = hours.closed_until(now), hours.closes_at(now)
+    return {
+        "window": hours.name,
+        "open": not opens,
+        "opens": moment(opens) if opens else None,
+        "closes": None if closes is None else moment(closes),
+    }

@@ -8,11 +8,22 @@ import msgspec
 from msgspec import Struct, field
 
 from skitter import reasons
-from skitter.metrics import LinkMetrics, Metrics, as_fields
 from skitter.model import Counts, HostRecord, Stop
-from skitter.reporting.format import amount, count, duration, escaped, moment, printable, shortened, table
+from skitter.reporting.format import (
+    amount,
+    count,
+    counted,
+    duration,
+    escaped,
+    moment,
+    printable,
+    shortened,
+    span,
+    table,
+)
 from skitter.reporting.records import host_record
 from skitter.reporting.trouble import Trouble, all_explained
+from skitter.runtime.metrics import LinkMetrics, Metrics, as_fields
 from skitter.settings import Bytes, CrawlSettings, Seconds
 from skitter.settings.values import show
 
@@ -21,7 +32,12 @@ WARNINGS = 100  # warnings repeated in a report; all of them are in the log
 TROUBLES = 10  # failed hosts named in a report
 _EXIT_CODES = {Stop.DONE: 0, Stop.UNREACHABLE: 1, Stop.LIMIT: 3, Stop.DISK: 4, Stop.INTERRUPTED: 130}
 
-_OTHERS = {"asset": "Assets fetched", "probe": "Probes answered"}
+_OTHERS = {
+    "asset": "Assets fetched",
+    "feed": "Feeds read",
+    "probe": "Probes answered",
+    "sitemap": "Sitemaps read",
+}
 
 # The possible outcomes of a run, in words.
 OUTCOMES: Mapping[str, str] = {
@@ -79,7 +95,7 @@ class Run(Struct, frozen=True):
         limit, larger = reached(stop, limits, counts)
         return Report(
             outcome=stop.value,
-            exit_code=1 if stop is Stop.DONE and not (counts.pages or counts.others) else _EXIT_CODES[stop],
+            exit_code=1 if stop is Stop.DONE and not _anything(counts) else _EXIT_CODES[stop],
             started=self.started,
             ended=ended,
             elapsed=elapsed,
@@ -106,6 +122,11 @@ def reached(stop: Stop, limits: CrawlSettings, counts: Counts) -> tuple[str, str
     if limits.max_time is not None:
         return "crawl.max_time", show(Seconds, Seconds(2 * limits.max_time)).strip('"')
     return "", ""
+
+
+def _anything(counts: Counts) -> bool:
+    """Whether something was fetched that somebody wanted. A sitemap without a page is nothing yet."""
+    return bool(counts.pages or counts.others.get("probe") or counts.others.get("asset"))
 
 
 def to_json(report: Report) -> str:
@@ -285,10 +306,11 @@ def histogram(depths: Mapping[int, int], width: int = 40) -> list[str]:
     ]
 
 
-def host_table(hosts: Sequence[HostRecord]) -> list[str]:
-    """The hosts as a table, in the order given."""
+def host_table(hosts: Sequence[HostRecord], now: float | None = None, opens: float = 0.0) -> list[str]:
+    """The hosts as a table, in the order given; with `now`, also when each may be asked again: not before `opens`."""
     if not hosts:
         return []
+    head: tuple[str, ...] = ("host", "pages", "requests", "failed tries", "waiting", "received", "delay")
     rows = [
         (
             shortened(printable(host.host), 40),
@@ -297,13 +319,56 @@ def host_table(hosts: Sequence[HostRecord]) -> list[str]:
             count(host.errors),
             count(host.queued),
             amount(host.bytes),
-            duration(host.delay),
+            span(host.delay),
+            *([] if now is None else [_next_request(host, now, opens)]),
             shortened(printable(host.aside.code), 24) if host.aside else "",
         )
         for host in hosts
     ]
-    head = ("host", "pages", "requests", "failed tries", "waiting", "received", "delay", "set aside")
+    head += ("set aside",) if now is None else ("next request", "set aside")
     return ["", "Hosts", *table(head, rows)]
+
+
+def _next_request(host: HostRecord, now: float, opens: float) -> str:
+    """When its clock, and what its pages wait for, allow the next request."""
+    if host.aside is not None or not host.queued:
+        return ""
+    wait = max(host.free_at, host.held, opens) - now
+    return "now" if wait <= 0 else f"in {duration(wait)}"
+
+
+def pace_lines(hosts: Sequence[HostRecord]) -> list[str]:
+    """The hosts that get longer delays because they are slow, refuse or fail, one line each."""
+    told = [f"  {shortened(printable(host.host), 40)}: {said}" for host in hosts if (said := pace_of(host))]
+    return ["", "Slowed down", *told] if told else []
+
+
+def pace_of(host: HostRecord) -> str:
+    """What a host's answers did to its delay; empty if nothing."""
+    pace = host.pace
+    if pace is None or not (pace.wait or pace.failures or pace.parked):
+        return ""
+    said = []
+    if pace.wait:
+        said.append(
+            f"doubled {'once' if pace.doubled == 1 else counted(pace.doubled, 'time')}, last for {_CAUSES.get(pace.cause, pace.cause)}"
+        )
+    if pace.failures:
+        said.append(f"{counted(pace.failures, 'failure')} in a row")
+    if pace.parked and host.aside is None:
+        said.append(f"parked {counted(pace.parked, 'time')}")
+    if pace.samples:
+        said.append(f"latency {pace.latency:.2g} s, baseline {pace.baseline:.2g} s")
+    return f"delay {duration(host.delay)}: {'; '.join(said)}"
+
+
+_CAUSES = {
+    "slow": "slow answers",
+    "timeout": "a time-out",
+    "reset": "a reset",
+    "429": "a 429",
+    "503": "a 503",
+}
 
 
 def metric_lines(measured: Metrics) -> list[str]:
@@ -332,10 +397,10 @@ def link_remarks(links: LinkMetrics) -> list[str]:
             if number == 1
             else "URLs that earlier settings refused are"
         )
-        said.append(f"{count(number)} {are} wanted by the current settings of [scope]")
+        said.append(f"{count(number)} {are} wanted by the current settings")
     if number := links.dropped:
         are = "waiting URL is" if number == 1 else "waiting URLs are"
-        said.append(f"{count(number)} {are} no longer wanted by the current settings of [scope]")
+        said.append(f"{count(number)} {are} no longer wanted by the current settings")
     if number := links.unscored:
         said.append(
             f"your scorer failed {count(number)} times (schedule.strategy); `skitter why` shows the reason"

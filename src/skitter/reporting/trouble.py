@@ -51,6 +51,8 @@ def explained(origin: str, problem: str) -> Trouble:
         remedy = "DNS does not answer: check this machine's network, or name a server with --set fetch.nameservers=ADDRESS"
     elif code in {Fault.RESET, Fault.PROTOCOL}:
         remedy = f"No HTTP is spoken there: check the port{_or_other_scheme(origin)}"
+    elif code == Fault.PROXY:
+        remedy = "Check fetch.proxy, its login in the secrets file, and that it allows CONNECT to this port"
     elif _NOT_PUBLIC in problem:
         return Trouble(origin, *_not_public(host, problem))
     else:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from skitter.model import Settlement, Visit
+from skitter.model import HostRecord, Settlement, Visit
 
 SHOWN = 4  # most URLs and hosts worth showing
 LONG = 2.0  # seconds: shorter pauses are over before anybody reads them
@@ -26,7 +26,7 @@ class Asked(Struct, frozen=True, array_like=True):
 class Pause(Struct, frozen=True, array_like=True):
     """A host (or an origin) that pauses for some more seconds."""
 
-    host: str
+    host: str  # empty: the whole crawl
     seconds: float
     why: str
 
@@ -55,8 +55,19 @@ class Pauses:
             self._until.pop(copy.origin, None)
             if copy.held > now:
                 self._keep(copy.origin, copy.held, f"no robots.txt ({copy.problem.partition(': ')[0]})", now)
-        if free is not None and free > now + LONG:
+        held = settlement.verdict.host_held
+        if held is not None and held > now + LONG and settlement.verdict.reason is not None:
+            self._keep(settlement.visit.link.host, held, settlement.verdict.reason.detail, now)
+        elif free is not None and free > now + LONG:
             self._keep(settlement.visit.link.host, free, _why(settlement, self._usual), now)
+
+    def slowed(self, host: HostRecord, now: float) -> None:
+        """Record what a host's trouble cost it, if that is long."""
+        pace = host.pace
+        if pace is not None and host.free_at > now + LONG and (pace.wait or pace.parked):
+            sign = pace.cause or "failures"
+            why = f"parked after {pace.failures} failures" if pace.parked else f"slowed down after {sign}"
+            self._keep(host.host, host.free_at, why, now)
 
     def current(self, now: float) -> list[Pause]:
         """The pauses that end first."""
@@ -94,6 +105,9 @@ def asked(visits: Iterable[Visit], now: float) -> list[Asked]:
 def together(parts: Sequence[Waiting]) -> Waiting:
     """Combine what several shards or workers wait for."""
     urls = sorted((each for part in parts for each in part.asked), key=lambda each: -each.seconds)
-    pauses = sorted((each for part in parts for each in part.pauses), key=lambda each: each.seconds)
+    found = {
+        (each.host, each.why): each for part in parts for each in part.pauses
+    }  # a crawl's own is in each
+    pauses = sorted(found.values(), key=lambda each: each.seconds)
     due = [part.next_in for part in parts if part.next_in is not None]
     return Waiting(urls[:SHOWN], pauses[:SHOWN], min(due, default=None))

@@ -4,10 +4,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from skitter import reasons
-from skitter.metrics import CacheMetrics
-from skitter.model import Reason, RobotsCopy
+from skitter.model import Reason, RobotsCopy, Statement
 from skitter.ports import Cache, Clock, Frontier
 from skitter.robots import RobotsRules, rules_in_force
+from skitter.runtime import windows
+from skitter.runtime.metrics import CacheMetrics
+from skitter.runtime.windows import Windows
 
 _AT_HAND = 1000  # origins; those that are visited now are few
 
@@ -20,7 +22,15 @@ class InForce(Struct, frozen=True):
         0.0  # until then nothing is fetched: the robots.txt could not be fetched, and will be tried again
     )
     problem: str = ""
+    hours: Windows | None = None  # its pages are fetched only then (Visit-time)
     until: float = 0.0  # of the monotonic clock: the frontier is asked again from then on
+    says: bool = False  # whether it says anything about the uses of pages
+    read_at: float = 0.0
+
+    def statements(self, url: str) -> list[Statement]:
+        """What it says about the uses of a page that may be fetched."""
+        said = None if self.rules is None else self.rules.said
+        return [] if said is None else [replace(one, at=self.read_at) for one in said.statements(url)]
 
     def refusal(self, url: str) -> Reason | None:
         """Why the URL may not be fetched; None if it may."""
@@ -73,6 +83,18 @@ class Permissions:
         renewed = await self._cache.get_or_fetch(copy.origin, lambda: self._read(copy))
         return renewed.rules
 
+    def differ(self, before: RobotsCopy, now: RobotsCopy) -> bool:
+        """Whether a new copy allows something else. While a host only fails to answer, its pages wait and none is lost."""
+        if (
+            (before.access, before.body) == (now.access, now.body)
+            or not before.fetched_at
+            or before.held
+            or now.held
+        ):
+            return False
+        old, new = rules_in_force(before, self._agent), rules_in_force(now, self._agent)
+        return old.reachable != new.reachable or not old.index.same_as(new.index)
+
     async def forget(self, origin: str) -> None:
         """Forget an origin: another shard has sent a copy to the frontier, or may have."""
         self.renewals += 1
@@ -91,4 +113,7 @@ class Permissions:
     async def _read(self, copy: RobotsCopy) -> tuple[InForce, float]:
         rules = rules_in_force(copy, self._agent)
         fresh = max(0.0, copy.expires - self._clock.now())
-        return InForce(rules, copy.held, copy.problem, self._clock.monotonic() + fresh), fresh
+        hours = None if rules.visit_time is None else windows.daily(*rules.visit_time)
+        until = self._clock.monotonic() + fresh
+        says = rules.said is not None
+        return InForce(rules, copy.held, copy.problem, hours, until, says, copy.fetched_at), fresh

@@ -9,8 +9,11 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
+from typing import Protocol
 
 from msgspec import Struct
+
+from skitter.model import Statement
 
 _SHOWN = 200  # characters of a line shown to a person
 MAX_WORK = (
@@ -71,6 +74,18 @@ class RuleIndex(Struct, frozen=True, eq=False):
     exact: dict[str, int]  # rules that end in `$`, by path
     globs: tuple[Glob, ...]  # best rank first
 
+    def same_as(self, other: "RuleIndex") -> bool:
+        """Whether both decide alike, wherever their lines are in the file."""
+        return self.rules() == other.rules()
+
+    def rules(self) -> tuple[object, ...]:
+        """The rules without their places."""
+        return (
+            [(prefix, _forbids(rank)) for prefix, rank in zip(self.prefixes, self.ranks, strict=True)],
+            {path: _forbids(rank) for path, rank in self.exact.items()},
+            {(glob.head, glob.pieces, glob.tail, _forbids(glob.rank)) for glob in self.globs},
+        )
+
     def too_much(self, path: str) -> bool:
         """Whether a question would cost more than for any honest file.
 
@@ -97,6 +112,19 @@ class RuleIndex(Struct, frozen=True, eq=False):
         return best
 
 
+class Sayings(Protocol):
+    """What a file says about the uses of pages; see `saying`."""
+
+    @property
+    def licenses(self) -> Sequence[str]:
+        """Licences that it names, as absolute URLs."""
+        ...
+
+    def statements(self, url: str) -> list[Statement]:
+        """All that applies to a URL."""
+        ...
+
+
 class RobotsLine(Struct, frozen=True):
     """The line that decides about a URL. `number` is 0 if the URL is forbidden without one."""
 
@@ -113,6 +141,7 @@ class RobotsRules(Struct, frozen=True, kw_only=True, eq=False):
     request_rate: float | None = None  # seconds per request
     visit_time: tuple[int, int] | None = None  # from, until: minutes of the day, UTC; until may come first
     sitemaps: tuple[str, ...] = ()  # as written: may be relative
+    said: Sayings | None = None  # about the uses of pages; None: nothing
     reachable: bool = True  # False: there was no answer, so nothing is allowed (RFC 9309 2.3.1.4)
 
     @property

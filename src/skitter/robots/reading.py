@@ -1,4 +1,4 @@
-"""From the bytes of a robots.txt to what it says to us: rules, delays, sitemaps.
+"""From the bytes of a robots.txt to what it says to us: rules, delays, sitemaps, preferences.
 
 The file is read line by line as Google's parser does, whatever else is in it: HTML, half a byte order mark,
 UTF-16, line ends of all kinds. What cannot be understood is skipped (RFC 9309 2.3.1.5). Nothing raises.
@@ -10,6 +10,7 @@ from enum import IntEnum
 from functools import lru_cache
 
 from skitter.robots.matching import RobotsRules, rule_index, stamp
+from skitter.robots.saying import Said, said
 
 MAX_SIZE = 500 * 1024  # RFC 9309 2.5: the limit must be at least 500 KiB
 MAX_LINE = 2083 * 8 - 1  # octets of a line that Google reads: eight times the longest URL of old browsers
@@ -41,6 +42,7 @@ def valid_product_token(token: str) -> bool:
 # ------------------------------------------------------------------------------------------------ lines
 
 _UNKNOWN, _AGENT, _ALLOW, _DISALLOW, _SITEMAP, _CRAWL_DELAY, _REQUEST_RATE, _VISIT_TIME = range(8)
+_USAGE, _SIGNAL, _LICENSE = range(8, 11)
 
 # Google matches a directive by its prefix, and accepts these misspellings.
 _NAMES = {
@@ -51,6 +53,9 @@ _NAMES = {
     _CRAWL_DELAY: ("crawl-delay", "crawldelay", "crawl delay"),
     _REQUEST_RATE: ("request-rate", "requestrate", "request rate"),
     _VISIT_TIME: ("visit-time", "visittime", "visit time"),
+    _USAGE: ("content-usage",),
+    _SIGNAL: ("content-signal",),
+    _LICENSE: ("license",),
 }
 
 
@@ -128,6 +133,8 @@ def robots_rules(body: bytes, agent: str) -> RobotsRules:
     token, body = product_token(agent), _decoded(body)
     rules: tuple[list[tuple[str, int]], ...] = ([], [], [])  # by audience
     limits: tuple[list[tuple[int, str]], ...] = ([], [], [])
+    for_all: list[tuple[int, str]] = []  # what stands before the first group, and licences
+    begun = False
     sitemaps: dict[str, None] = {}
     named = _Audience.EVERYBODY  # whose group applies to us: ours, once there is one
     # Other records do not end a list of agents (RFC 9309 2.2.4). But a delay between two agents was meant for
@@ -136,6 +143,7 @@ def robots_rules(body: bytes, agent: str) -> RobotsRules:
     rules_begun = limits_begun = False
     for number, directive, value in _lines(body):
         if directive == _AGENT:
+            begun = True
             who = _audience(value, token)
             named = max(named, who)
             to = who if rules_begun else max(to, who)
@@ -147,6 +155,8 @@ def robots_rules(body: bytes, agent: str) -> RobotsRules:
                 rules[to].append((value, stamp(number, allow=directive == _ALLOW)))
         elif directive == _SITEMAP:
             sitemaps[value.encode("latin-1").decode("utf-8", "replace")] = None
+        elif directive == _LICENSE or (directive >= _USAGE and not begun):
+            for_all.append((directive, value))
         else:
             limits_begun = True
             limits[limit_to].append((directive, value))
@@ -158,7 +168,19 @@ def robots_rules(body: bytes, agent: str) -> RobotsRules:
         request_rate=max(_request_rates(ours), default=None),
         visit_time=next(_visit_times(ours), None),
         sitemaps=tuple(sitemaps),
+        said=_said(for_all + ours),
     )
+
+
+def _said(found: Sequence[tuple[int, str]]) -> Said | None:
+    """What is said about uses; most files say nothing."""
+    kinds = {kind for kind, _ in found}
+    if kinds.isdisjoint((_USAGE, _SIGNAL, _LICENSE)):
+        return None
+    usages, signals, licenses = (
+        [value for kind, value in found if kind == wanted] for wanted in (_USAGE, _SIGNAL, _LICENSE)
+    )
+    return said(usages, signals, licenses)
 
 
 # ------------------------------------------------------------------------------------------------ how often, and when

@@ -16,6 +16,7 @@ _HTTP = re.compile(
 )
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 LATEST = 253_402_300_799.0  # the last second of the year 9999
+_LONGEST = 100  # characters of a date that are looked at
 
 
 def w3c(text: str) -> float | None:
@@ -58,3 +59,17 @@ def http(text: str) -> float | None:
 
 def _bounded(seconds: float) -> float | None:
     return seconds if -LATEST <= seconds <= LATEST else None
+
+
+def loose(text: str) -> float | None:
+    """A date as people write it by hand: as above, or as in mail (25 Jun 2010 15:00:00 PST), in any case."""
+    text = text.strip()[:_LONGEST]
+    if text[:4].isdigit():
+        return w3c(text)
+    from email.utils import mktime_tz, parsedate_tz  # noqa: PLC0415  slow to import, and few pages have dates
+
+    try:
+        parsed = parsedate_tz(text)
+        return None if parsed is None else _bounded(float(mktime_tz((*parsed[:9], parsed[9] or 0))))
+    except (ValueError, OverflowError, IndexError, TypeError):
+        return None

@@ -11,8 +11,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from skitter.engines.breaker import until_again
-from skitter.model import Page, handling
+from skitter.model import Page
 from skitter.ports import EngineAway, Entry, Rejected, SearchIndex
+from skitter.robots import usage
 
 PATIENCE = 180.0  # seconds that an engine may be away
 
@@ -26,21 +27,24 @@ class Fed:
     rejected: int = 0
 
 
-def unwanted(page: Page) -> str:
+def unwanted(page: Page, respected: Sequence[str] = (), now: float | None = None) -> str:
     """Why a page must not be in an index; empty if it may.
 
-    A page that asks robots not to index it (meta robots, X-Robots-Tag) is obeyed here, like robots.txt
-    elsewhere.
+    A page that asks robots not to index it (meta robots, X-Robots-Tag) is obeyed here, like robots.txt elsewhere; and
+    so is one that says no to search in another way, or to a use that the settings respect.
     """
-    if not handling(page.purpose).parsed:
+    if not page.purpose.handling.parsed:
         return f"it was fetched as {page.purpose.value}, and not read"
     if not 200 <= page.status < 300:
         return f"its status is {page.status}"
     if not page.robots.index:
         return "it asks not to be indexed (noindex)"
+    end = page.robots.unavailable_after
+    if end is not None and end <= (time.time() if now is None else now):
+        return "it asks not to be indexed any more (unavailable_after)"
     if page.identical:
         return f"it repeats {page.duplicate_of} byte for byte"
-    return page.ignored
+    return usage.objection(page.statements, (usage.SEARCH, *respected)) or page.ignored
 
 
 async def feed(
@@ -48,6 +52,7 @@ async def feed(
     index: SearchIndex,
     *,
     poison: Callable[[Rejected], None],
+    respected: Sequence[str] = (),
     progress: Callable[[Fed], None] = lambda _fed: None,
     patience: float = PATIENCE,
     monotonic: Callable[[], float] = time.monotonic,
@@ -56,7 +61,11 @@ async def feed(
     fed = Fed()
     async for batch in batches:
         latest = {each.page.key: each for each in sorted(batch, key=_fetched_at)}
-        gone = {key: each.page.fetched_at for key, each in latest.items() if unwanted(each.page)}
+        gone = {
+            key: each.page.fetched_at
+            for key, each in latest.items()
+            if each.unwanted or unwanted(each.page, respected)
+        }
         wanted = [each for key, each in latest.items() if key not in gone]
         rejected = await _patiently(gone, wanted, index, patience, monotonic)
         fed.removed += len(gone)

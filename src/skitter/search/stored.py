@@ -10,26 +10,45 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from msgspec.structs import replace
 
 from skitter import urls
-from skitter.export import reread
+from skitter.export.canonicals import canonical
+from skitter.export.reread import Documents
 from skitter.export.source import Source
+from skitter.export.uses import Uses
 from skitter.model import Document, Page
 from skitter.ports import Entry, SearchIndex
 from skitter.search.feed import unwanted
+from skitter.search.text import Results, shortened
 
 LOOKED_AT = 500  # pages whose versions are looked up together
 BATCH = 200  # pages per batch: their text is in memory, and an interruption repeats them
 _PRECISION = 0.001  # seconds: the precision in which engines store times
 
 Remark = Callable[[str], None]
+Ends = Callable[[float], None]
+"""Told when a page asks to be taken out of the index (unavailable_after)."""
 
 
-async def changed(source: Source, index: SearchIndex, remark: Remark) -> AsyncIterator[Sequence[Entry]]:
+async def changed(
+    source: Source, index: SearchIndex, remark: Remark, ends: Ends | None = None
+) -> AsyncIterator[Sequence[Entry]]:
     """Batches of pages that the index lacks or has outdated, and of those it must not hold any more."""
+    async with Documents(source) as documents:
+        async for batch in _changed(source, documents, index, remark, ends):
+            yield batch
+
+
+async def _changed(
+    source: Source, documents: Documents, index: SearchIndex, remark: Remark, ends: Ends | None
+) -> AsyncIterator[Sequence[Entry]]:
     batch: list[Entry] = []
+    uses = Uses(source)
     async for pages in _portions(source):
         held = await index.held([page.key for page in pages])
-        for page in pages:
-            entry = await _entry(page, held.get(page.key), source, remark)
+        for stored in pages:
+            page = await uses.joined(stored)
+            if ends is not None and page.robots.unavailable_after is not None:
+                ends(page.robots.unavailable_after)
+            entry = await _entry(page, held.get(page.key), source, documents, remark)
             if entry is not None:
                 batch.append(entry)
             if len(batch) >= BATCH:
@@ -52,14 +71,18 @@ async def _portions(source: Source) -> AsyncIterator[list[Page]]:
         yield portion
 
 
-async def _entry(page: Page, held: float | None, source: Source, remark: Remark) -> Entry | None:
+async def _entry(
+    page: Page, held: float | None, source: Source, documents: Documents, remark: Remark
+) -> Entry | None:
     """The change that the index needs for a page; None if it is up to date."""
-    if unwanted(page):
-        return None if held is None else Entry(page)
+    asked = page
+    page, merged = await _merged(page, source)
+    if merged or unwanted(page, source.settings.export.respect_ai):
+        return None if held is None else Entry(page, unwanted=merged)
     if held is not None and held > page.fetched_at - _PRECISION:
         return None
     try:
-        document = await reread.document(page, source)
+        document = await documents.document(asked)
     except OSError as problem:
         remark(f"{page.url}: its text cannot be read: {problem}")
         return None
@@ -67,6 +90,33 @@ async def _entry(page: Page, held: float | None, source: Source, remark: Remark)
         remark(f"{page.url}: its body is not in the archive")
         return None
     return Entry(replace(page, text=document.text), _links(document))
+
+
+async def _merged(page: Page, source: Source) -> tuple[Page, str]:
+    """Why the page is not in the index if its canonical form is; and the page as the index needs it.
+
+    The canonical page may have been fetched later, and so repeat this one byte for byte: then it is the one to keep.
+    """
+    named = await canonical(page, source) if page.canonical and page.canonical != page.url else None
+    if named is not None and named.merged:
+        return page, named.why
+    if page.identical:
+        key = urls.key(page.duplicate_of, source.settings.urls) or ""
+        first = await source.frontier.page(key, urls.host(page.duplicate_of))
+        of_first = await canonical(first, source) if first is not None and first.canonical else None
+        if of_first is not None and of_first.merged and of_first.url == page.url:
+            return replace(page, duplicate_of="", identical=False), ""
+    return page, ""
+
+
+async def as_asked(results: Results, source: Source) -> Results:
+    """The results with no more of a page's text than it allows to be shown (nosnippet, max-snippet)."""
+    hits = []
+    for hit in results.hits:
+        key = urls.key(hit.url, source.settings.urls)
+        page = None if key is None else await source.frontier.page(key, urls.host(hit.url))
+        hits.append(hit if page is None else shortened(hit, page.robots.snippet))
+    return Results(results.total, hits)
 
 
 def _links(document: Document) -> list[str]:

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 TERMS = 64
 """Terms of a query that count: more find nothing better, and engines have limits of their own."""
@@ -52,6 +53,14 @@ class Hit(Struct, frozen=True, kw_only=True):
     score: float
     domain: str
     fetched_at: float
+
+
+def shortened(hit: Hit, most: int) -> Hit:
+    """A hit with at most so many characters of the page (nosnippet, max-snippet); -1 is any number."""
+    if not 0 <= most < len(hit.snippet):
+        return hit
+    marks = [(start, end) for start, end in hit.marks if end <= most]
+    return replace(hit, snippet=hit.snippet[:most], marks=marks)
 
 
 class Results(Struct, frozen=True):

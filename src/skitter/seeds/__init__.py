@@ -57,15 +57,19 @@ class _Line(Struct, frozen=True):
     hints: _Hints | None = None
 
 
-_PURPOSES = {purpose.value: purpose for purpose in (Purpose.PAGE, Purpose.PROBE, Purpose.ASSET)}
+_NO_SEEDS = (Purpose.ROBOTS, Purpose.TERMS)  # fetched when a page needs them
+_PURPOSES = {purpose.value: purpose for purpose in Purpose if purpose not in _NO_SEEDS}
 
 _decode = msgspec.json.Decoder(_Line).decode
 
 
-def named(texts: Iterable[str], rules: urls.UrlRules = urls.DEFAULT_RULES) -> Iterator[Link | BadSeed]:
+def named(
+    texts: Iterable[str], rules: urls.UrlRules = urls.DEFAULT_RULES, purpose: Purpose = Purpose.PAGE
+) -> Iterator[Link | BadSeed]:
     """Seeds from the command line."""
+    where = "argument" if purpose is Purpose.PAGE else f"--{purpose.value}"
     for number, text in enumerate(texts, start=1):
-        yield _seed(_Line(text), f"argument {number}", rules)
+        yield _seed(_Line(text, purpose=purpose.value), f"{where} {number}", rules)
 
 
 class Lines(Protocol):
@@ -195,10 +199,6 @@ def _level(priority: str | float | None) -> Level | None:
 
 
 def _no_purpose(written: str) -> str:
-    if written in (Purpose.SITEMAP, Purpose.FEED):
-        return (
-            f"the purpose {written} is not possible yet: nothing reads a {written}; give its pages as seeds"
-        )
     return f"the purpose {written[:50]!r} is not one of {', '.join(_PURPOSES)}"
 
 

@@ -10,6 +10,7 @@ continues with those that are not stored. Some are then offered twice, which is 
 """
 
 import asyncio
+import math
 import os
 import time
 from collections import Counter
@@ -254,7 +255,7 @@ class Intake:
         """A batch, and all before it, would survive a power loss."""
         source, now = batch.source, time.monotonic()
         source.position = batch.end
-        if now >= self._moved.get(source.path, 0.0) + _MOVE_EVERY:
+        if now >= self._moved.get(source.path, -math.inf) + _MOVE_EVERY:
             source.keep_position()
             self._moved[source.path] = now
 

@@ -4,7 +4,6 @@ They come from a TOML file, then the environment (`SKITTER_FETCH_DEADLINE=10s`),
 Durations and sizes carry units ("1s", "5m", "24h"; "10MiB"). An unknown key is an error that suggests the
 nearest one: a misspelt politeness setting must never be ignored.
 """
-# ruff: noqa: SIM905  word lists are easier to read unsplit
 
 from typing import Annotated, Any
 
@@ -21,7 +20,7 @@ from skitter.settings.engines import (
 )
 from skitter.settings.units import Bytes, Seconds, SettingsError, seconds, size
 
-__all__ = ["SECTIONS", "Bytes", "Seconds", "Settings", "SettingsError", "seconds", "size"]
+__all__ = ["LISTS", "SECTIONS", "Bytes", "Seconds", "Settings", "SettingsError", "seconds", "size"]
 
 
 class UrlsSettings(Struct, frozen=True):
@@ -78,16 +77,16 @@ class ScopeSettings(Struct, frozen=True):
     max_depth: Annotated[
         int | None, "maximum number of links between a seed and a page; unlimited when not set"
     ] = None
-    max_pages_per_host: Annotated[
-        int | None, "maximum number of stored pages per host; unlimited when not set"
-    ] = None
-    skip_extensions: Annotated[tuple[str, ...], "links to files with these extensions are not followed"] = (
-        tuple(
-            "7z apk avi bin bmp bz2 css csv deb dmg doc docx eot epub exe flac flv gif gz ico img iso jar jpeg jpg js "
-            "m4a m4v mkv mov mp3 mp4 mpeg mpg msi odp ods odt ogg ogv otf pdf png ppt pptx ps rar rpm svg tar tgz tif "
-            "tiff ttf wasm wav webm webp wmv woff woff2 xls xlsx xz zip zst".split()
-        )
-    )
+    sitemaps: Annotated[
+        str,
+        "which sitemaps are read, besides those given by hand: off (none), announced (those that a robots.txt names), search "
+        "(and the usual places of the seeds' hosts), only (like search, and no other page is crawled) or named (none, and no "
+        "page is crawled that they do not list)",
+    ] = "announced"
+    skip_extensions: Annotated[
+        tuple[str, ...],
+        "links to files with these extensions are not followed; auto stands for those that no installed parser reads",
+    ] = ("auto",)
     max_url_length: Annotated[int, "trap rule: longest URL that is followed"] = 2000
     max_path_segments: Annotated[int, "trap rule: most path segments that are followed"] = 20
     max_segment_repeats: Annotated[
@@ -130,6 +129,25 @@ class PolitenessSettings(Struct, frozen=True):
     max_retry_after: Annotated[Seconds, "a host that asks for a longer Retry-After is set aside"] = Seconds(
         86400.0
     )
+    adaptive: Annotated[
+        bool, "wait longer for a host that is slow, refuses or fails, and pause one that keeps failing"
+    ] = True
+    adaptive_factor: Annotated[
+        float, "wait at least this many times as long as the host takes to answer; not with a delay of 0"
+    ] = 2.0
+    adaptive_slow: Annotated[
+        float, "the delay doubles while answers take this many times as long as usual; not with a delay of 0"
+    ] = 3.0
+    adaptive_first: Annotated[Seconds, "least delay after a 429, 503, time-out or reset"] = Seconds(1.0)
+    adaptive_max: Annotated[Seconds, "longest delay reached by doubling"] = Seconds(300.0)
+    adaptive_jitter: Annotated[float, "a doubled delay is randomly longer by up to this fraction"] = 0.1
+    adaptive_successes: Annotated[int, "good answers after which a doubled delay shrinks …"] = 10
+    adaptive_shrink: Annotated[float, "… by this fraction, down to the delay of every host"] = 0.1
+    park_after: Annotated[int, "a host that fails this many times in a row is paused"] = 10
+    park: Annotated[
+        tuple[Seconds, ...],
+        "pauses of a host that keeps failing, one request after each; then it is given up",
+    ] = (Seconds(600.0), Seconds(3600.0), Seconds(6 * 3600.0))
     per_address: Annotated[
         int | None,
         "requests in flight per IP address, over all hosts, workers and machines; none for no limit",
@@ -137,6 +155,41 @@ class PolitenessSettings(Struct, frozen=True):
     address_delay: Annotated[Seconds, "least time between the starts of two requests to one IP address"] = (
         Seconds(0.0)
     )
+    per_domain: Annotated[
+        int | None, "requests in flight per registrable domain, over all its hosts; none for no limit"
+    ] = None
+    domain_delay: Annotated[
+        Seconds, "least time between the starts of two requests to the hosts of one registrable domain"
+    ] = Seconds(0.0)
+    window: Annotated[
+        str,
+        "when requests may be sent, such as 22:00-06:00 Europe/Berlin or Mon-Fri 19:00-07:00 UTC; several are separated by commas; always if empty",
+    ] = ""
+
+
+class BudgetSettings(Struct, frozen=True):
+    """What a host, and all hosts of a registrable domain together, may get. What a budget stops goes on when it is raised."""
+
+    host_pages: Annotated[int | None, "stored pages (2xx) per host"] = None
+    host_bytes: Annotated[Bytes | None, "bytes received per host; answers in flight come on top"] = None
+    host_seconds: Annotated[
+        Seconds | None, "time that a host may spend on our requests; answers in flight come on top"
+    ] = None
+    host_requests_per_day: Annotated[int | None, "requests per host and day (UTC), robots.txt included"] = (
+        None
+    )
+    domain_pages: Annotated[int | None, "stored pages (2xx) of all hosts of a domain"] = None
+    domain_bytes: Annotated[Bytes | None, "bytes received from all hosts of a domain"] = None
+    domain_seconds: Annotated[Seconds | None, "time that all hosts of a domain may spend"] = None
+    domain_requests_per_day: Annotated[int | None, "requests to all hosts of a domain per day (UTC)"] = None
+    bandwidth: Annotated[
+        Bytes | None,
+        "bytes received per second on average, by the whole crawl; over the workers it is divided equally",
+    ] = None
+    memory: Annotated[
+        Bytes | None,
+        "memory of the crawl on one machine, without parser processes: near it, fewer pages are fetched at once",
+    ] = None
 
 
 class RobotsSettings(Struct, frozen=True):
@@ -153,6 +206,10 @@ class RobotsSettings(Struct, frozen=True):
         30 * 86400.0
     )
     max_redirects: Annotated[int, "redirects followed to a robots.txt (RFC 9309 2.3.1.2: at least five)"] = 10
+    terms: Annotated[
+        str,
+        "fetch the tdmrep.json and the RSL licences of each origin: never, always, or auto: if export.respect_ai names a use",
+    ] = "auto"
 
 
 class FetchSettings(Struct, frozen=True):
@@ -165,6 +222,30 @@ class FetchSettings(Struct, frozen=True):
         str, "a URL or e-mail address where site owners can reach you; part of the user agent"
     ] = ""
     accept_language: Annotated[str, "Accept-Language header; not sent when empty"] = ""
+    headers: Annotated[
+        tuple[str, ...],
+        "more header fields, as a table or as a list of NAME: VALUE; no secrets, they are kept",
+    ] = ()
+    cookies: Annotated[str, "cookies that are sent: a Netscape file (cookies.txt) that only you can read"] = (
+        ""
+    )
+    keep_cookies: Annotated[
+        bool, "also send back what a host sets; kept per host, in memory, while the process runs"
+    ] = False
+    secrets: Annotated[
+        str, "logins, tokens and client certificates for sites: a TOML file that only you can read"
+    ] = ""
+    identity: Annotated[
+        str, "directory made by `skitter identity init`: requests are signed with its key (Web Bot Auth)"
+    ] = ""
+    proxy: Annotated[
+        str,
+        "http://HOST:PORT or socks5://HOST:PORT through which every request goes; its login is in fetch.secrets",
+    ] = ""
+    http2: Annotated[
+        bool,
+        "speak HTTP/2 with servers that offer it (only over TLS); false keeps every answer byte for byte",
+    ] = True
     deadline: Annotated[Seconds, "time limit for the whole request, from DNS to the last byte"] = Seconds(
         30.0
     )
@@ -174,6 +255,10 @@ class FetchSettings(Struct, frozen=True):
         Bytes,
         "largest body, before and after decompression; a robots.txt has its own limit, 500 KiB",
     ] = Bytes(10 * 2**20)
+    max_sitemap: Annotated[
+        Bytes,
+        "most that is read of a sitemap or feed, before and after decompression; the archive has the first max_body of it",
+    ] = Bytes(50 * 2**20)
     max_headers: Annotated[Bytes, "largest header block"] = Bytes(256 * 2**10)
     max_in_flight: Annotated[Bytes, "memory for all bodies in flight together"] = Bytes(256 * 2**20)
     max_redirects: Annotated[int, "maximum number of redirects followed from one link"] = 10
@@ -191,6 +276,41 @@ class FetchSettings(Struct, frozen=True):
     dns_negative_ttl: Annotated[Seconds, "how long a DNS failure is cached"] = Seconds(60.0)
     dns_cache: Annotated[int, "number of DNS answers cached"] = 50_000
     ca_file: Annotated[str, "CA certificates (PEM) to trust instead of the system's"] = ""
+    render: Annotated[
+        str,
+        "show pages to a browser, so that their scripts run: never, always, or auto: those whose URL pattern turned out to need it",
+    ] = "never"
+    browser: Annotated[
+        str, "the browser: a Chromium or its headless shell, as a path or command; found if empty"
+    ] = ""
+    browsers: Annotated[int, "browsers per worker, each with one page at a time; started when needed"] = 1
+    render_deadline: Annotated[
+        Seconds, "time limit for rendering one page; what it is by then counts, if it can still say that"
+    ] = Seconds(30.0)
+    render_quiet: Annotated[
+        Seconds, "a loaded page is complete when it has requested nothing for this long"
+    ] = Seconds(0.5)
+    render_gap: Annotated[
+        Seconds,
+        "time between the starts of two requests of a rendered page to one host; afterwards its host is owed its delay for each",
+    ] = Seconds(0.1)
+    render_requests: Annotated[int, "most requests that one rendered page may cause"] = 100
+    render_post: Annotated[bool, "rendered pages may also send POST, and not only GET and HEAD"] = False
+    render_skip: Annotated[
+        tuple[str, ...],
+        "kinds of resources that a rendered page does not get: image, media, font, stylesheet, script, xhr, fetch",
+    ] = ("image", "media", "font")
+    render_memory: Annotated[Bytes, "a browser that uses more is killed, and the page is not rendered"] = (
+        Bytes(2**30)
+    )
+    render_pages: Annotated[int, "a browser is replaced by a new one after this many pages"] = 100
+    render_scroll: Annotated[
+        int, "scroll a rendered page to its end so many times, while that loads more"
+    ] = 0
+    render_click: Annotated[str, "and click this each time, such as button.load-more: a CSS selector"] = ""
+    screenshots: Annotated[
+        bool, "archive a picture of every rendered page; it then gets its images and fonts, too"
+    ] = False
 
 
 class ParseSettings(Struct, frozen=True):
@@ -198,9 +318,21 @@ class ParseSettings(Struct, frozen=True):
 
     content_start: Annotated[str, "content starts after this marker …"] = ""
     content_end: Annotated[str, "… and ends before this one; pages without both are ignored"] = ""
+    main: Annotated[
+        bool,
+        "extract the main content of every page while crawling, as text and as Markdown; without it, exports derive it from the archive",
+    ] = False
+    extractor: Annotated[
+        str,
+        "who finds the main content: trafilatura (the extra skitter[main]), or fast, which is ours and needs no library",
+    ] = "trafilatura"
     sloppy_anchors: Annotated[bool, "also follow anchors written like < a href = x >"] = False
     max_input: Annotated[Bytes, "at most this much of a document is parsed"] = Bytes(5 * 2**20)
     max_links: Annotated[int, "maximum number of links taken from one page"] = 10_000
+    agent: Annotated[
+        str,
+        "the robot that X-Robots-Tag and meta elements may name; the product token of the user agent when empty",
+    ] = ""
     pool_above: Annotated[
         Bytes, "larger documents are parsed by a process of their own, so that nothing else waits meanwhile"
     ] = Bytes(256 * 2**10)
@@ -211,6 +343,30 @@ class ParseSettings(Struct, frozen=True):
     max_memory: Annotated[Bytes, "address space of a parser process; a document that needs more fails"] = (
         Bytes(2**30)
     )
+    assets: Annotated[
+        bool, "collect what a page needs to be shown; always done where archive.assets is not off"
+    ] = False
+    ocr: Annotated[
+        str,
+        "languages in which text in images is read, as in eng or deu+eng, by the program tesseract; not at all when empty",
+    ] = ""
+    exif_location: Annotated[bool, "keep where a photo was taken, which is personal data"] = False
+    follow_json: Annotated[
+        tuple[str, ...],
+        "in the answers of an API: where the URLs to follow are, as in $.items[*].url; then no other string is a link",
+    ] = ()
+    next_json: Annotated[
+        str, "… and where the next part of a list is: a URL, or with next_param a cursor; as in $.next"
+    ] = ""
+    next_param: Annotated[str, "… the query parameter that gets the cursor, as in cursor"] = ""
+    items_json: Annotated[
+        tuple[str, ...],
+        "… and where the items are that `skitter export --format items` writes, as in $.items[*]",
+    ] = ()
+    max_pages: Annotated[int, "at most this many pages of a PDF, or chapters of a book, are read"] = 2_000
+    max_text: Annotated[
+        int, "at most this many characters of text are taken from a PDF, Office document or book"
+    ] = 10_000_000
 
 
 class DedupSettings(Struct, frozen=True):
@@ -228,6 +384,26 @@ class ArchiveSettings(Struct, frozen=True):
 
     max_file: Annotated[Bytes, "a file that exceeds this size is closed and a new one started"] = Bytes(2**30)
     operator: Annotated[str, "operator named in the warcinfo record; the contact when empty"] = ""
+    assets: Annotated[
+        str,
+        "also fetch what pages need to be shown (style sheets, scripts, pictures, fonts, media, frames), whatever the scope: "
+        "off, same-host (as their page) or all",
+    ] = "off"
+
+
+class ExportSettings(Struct, frozen=True):
+    """What exports and search indexes leave out because somebody asks for that, and the size of their pieces."""
+
+    respect_ai: Annotated[
+        tuple[str, ...],
+        "uses: train-ai, search, ai-input, train-ai-images, tdm; pages that say no to one of these are left out of exports and indexes",
+    ] = ()
+    chunk_size: Annotated[
+        int, "the most characters of a piece of a page in the export for retrieval (chunks)"
+    ] = 2_000
+    noarchive: Annotated[
+        bool, "copies of pages that ask for noarchive are shown: by replay, and in the formats cdxj and wacz"
+    ] = False
 
 
 class FrontierSettings(Struct, frozen=True):
@@ -270,6 +446,29 @@ class CrawlSettings(Struct, frozen=True):
     ] = ()
 
 
+class SiteSettings(Struct, frozen=True):
+    """An overlay: settings that hold for the URLs that a pattern matches. `sites` applies them."""
+
+    match: str
+    values: dict[str, Any]  # by dotted key, in the types of the tree
+
+
+class GroupSettings(Struct, frozen=True):
+    """Hosts that count as one: they share one delay, one number of requests in flight, one window and one budget."""
+
+    name: str
+    hosts: Annotated[tuple[str, ...], "its hosts, as patterns such as *.cdn.example"] = ()
+    delay: Annotated[Seconds | None, "least time between the starts of two requests to its hosts"] = None
+    in_flight: Annotated[int | None, "requests in flight over all of its hosts"] = None
+    window: Annotated[
+        str, "when its hosts are visited, such as 22:00-06:00 Europe/Berlin; always if empty"
+    ] = ""
+    pages: Annotated[int | None, "stored pages of all its hosts together"] = None
+    bytes: Annotated[Bytes | None, "bytes received from all its hosts together"] = None
+    seconds: Annotated[Seconds | None, "time spent on requests to all its hosts together"] = None
+    requests_per_day: Annotated[int | None, "requests to all its hosts together in one day (UTC)"] = None
+
+
 class Settings(Struct, frozen=True):
     """All settings of a crawl."""
 
@@ -277,11 +476,13 @@ class Settings(Struct, frozen=True):
     scope: ScopeSettings = ScopeSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     politeness: PolitenessSettings = PolitenessSettings()
+    budget: BudgetSettings = BudgetSettings()
     robots: RobotsSettings = RobotsSettings()
     fetch: FetchSettings = FetchSettings()
     parse: ParseSettings = ParseSettings()
     dedup: DedupSettings = DedupSettings()
     archive: ArchiveSettings = ArchiveSettings()
+    export: ExportSettings = ExportSettings()
     frontier: FrontierSettings = FrontierSettings()
     crawl: CrawlSettings = CrawlSettings()
     cluster: ClusterSettings = ClusterSettings()
@@ -290,6 +491,11 @@ class Settings(Struct, frozen=True):
     kafka: KafkaSettings = KafkaSettings()
     s3: S3Settings = S3Settings()
     search: SearchSettings = SearchSettings()
+    site: tuple[SiteSettings, ...] = ()
+    group: tuple[GroupSettings, ...] = ()
 
 
-SECTIONS: dict[str, type[Any]] = {field.name: field.type for field in fields(Settings)}
+LISTS = ("site", "group")  # what a crawl may have several of; they have no defaults
+SECTIONS: dict[str, type[Any]] = {
+    field.name: field.type for field in fields(Settings) if field.name not in LISTS
+}

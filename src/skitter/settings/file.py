@@ -11,15 +11,18 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
-from skitter.settings import SECTIONS, Settings, SettingsError
+from skitter.settings import LISTS, SECTIONS, Settings, SettingsError, overlays
 from skitter.settings.engines import SECRETS
+from skitter.settings.places import line_of, line_of_entry
 from skitter.settings.rules import is_file_name
-from skitter.settings.values import KEYS, Key, convert, from_text, show
+from skitter.settings.values import KEYS, convert, from_text, written
 
 PREFIX = "SKITTER_"
+_FILES = ("fetch.cookies", "fetch.secrets", "fetch.identity")
 LOCAL_SHARDS = 256  # most shards of a crawl on one machine
 
 # Variables with our prefix that are not settings: the folder of conformance cases, and what Kubernetes sets
@@ -28,6 +31,7 @@ LOCAL_SHARDS = 256  # most shards of a crawl on one machine
 _NOT_SETTINGS = re.compile(
     r"SKITTER_(CONFORMANCE|TEST_.*|SERVICES_.*|(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_(TCP|UDP|SCTP).*)?))\Z"
 )
+_RENAMED = {"scope.max_pages_per_host": "budget.host_pages"}  # as older files have it
 _SECRETS = frozenset(SECRETS.values())
 _TOML_POSITION = re.compile(
     r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)\Z", re.DOTALL
@@ -65,7 +69,14 @@ def given(
 
 
 def _located(dotted: str, value: object, folder: Path) -> object:
-    """Plug-in files as absolute paths, so that a crawl may be resumed from elsewhere; all else as it is."""
+    """Files of the user's own as absolute paths, so that a crawl may be resumed from elsewhere; all else as it is."""
+    if dotted == "site" and isinstance(value, tuple):
+        return tuple(
+            replace(site, values={name: _located(name, each, folder) for name, each in site.values.items()})
+            for site in value
+        )
+    if dotted in _FILES and value:
+        return os.path.abspath(folder / Path(str(value)).expanduser())  # noqa: PTH100  links stay
     if dotted != "crawl.plugins" or not isinstance(value, tuple):
         return value
     return tuple(
@@ -83,6 +94,8 @@ def build(values: Mapping[str, object]) -> Settings:
 
 def value_of(where: str, dotted: str, value: object) -> object:
     """One value from a variable or a flag, where numbers and lists are text too."""
+    if dotted in LISTS:
+        return overlays.read(dotted, value, lambda entry, name: f"{where}: {overlays.nowhere(entry, name)}")
     key = KEYS.get(dotted)
     if key is None:
         raise SettingsError(f"{where}: {_unknown(dotted)}")
@@ -98,7 +111,7 @@ def _dotted(variable: str) -> str:
 
 
 def _build(values: Mapping[str, object]) -> Settings:
-    sections = {}
+    sections: dict[str, Any] = {name: values[name] for name in LISTS if name in values}
     for name, section in SECTIONS.items():
         own = {dotted.partition(".")[2]: v for dotted, v in values.items() if dotted.startswith(f"{name}.")}
         sections[name] = section(**own)
@@ -107,6 +120,7 @@ def _build(values: Mapping[str, object]) -> Settings:
 
 def _consistent(settings: Settings) -> None:
     """Checks that involve more than one value."""
+    overlays.check(settings.site)
     if settings.schedule.retry_base > settings.schedule.retry_max:
         raise SettingsError(
             "schedule.retry_base is longer than schedule.retry_max; make the one shorter or the other longer"
@@ -136,23 +150,34 @@ def _from_file(path: Path) -> dict[str, object]:
     except tomllib.TOMLDecodeError as problem:
         raise SettingsError(_syntax(path, text, str(problem))) from None
     values: dict[str, object] = {}
-    for dotted, value in _flat(path, text, document):
+
+    def where(entry: str, key: str) -> str:
+        return f"{path}:{line_of_entry(text, entry, key)}: {overlays.nowhere(entry, key)}"
+
+    for name in LISTS:
+        if name in document:
+            values[name] = _located(name, overlays.read(name, document.pop(name), where), path.parent)
+    for named, value in _flat(path, text, document):
+        dotted = _RENAMED.get(named, named)
         key = KEYS.get(dotted)
         if key is None:
-            raise SettingsError(f"{path}:{_line(text, dotted)}: {_unknown(dotted)}")
+            raise SettingsError(f"{path}:{line_of(text, dotted)}: {_unknown(dotted)}")
         try:
             values[dotted] = _located(dotted, convert(key, value), path.parent)
         except SettingsError as problem:
-            raise SettingsError(f"{path}:{_line(text, dotted)}: {dotted}: {problem}") from None
+            raise SettingsError(f"{path}:{line_of(text, dotted)}: {dotted}: {problem}") from None
     return values
 
 
 def from_toml(text: str) -> dict[str, object]:
     """The values in a text written by `to_toml`, by dotted key."""
-    found = {}
+    found: dict[str, object] = {}
     for section, table in tomllib.loads(text).items():
+        if section in LISTS:
+            found[section] = overlays.read(section, table)
+            continue
         for name, value in table.items():
-            dotted = f"{section}.{name}"
+            dotted = _RENAMED.get(f"{section}.{name}", f"{section}.{name}")
             if dotted not in KEYS:
                 raise SettingsError(_unknown(dotted))
             found[dotted] = convert(KEYS[dotted], value)
@@ -166,10 +191,11 @@ def to_toml(values: Mapping[str, object]) -> str:
         own = {dotted: value for dotted, value in values.items() if dotted.startswith(f"{section}.")}
         lines += [f"[{section}]"] if own else []
         lines += [
-            f"{KEYS[dotted].name} = {_show(KEYS[dotted], value)}"
+            f"{KEYS[dotted].name} = {written(KEYS[dotted], value)}"
             for dotted, value in own.items()
             if value is not None or KEYS[dotted].default is not None
         ]
+    lines += overlays.write(*(values.get(name, ()) for name in LISTS))  # type: ignore[arg-type]
     return "\n".join(lines) + "\n"
 
 
@@ -189,10 +215,10 @@ def _flat(path: Path, text: str, document: Mapping[str, object]) -> Iterator[tup
         if section in SECTIONS and isinstance(table, dict):
             yield from ((f"{section}.{name}", value) for name, value in table.items())
         elif isinstance(table, dict) or section in SECTIONS:
-            raise SettingsError(f"{path}:{_line(text, section)}: {_unknown_section(section)}")
+            raise SettingsError(f"{path}:{line_of(text, section)}: {_unknown_section(section)}")
         else:
             raise SettingsError(
-                f"{path}:{_line(text, section)}: {section} stands outside a section{_suggestion(section)}"
+                f"{path}:{line_of(text, section)}: {section} stands outside a section{_suggestion(section)}"
             )
 
 
@@ -202,28 +228,10 @@ def _syntax(path: Path, text: str, message: str) -> str:
         return f"{path}: {message}"
     if found["line"] is None:
         return f"{path}:{text.count(chr(10)) + 1}: {found['what']} at the end of the file"
-    return f"{path}:{found['line']}: {found['what']} (column {found['column']})"
-
-
-def _line(text: str, dotted: str) -> int:
-    """The line of a key. TOML readers do not report it, so the text is searched; 1 if it is written too oddly."""
-    section, _, name = dotted.rpartition(".")
-    table = ""
-    for number, line in enumerate(text.splitlines(), start=1):
-        bare = re.sub(r"[\s\"']", "", line.partition("#")[0])
-        if bare.startswith("["):
-            table = bare.strip("[]")
-            if not section and table.partition(".")[0] == name:
-                return number
-        written = bare.partition("=")[0]
-        spelt = f"{table}.{written}" if table else written
-        if (
-            spelt == dotted
-            or spelt.startswith(f"{dotted}.")
-            or (not table and written == section and name in line)
-        ):
-            return number
-    return 1
+    hint = (
+        '; a value that is a word stands in quotes, as in "5s" or "none"' if "value" in found["what"] else ""
+    )
+    return f"{path}:{found['line']}: {found['what']} (column {found['column']}){hint}"
 
 
 # ------------------------------------------------------------------------------------------------ did you mean
@@ -239,6 +247,8 @@ def _unknown(dotted: str) -> str:
 def _unknown_section(name: str) -> str:
     if name in SECTIONS:
         return f"{name} is a section; write [{name}] on a line of its own and its keys below"
+    if name in LISTS:
+        return f"{name} is set as a whole; write {overlays.EXAMPLES[name]}, or change it in the settings file"
     near = difflib.get_close_matches(name, SECTIONS, n=1)
     hint = f"did you mean [{near[0]}]?" if near else f"sections are {', '.join(SECTIONS)}"
     return f"unknown section [{name}]; {hint}"
@@ -280,10 +290,6 @@ def dump(settings: Settings) -> str:
             value = getattr(values, field.name)
             lines += ["", f"# {key.doc}"]
             unset = value is None and key.default is None
-            lines.append(f"# {key.name} =" if unset else f"{key.name} = {_show(key, value)}")
+            lines.append(f"# {key.name} =" if unset else f"{key.name} = {written(key, value)}")
+    lines += ["", *overlays.write(settings.site, settings.group)]
     return "\n".join(lines) + "\n"
-
-
-def _show(key: Key, value: object) -> str:
-    """TOML has no word for "not set", so it is a text."""
-    return '"none"' if value is None else show(key.kind, value)

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Mapping
 
-from skitter.settings import SettingsError
+from skitter.settings import LISTS, SettingsError
 from skitter.settings.values import KEYS
 
 SHORT: Mapping[str, str] = {
@@ -23,20 +23,24 @@ SHORT: Mapping[str, str] = {
     "user_agent": "fetch.user_agent",
     "allow_private": "fetch.allow_private",
     "resolve": "fetch.resolve",
+    "sitemaps": "scope.sitemaps",
     "strategy": "schedule.strategy",
     "shards": "crawl.shards",
+    "assets": "archive.assets",
+    "main": "parse.main",
+    "render": "fetch.render",
 }
 # A crawl from Python is one process on this machine.
 _NOT_HERE = ("cluster.", "redis.", "postgres.", "kafka.", "s3.", "search.", "crawl.worker")
 LONG: Mapping[str, str] = {
     f"{key.section}_{key.name}": key.dotted for key in KEYS.values() if not key.dotted.startswith(_NOT_HERE)
 }
-_OTHERS = ("directory", "links", "settings")
+_OTHERS = ("directory", "links", "settings", *LISTS)
 
 
 def dotted(keyword: str) -> str:
     """The setting of a keyword."""
-    if "." in keyword:
+    if "." in keyword or keyword in LISTS:
         return keyword
     found = SHORT.get(keyword) or LONG.get(keyword)
     if found is None:

@@ -12,7 +12,10 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
+from skitter.runtime import windows
 from skitter.settings import SettingsError
+from skitter.settings.exploding import explodes
+from skitter.settings.json_paths import steps
 
 
 class Range(Struct, frozen=True):
@@ -28,6 +31,7 @@ _SHARE = Range(0, 1, "it is a fraction")
 _POSITIVE = Range(1)
 
 RANGES: Mapping[str, Range] = {
+    "export.chunk_size": Range(200, 1_000_000, "less holds no paragraph, more no model reads"),
     **dict.fromkeys(
         (
             "scope.max_url_length",
@@ -35,15 +39,34 @@ RANGES: Mapping[str, Range] = {
             "scope.max_segment_repeats",
             "politeness.per_host",
             "politeness.burst",
+            "politeness.adaptive_successes",
+            "politeness.park_after",
             "politeness.per_address",
+            "politeness.per_domain",
             "fetch.max_body",
             "fetch.max_headers",
+            "fetch.max_sitemap",
             "fetch.max_in_flight",
             "fetch.dns_cache",
+            "fetch.render_requests",
+            "fetch.render_pages",
             "parse.max_input",
+            "parse.max_pages",
+            "parse.max_text",
             "archive.max_file",
             "frontier.window",
+            "budget.host_pages",
+            "budget.host_bytes",
+            "budget.host_requests_per_day",
+            "budget.domain_pages",
+            "budget.domain_bytes",
+            "budget.domain_requests_per_day",
+            "budget.bandwidth",
             "crawl.max_pages",
+            "group.in_flight",
+            "group.pages",
+            "group.bytes",
+            "group.requests_per_day",
             "crawl.max_bytes",
             "crawl.concurrency",
             "crawl.commit_visits",
@@ -60,9 +83,12 @@ RANGES: Mapping[str, Range] = {
     ),
     **dict.fromkeys(
         (
+            "budget.host_seconds",
+            "budget.domain_seconds",
             "fetch.deadline",
             "fetch.connect_timeout",
             "fetch.idle_timeout",
+            "fetch.render_deadline",
             "parse.deadline",
             "crawl.max_time",
             "cluster.lease",
@@ -70,17 +96,26 @@ RANGES: Mapping[str, Range] = {
             "postgres.timeout",
             "s3.segment_time",
             "crawl.sync_interval",
+            "group.seconds",
         ),
         Range(0.001, why="it must be longer than zero"),
     ),
     "s3.part": Range(5 * 2**20, 5 * 2**30, "S3 accepts parts of 5 MiB to 5 GiB"),
+    "budget.memory": Range(64 * 2**20, why="a process needs about that much before it fetches anything"),
     "crawl.workers": Range(0, 256, "0 means one per core, and 256 are plenty for one machine"),
     "crawl.shards": Range(0, 4096, "0 means one per worker, and more were not measured"),
     "crawl.worker_patience": Range(1, why="a busy worker needs a moment to answer"),
     "schedule.retry_jitter": _SHARE,
+    "politeness.adaptive_jitter": _SHARE,
+    "politeness.adaptive_shrink": Range(0.001, 0.9, "a delay must shrink, and not to nothing at once"),
+    "politeness.adaptive_slow": Range(1.5, why="answers vary that much on a healthy server"),
+    "politeness.adaptive_first": Range(0.001, why="a delay of zero cannot double"),
     "robots.jitter": _SHARE,
     "robots.cache": Range(1, 86400, "RFC 9309 2.4: a copy must not be used for more than 24 hours"),
     "robots.max_redirects": Range(5, why="RFC 9309 2.3.1.2: at least five must be followed"),
+    "fetch.browsers": Range(1, 64, "each takes some 200 MB of memory"),
+    "fetch.render_memory": Range(256 * 2**20, why="a browser needs that much for an ordinary page"),
+    "fetch.render_scroll": Range(0, 1000, "a page that long is a trap"),
     "parse.processes": Range(1, 256, "256 are plenty for one machine"),
     "parse.max_memory": Range(256 * 2**20, why="a parser needs that much for an ordinary document"),
     "dedup.distance": Range(0, 3, "the near-duplicate index cannot find more"),
@@ -121,9 +156,15 @@ def _plugin(value: str) -> None:
 
 def _pattern(value: str) -> re.Pattern[str]:
     try:
-        return re.compile(value)
+        compiled = re.compile(value)
     except re.error as problem:
         raise SettingsError(f"{value!r} is not a regular expression: {problem}") from None
+    if explodes(compiled):
+        raise SettingsError(
+            f"{value!r} would take longer than anybody waits for some URLs: a repetition in it can read the same text in many"
+            " ways; write it without one repetition inside another, as in [a-z]+ for ([a-z]+)+"
+        )
+    return compiled
 
 
 def _number_pattern(value: str) -> None:
@@ -213,9 +254,105 @@ def _user_agent(value: str) -> None:
         )
 
 
+def _robot(value: str) -> None:
+    if not re.fullmatch(r"[a-z_-]*", value):
+        raise SettingsError(f"{value!r} is not a product token in lower case; write for example mybot")
+
+
+# Fields that are ours to set: who we are, what the connection does, what the answer may be like.
+_OURS = frozenset(
+    {
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "content-type",
+        "expect",
+        "from",
+        "host",
+        "keep-alive",
+        "proxy-connection",
+        "range",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "user-agent",
+        "via",
+        "forwarded",
+        "x-forwarded-for",
+    }
+)
+_SECRET = re.compile(r"auth|cookie|api-?key|token|secret|passw|credential|session", re.IGNORECASE)
+
+
+def header_line(value: str) -> None:
+    """A header field of one's own, NAME: VALUE. The message quotes its name only, for it may be a secret."""
+    name, colon, text = value.partition(":")
+    if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
+        shown = name if colon else "".join(name.split()[:1])  # what follows may be a secret here, too
+        raise SettingsError(f"{shown[:40]!r} is not NAME: VALUE; write for example X-Project: archive")
+    if not re.fullmatch(r"[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?", text.strip()):
+        raise SettingsError(
+            f"the value of {name} is empty or not printable ASCII; write for example {name}: text"
+        )
+    if name.lower() in _OURS or name.lower().startswith(("if-", "proxy-")):
+        instead = {"user-agent": "; set fetch.user_agent", "from": "; set fetch.contact"}.get(
+            name.lower(), ""
+        )
+        raise SettingsError(f"{name} is set by the crawler itself{instead}")
+
+
+def _public_header_line(value: str) -> None:
+    """These are kept in crawl.toml and in the archive."""
+    header_line(value)
+    name = value.partition(":")[0]
+    if _SECRET.search(name):
+        where = (
+            "a cookie file (fetch.cookies)"
+            if name.lower() == "cookie"
+            else "the secrets file (fetch.secrets)"
+        )
+        raise SettingsError(
+            f"{name} looks like a secret, and settings are kept in files and records; write it into {where}"
+        )
+
+
+def _proxy(value: str) -> None:
+    found = re.fullmatch(r"(?:http|socks5)://(?:\[[0-9A-Fa-f:.]+\]|[^\s/@?#:\[\]]+):([0-9]{1,5})/?", value)
+    if value and (found is None or int(found[1]) not in range(1, 65536)):
+        raise SettingsError(
+            f"{value!r} is not a proxy; write http://HOST:PORT or socks5://HOST:PORT, and its login into [proxy] of the secrets file"
+        )
+
+
 def _extension(value: str) -> None:
     if not re.fullmatch(r"[^./?#\s]+", value):
         raise SettingsError(f"{value!r} is not a file extension; write it without a dot, as in pdf")
+
+
+def _languages(value: str) -> None:
+    if value and not re.fullmatch(r"[A-Za-z][A-Za-z_/]{1,30}(?:\+[A-Za-z][A-Za-z_/]{1,30}){0,9}", value):
+        raise SettingsError(
+            f"{value!r} are no languages of tesseract; write for example eng or deu+eng (`tesseract --list-langs`)"
+        )
+
+
+def _perhaps_a_path(value: str) -> None:
+    if value:
+        steps(value)
+
+
+def _parameter(value: str) -> None:
+    if not re.fullmatch(r"[^\s&=#?]*", value):
+        raise SettingsError(f"{value!r} is not the name of a query parameter; write for example cursor")
+
+
+def _window(value: str) -> None:
+    for part in windows.split(value):
+        try:
+            windows.read(part)
+        except ValueError as problem:
+            raise SettingsError(str(problem)) from None
 
 
 def _host_pattern(value: str) -> None:
@@ -270,16 +407,34 @@ RULES: Mapping[str, Callable[[str], object]] = {
     "s3.layout": _one_of("segments", "pages"),
     "search.addresses": _web_address,
     "search.index": _index_name,
+    "export.respect_ai": _one_of("train-ai", "search", "ai-input", "train-ai-images", "tdm"),
+    "robots.terms": _one_of("auto", "always", "never"),
     "scope.kind": _one_of("page", "prefix", "host", "domain", "any"),
+    "scope.sitemaps": _one_of("off", "announced", "search", "only", "named"),
+    "archive.assets": _one_of("off", "same-host", "all"),
     "scope.hosts": _host_pattern,
+    "group.hosts": _host_pattern,
     "scope.include": _pattern,
     "scope.exclude": _pattern,
     "scope.skip_extensions": _extension,
     "schedule.strategy": _strategy,
     "schedule.number_pattern": _number_pattern,
+    "politeness.window": _window,
+    "group.window": _window,
     "fetch.user_agent": _user_agent,
+    "parse.agent": _robot,
+    "parse.extractor": _one_of("trafilatura", "fast"),
+    "parse.ocr": _languages,
+    "parse.follow_json": steps,
+    "parse.items_json": steps,
+    "parse.next_json": _perhaps_a_path,
+    "parse.next_param": _parameter,
     "fetch.contact": _field_value,
     "fetch.accept_language": _accept_language,
+    "fetch.headers": _public_header_line,
+    "fetch.proxy": _proxy,
+    "fetch.render": _one_of("never", "auto", "always"),
+    "fetch.render_skip": _one_of("image", "media", "font", "stylesheet", "script", "xhr", "fetch"),
     "fetch.allow_private": _network,
     "fetch.resolve": _pair,
     "fetch.nameservers": _nameserver,

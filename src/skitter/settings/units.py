@@ -13,6 +13,7 @@ _DURATION_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, None: 1}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]i?)?B?\Z")
 _SIZE_UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _SIZE_UNITS |= {"ki": 2**10, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_MOST_DIGITS = 24  # of a number: what has more is no time and no size, and a few hundred would be infinite
 
 
 class SettingsError(ValueError):
@@ -25,7 +26,7 @@ class SettingsError(ValueError):
 def seconds(text: str | float) -> Seconds:
     """'1s', '1.5m', '24h', '250ms' or a plain number of seconds."""
     match = _DURATION.match(str(text).strip())
-    if match is None:
+    if match is None or len(match[1]) > _MOST_DIGITS:
         raise SettingsError(f"{text!r} is not a duration; write for example 1s, 5m, 24h or 250ms")
     return Seconds(float(match[1]) * _DURATION_UNITS[match[2]])
 
@@ -33,6 +34,6 @@ def seconds(text: str | float) -> Seconds:
 def size(text: str | int) -> Bytes:
     """'10MiB', '500kB' or a plain number of bytes."""
     match = _SIZE.match(str(text).strip())
-    if match is None:
+    if match is None or len(match[1]) > _MOST_DIGITS:
         raise SettingsError(f"{text!r} is not a size; write for example 10MiB, 500kB or 1024")
     return Bytes(int(float(match[1]) * _SIZE_UNITS[match[2] or ""]))

@@ -14,12 +14,14 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import fields
 
-from skitter.settings import SECTIONS, Bytes, Seconds, SettingsError, seconds, size
+from skitter.settings import SECTIONS, Bytes, GroupSettings, Seconds, SettingsError, seconds, size
 from skitter.settings.rules import ANY, RANGES, RULES
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 _UNSET = frozenset({"", "none"})
+# Lists that mostly have one item, which may stand without brackets.
+_OFTEN_ONE = frozenset({"scope.skip_extensions", "parse.follow_json", "parse.items_json"})
 
 
 class Key(Struct, frozen=True):
@@ -42,18 +44,21 @@ class Key(Struct, frozen=True):
         return f"SKITTER_{self.section}_{self.name}".upper()
 
 
-def _keys() -> dict[str, Key]:
+def _keys(sections: Mapping[str, type[Any]]) -> dict[str, Key]:
     found: dict[str, Key] = {}
-    for section, cls in SECTIONS.items():
+    for section, cls in sections.items():
         kinds = typing.get_type_hints(cls, include_extras=True)
         for field in fields(cls):
-            kind, doc = typing.get_args(kinds[field.name])
-            key = Key(section, field.name, kind, field.default, doc)
-            found[key.dotted] = key
+            if (hints := typing.get_args(kinds[field.name])) and isinstance(hints[-1], str):
+                key = Key(section, field.name, hints[0], field.default, hints[-1])
+                found[key.dotted] = key
     return found
 
 
-KEYS: Mapping[str, Key] = _keys()
+KEYS: Mapping[str, Key] = _keys(SECTIONS)
+GROUP_KEYS: Mapping[str, Key] = _keys(
+    {"group": GroupSettings}
+)  # as in group.delay; a group has a name besides
 
 
 def optional(kind: Any) -> tuple[Any, bool]:  # noqa: ANN401  type expressions have no type
@@ -72,6 +77,8 @@ def convert(key: Key, value: object) -> object:
     kind, may_be_unset = optional(key.kind)
     if may_be_unset and (value is None or value == "none"):
         return None
+    if key.dotted in _OFTEN_ONE and isinstance(value, str):
+        value = [value]
     made = _convert(kind, value)
     _check(key, made)
     return made
@@ -101,7 +108,7 @@ def from_text(key: Key, text: str) -> object:
 
 
 def _array(text: str) -> object:
-    if not text.lstrip().startswith("["):
+    if not text.lstrip().startswith(("[", "{")):
         return [text] if text else []
     try:
         return tomllib.loads(f"items = {text}")["items"]
@@ -115,6 +122,8 @@ def _example(key: Key) -> str:
 
 def _convert(kind: Any, value: object) -> object:  # noqa: ANN401
     if typing.get_origin(kind) is tuple:
+        if isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values()):
+            value = [f"{name}: {each}" for name, each in value.items()]  # header fields as a table
         if not isinstance(value, list | tuple):
             raise SettingsError(f"""{value!r} is not a list; write for example ["one", "two"]""")
         return tuple(_convert(typing.get_args(kind)[0], item) for item in value)
@@ -186,6 +195,11 @@ def show(kind: Any, value: object) -> str:  # noqa: ANN401
     if isinstance(value, bool):
         return "true" if value else "false"
     return repr(value)
+
+
+def written(key: Key, value: object) -> str:
+    """The value as in a settings file. TOML has no word for "not set", so it is a text."""
+    return '"none"' if value is None else show(key.kind, value)
 
 
 def _show_list(items: list[str]) -> str:

@@ -38,9 +38,9 @@ from skitter.frontier.rows import (
 from skitter.frontier.seen import LatelySeen
 from skitter.frontier.store import NEW, Waiting
 from skitter.frontier.verbs import HandMark
-from skitter.metrics import StoreMetrics
 from skitter.model import Level, Link, RobotsCopy, Visit
 from skitter.ports import Fenced
+from skitter.runtime.metrics import StoreMetrics
 from skitter.settings import Settings
 
 _encode = Encoder().encode
@@ -78,7 +78,7 @@ class MemoryStore:
         self._epoch = epoch
         self._metrics = StoreMetrics()
 
-    hash_key = staticmethod(hash16)
+    hash_key, secret = staticmethod(hash16), 0
 
     def domain_prefix(self, domain: str) -> bytes:  # noqa: ARG002  other stores keep domains together
         """None."""
@@ -117,7 +117,9 @@ class MemoryStore:
         for row in map(_url, self.rows.urls.values()):
             spot = standing(row)
             if spot is not None:
-                lists.setdefault(spot[:3], []).append((spot.order, spot.seq, row.id, row))
+                lists.setdefault((spot.kind, spot.host, spot.level), []).append(
+                    (spot.order, spot.seq, row.id, row)
+                )
         for some in lists.values():
             some.sort(key=lambda item: item[:3])
         return lists

@@ -119,6 +119,19 @@ def canonical(url: str, rules: UrlRules = DEFAULT_RULES) -> str | None:
     return key(url.strip(), rules)
 
 
+_ASSET = "asset "
+
+
+def asset_key(url: str) -> str:
+    """The key of what a page needs to be shown, by its fetched form. No page has such a key, whatever its URL."""
+    return _ASSET + url
+
+
+def is_asset_key(key: str) -> bool:
+    """Whether a key is that of an asset."""
+    return key.startswith(_ASSET)
+
+
 def too_long(host: str) -> bool:
     """Whether no host can have this name, so that no store has to hold it."""
     return len(host) > _LONGEST_HOST

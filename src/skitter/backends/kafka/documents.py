@@ -6,9 +6,7 @@ ordinary consumer group: it may lag, restart, share the partitions, and be sent 
 resetting the group's offsets.
 """
 
-import asyncio
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any
 
@@ -24,6 +22,7 @@ from skitter.backends.kafka.sending import Outgoing, Sender
 from skitter.backends.kafka.topics import message_limit
 from skitter.model import Page, Reason, Settlement, State
 from skitter.ports import Entry
+from skitter.runtime.aside import OneThread, closed
 from skitter.settings import Settings
 from skitter.urls import registrable_domain
 
@@ -133,7 +132,18 @@ def cut(text: str, limit: int) -> str:
 def bare(page: Page) -> Page:
     """A page without the parts that a server may have made very long."""
     return msgspec.structs.replace(
-        page, text="", headers=(), meta=None, title="", description="", author="", keywords="", canonical=""
+        page,
+        text="",
+        headers=(),
+        meta=None,
+        title="",
+        description="",
+        author="",
+        keywords="",
+        canonical="",
+        alternates=None,
+        media=None,
+        content=None,
     )
 
 
@@ -144,7 +154,7 @@ class DocumentReader:
         self._settings = settings
         self._sender = sender
         self._consumer = _consumer(settings, f"{settings.cluster.name}-{group}")
-        self._thread = ThreadPoolExecutor(1, "kafka-documents")
+        self._thread = OneThread("kafka-documents")
         self._read: dict[tuple[str, int], int] = {}
         self._found: Sequence[Found] = ()  # set until unreadable messages are safe in the dead-letter topic
 
@@ -192,12 +202,13 @@ class DocumentReader:
 
     async def close(self) -> None:
         """Leave the group; uncommitted messages are read again by the next reader."""
-        await self._call(self._consumer.close)
-        self._thread.shutdown()
+        closing = self._thread.call(self._consumer.close)
+        await closed("Kafka", closing)
+        self._thread.end()
 
     async def _call(self, function: Any, *arguments: Any) -> Any:  # noqa: ANN401
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+            return await self._thread.call(function, *arguments)
         except KafkaException as problem:
             raise away(problem.args[0].str()) from None
 

@@ -15,7 +15,6 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -31,6 +30,7 @@ from skitter.backends.kafka.trimming import Trimming
 from skitter.cluster.ports import Delivery
 from skitter.model import Link
 from skitter.ports import EngineAway
+from skitter.runtime.aside import OneThread, aside, closed, leave
 from skitter.settings import Settings
 
 Positions = Mapping[str, str]
@@ -70,7 +70,7 @@ class Inbox:
         self._topics = link_topics(settings.kafka)
         self._consumers = [_consumer(settings) for _ in self._topics]
         # librdkafka's calls block, and a consumer allows one caller at a time.
-        self._thread = ThreadPoolExecutor(1, "kafka-inbox")
+        self._thread = OneThread("kafka-inbox")
         self._owned: set[int] = set()
         # Fetched, but not returned yet. The thread adds, the loop removes, and locks it for anything of more
         # than one step.
@@ -181,7 +181,7 @@ class Inbox:
             fresh.incremental_assign(mine)
             fresh, self._consumers[number] = self._consumers[number], fresh
         # Closing may take long: librdkafka waits for brokers, in vain if it has stalled.
-        threading.Thread(target=fresh.close, name="kafka-let-go", daemon=True).start()
+        leave(fresh.close, "kafka-let-go")
 
     def _take(self, limit: int) -> list[_Opened]:
         """Messages in turns, so that urgent ones come first and none waits for ever."""
@@ -244,18 +244,25 @@ class Inbox:
                     consumer.commit(offsets=offsets, asynchronous=True)
 
     async def close(self) -> None:
-        """Close the connections to the brokers."""
+        """Close the connections to the brokers. Each consumer waits for the answer to its last commit."""
         self._owned.clear()
         await self._trimming.close()
-        for consumer in self._consumers:
-            await self._call(consumer.close)
-        self._thread.shutdown()
+        await closed("Kafka", *map(self._closed, self._consumers))
+        self._thread.end()
+
+    async def _closed(self, consumer: Consumer) -> None:
+        await self._thread.call(_nothing)  # a call of a cancelled caller may still use it
+        await aside(consumer.close)
 
     async def _call(self, function: Any, *arguments: Any) -> Any:  # noqa: ANN401
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+            return await self._thread.call(function, *arguments)
         except KafkaException as problem:
             raise away(problem.args[0].str()) from None
+
+
+def _nothing() -> None:
+    """Returns when the calls before it have."""
 
 
 def _end(consumer: Consumer, partition: TopicPartition) -> int:

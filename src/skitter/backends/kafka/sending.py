@@ -24,6 +24,7 @@ from skitter.backends.kafka.client import away, connection, error_of, explained
 from skitter.backends.kafka.topics import message_limit
 from skitter.engines.breaker import Guard
 from skitter.ports import Unstorable
+from skitter.runtime.aside import aside, closed
 from skitter.settings.engines import KafkaSettings
 
 Headers = Sequence[tuple[str, bytes]]
@@ -136,7 +137,7 @@ class Sender:
         """
         ask = partial(self._admin.list_topics, topic=self._settings.documents, timeout=_HEALTH)
         try:
-            await asyncio.to_thread(ask)
+            await aside(ask)
         except KafkaException as problem:
             raise away(f"no broker answers ({error_of(problem).str()})") from None
 
@@ -214,6 +215,10 @@ class Sender:
     async def close(self) -> None:
         """Close. Messages whose `send` was cancelled may or may not arrive."""
         self._closing.set()
-        await asyncio.to_thread(self._thread.join)
-        self._producer.purge()
-        self._producer.poll(0)
+        await closed("Kafka", aside(self._end))
+
+    def _end(self) -> None:
+        self._thread.join()
+        for producer in (self._producer, *self._retired):
+            producer.purge()
+            producer.close()

@@ -1,6 +1,5 @@
 """Which crawl uses these topics: every message names its crawl, so the first remaining one tells."""
 
-import asyncio
 import time
 from collections.abc import Sequence
 
@@ -9,6 +8,7 @@ from confluent_kafka import Consumer, TopicPartition
 from skitter.backends.kafka.client import connection
 from skitter.backends.kafka.consuming import messages_of
 from skitter.backends.kafka.lag import begins, ends
+from skitter.runtime.aside import aside, closed
 from skitter.settings.engines import KafkaSettings
 
 _PATIENCE = 10.0  # seconds for existing messages to arrive; without one the answer is unknown
@@ -23,20 +23,23 @@ async def senders(settings: KafkaSettings, group: str, topics: Sequence[str]) ->
         for number, (begin, finish) in reversed(list(enumerate(zip(start[topic], end[topic], strict=True))))
         if begin < finish
     }
-    return await asyncio.to_thread(_read, settings, group, first) if first else {}
-
-
-def _read(settings: KafkaSettings, group: str, first: dict[str, TopicPartition]) -> dict[str, str]:
-    """One message of each. Nothing is committed: the group's positions stay as they are."""
+    if not first:
+        return {}
+    # Nothing is committed: the group's positions stay as they are.
     consumer = Consumer({**connection(settings), "group.id": group, "enable.auto.commit": False})
+    try:
+        return await aside(_read, consumer, first)
+    finally:
+        await closed("Kafka", aside(consumer.close))
+
+
+def _read(consumer: Consumer, first: dict[str, TopicPartition]) -> dict[str, str]:
+    """One message of each."""
     found: dict[str, str] = {}
     deadline = time.monotonic() + _PATIENCE
-    try:
-        consumer.assign(list(first.values()))
-        while len(found) < len(first) and time.monotonic() < deadline:
-            for message in messages_of(consumer, len(first), wait=0.5):
-                crawl = dict(message.headers).get("skitter-crawl", b"")
-                found.setdefault(message.topic, crawl.decode("utf-8", "replace"))
-    finally:
-        consumer.close()
+    consumer.assign(list(first.values()))
+    while len(found) < len(first) and time.monotonic() < deadline:
+        for message in messages_of(consumer, len(first), wait=0.5):
+            crawl = dict(message.headers).get("skitter-crawl", b"")
+            found.setdefault(message.topic, crawl.decode("utf-8", "replace"))
     return found

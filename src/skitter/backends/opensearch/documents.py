@@ -9,7 +9,7 @@ import msgspec
 
 from skitter.backends.opensearch.http import reason
 from skitter.ports import SEARCH_DEPTH, Entry
-from skitter.search.text import CLOSE, OPEN, Hit, Query, clean, entry_id, unmarked
+from skitter.search.text import CLOSE, OPEN, Hit, Query, clean, entry_id, shortened, unmarked
 
 MAX_LINKS = 1000  # links stored per page; they are not searchable
 _TITLE_WEIGHT = (
@@ -47,6 +47,7 @@ def document(entry: Entry) -> dict[str, Any]:
         "simhash": None if page.simhash is None else f"{page.simhash:016x}",
         "links": [clean(link) for link in entry.links[:MAX_LINKS]],
         "links_count": page.links_count,
+        **({"snippet": page.robots.snippet} if page.robots.snippet >= 0 else {}),
         "archive": place and {"file": place.file, "offset": place.offset, "length": place.length},
     }
 
@@ -145,7 +146,7 @@ def question(query: Query, limit: int, offset: int) -> dict[str, Any]:
         "size": max(0, min(limit, SEARCH_DEPTH - offset)),
         "sort": ["_score", {"url": {"order": "asc", "missing": "_last"}}],
         "track_total_hits": True,
-        "_source": ["url", "title", "domain", "fetched_at"],
+        "_source": ["url", "title", "domain", "fetched_at", "snippet"],
         "highlight": {
             "pre_tags": [OPEN],
             "post_tags": [CLOSE],
@@ -180,7 +181,7 @@ def hit(found: Mapping[str, Any]) -> Hit:
     """One hit of an answer."""
     source = found["_source"]
     plain, marks = unmarked("".join(found.get("highlight", {}).get("content", [])[:1]))
-    return Hit(
+    whole = Hit(
         url=source["url"],
         title=unmarked(source.get("title", ""))[0],
         snippet=plain[: 2 * _SNIPPET],
@@ -189,6 +190,7 @@ def hit(found: Mapping[str, Any]) -> Hit:
         domain=source.get("domain", ""),
         fetched_at=moment(source["fetched_at"]),
     )
+    return shortened(whole, source.get("snippet", -1))
 
 
 def moment(written: str) -> float:

@@ -9,7 +9,6 @@ fetcher is for untrusted hosts, and obeys politeness and the address guard; this
 operator named.
 """
 
-import asyncio
 import http.client
 import json
 import ssl
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 
 from skitter.engines.breaker import BreakerRules, Guard, until_again
 from skitter.ports import EngineAway, EngineError
+from skitter.runtime.aside import aside
 from skitter.settings.engines import SearchSettings
 
 CONNECT_TIMEOUT = 10.0
@@ -81,7 +81,7 @@ class Cluster:
         problem: EngineAway | None = None
         for address in tuple(self._addresses):
             try:
-                answer = await asyncio.to_thread(self._exchange, address, method, path, body, patience)
+                answer = await aside(self._exchange, address, method, path, body, patience)
             except _BusyError as busy:
                 problem = away(address, str(busy), "look at its log, or name more nodes in search.addresses")
             except (OSError, http.client.HTTPException) as failure:

@@ -2,8 +2,7 @@
 
 from skitter.backends.permits import turns
 from skitter.model import NotNow
-from skitter.ports import Clock
-from skitter.settings import PolitenessSettings
+from skitter.ports import Clock, PermitTerms
 
 _SWEEP = 1024  # addresses with turns before those that nobody waits for are forgotten
 
@@ -11,10 +10,11 @@ _SWEEP = 1024  # addresses with turns before those that nobody waits for are for
 class _Turns:
     """What is known of an address where somebody was refused, or where requests have to be apart."""
 
-    __slots__ = ("free_at", "promised", "typical")
+    __slots__ = ("before", "free_at", "promised", "typical")
 
     def __init__(self, typical: float) -> None:
         self.free_at = 0.0  # when the next request may begin
+        self.before = 0.0  # the same without the last permit
         self.promised = 0.0  # the last turn that was promised
         self.typical = typical  # seconds of a request
 
@@ -22,15 +22,19 @@ class _Turns:
 class MemoryPermits:
     """`skitter.ports.Permits` of one process."""
 
-    def __init__(self, settings: PolitenessSettings, clock: Clock) -> None:
-        self._limit = turns.most(settings.per_address)
-        self._delay = float(settings.address_delay)
+    def __init__(self, terms: PermitTerms, clock: Clock) -> None:
+        self._limit, self._delay = terms.limit, terms.delay
+        self._floor = 0.0  # no key with a delay is used before
         self._clock = clock
         self._out: dict[str, int] = {}
         self._turns: dict[str, _Turns] = {}
         self._sweep_at = _SWEEP
         self._typical = turns.TYPICAL  # seconds of a request, at any address
-        self._busy, self._too_soon = turns.busy(self._limit), turns.too_soon(self._delay)
+        self._busy, self._too_soon = terms.busy, terms.too_soon
+
+    def begin(self) -> None:
+        """Keys may have been used a moment ago."""
+        self._floor = self._clock.monotonic() + self._delay if self._delay else 0.0
 
     async def ask(self, address: str) -> NotNow | None:
         """None: granted. Else when to ask again."""
@@ -39,22 +43,31 @@ class MemoryPermits:
             return self._refused(address, self._of(address))
         if self._delay:
             known, now = self._of(address), self._clock.monotonic()
-            if now < known.free_at:
+            if now < known.free_at or now < self._floor:
+                known.free_at = max(known.free_at, self._floor)
                 return self._refused(address, known)
-            known.free_at = now + self._delay
+            known.before, known.free_at = known.free_at, now + self._delay
         self._out[address] = out + 1
         return None
 
-    def give_back(self, address: str, used: float) -> None:
-        """The request has ended, after so many seconds."""
+    def give_back(self, address: str, used: float | None) -> None:
+        """The request has ended, after so many seconds; None: nothing was sent."""
         out = self._out[address]
         if out > 1:
             self._out[address] = out - 1
         else:
             del self._out[address]
+        if self._delay:
+            known = self._of(address)
+            if used is not None:
+                known.before = known.free_at
+            elif out == 1:  # else a permit that was granted since is in use, and counts
+                known.free_at = known.before
+        if used is None:
+            return
         self._typical += (used - self._typical) * turns.WEIGHT
-        if self._turns and (known := self._turns.get(address)) is not None:
-            known.typical = turns.smoothed(known.typical, used)
+        if self._turns and (waited := self._turns.get(address)) is not None:
+            waited.typical = turns.smoothed(waited.typical, used)
 
     async def close(self) -> None:
         """There is nothing to release."""

@@ -21,13 +21,13 @@ import socket
 import struct
 from contextlib import suppress
 from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
 from zlib import crc32
 
 from skitter.backends.permits import turns
 from skitter.model import NotNow
-from skitter.ports import Clock
-from skitter.settings import PolitenessSettings
+from skitter.ports import Clock, PermitTerms
 
 _WAYS = 8  # entries of a bucket
 _BUCKETS = 2048  # for 16,384 addresses in use at once
@@ -47,10 +47,11 @@ class SharedPermits:
     """`skitter.ports.Permits` of one worker among `workers`, by its number."""
 
     def __init__(
-        self, path: Path, number: int, workers: int, settings: PolitenessSettings, clock: Clock
+        self, path: Path, number: int, workers: int, terms: PermitTerms, clock: Clock, buckets: int = _BUCKETS
     ) -> None:
-        self._limit = turns.most(settings.per_address)
-        self._delay = float(settings.address_delay)
+        self._limit, self._delay = terms.limit, terms.delay
+        self._floor = 0.0  # no key with a delay is used before
+        self._buckets = buckets
         self._clock = clock
         self._size = -(-(_HEAD + workers * _COUNT.size) // 8) * 8
         self._counts = struct.Struct(f"@{workers}I").unpack_from
@@ -58,11 +59,11 @@ class SharedPermits:
         self._places: dict[str, int] = {}  # the entry of each address that we hold permits of
         self._out: dict[str, int] = {}
         self._typical = turns.TYPICAL  # seconds of a request of ours, at any address
-        self._busy, self._too_soon = turns.busy(self._limit), turns.too_soon(self._delay)
+        self._busy, self._too_soon = terms.busy, terms.too_soon
         self._bucket = lru_cache(maxsize=4096)(self._bucket_of)
         # Opened here, after the fork: processes that share a descriptor share its lock.
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        whole = _START + _BUCKETS * _WAYS * self._size
+        whole = _START + buckets * _WAYS * self._size
         fcntl.flock(self._file, fcntl.LOCK_EX)
         try:
             if os.fstat(self._file).st_size != whole:
@@ -78,6 +79,10 @@ class SharedPermits:
         for place in range(_START + self._own, whole, self._size):
             if _COUNT.unpack_from(self._table, place)[0]:
                 _COUNT.pack_into(self._table, place, 0)
+
+    def begin(self) -> None:
+        """Keys may have been used a moment ago."""
+        self._floor = self._clock.monotonic() + self._delay if self._delay else 0.0
 
     # -- asking ------------------------------------------------------------------------------------------------
 
@@ -113,6 +118,9 @@ class SharedPermits:
             return self._refused(place, full=True)
         if self._delay:
             now = self._clock.monotonic()
+            if now < self._floor:
+                free_at = max(self._floor, _TIME.unpack_from(table, place + _ADDRESS)[0])
+                _TIME.pack_into(table, place + _ADDRESS, free_at)
             if now < _TIME.unpack_from(table, place + _ADDRESS)[0]:
                 return self._refused(place, full=False)
             _TIME.pack_into(table, place + _ADDRESS, now + self._delay)
@@ -133,11 +141,13 @@ class SharedPermits:
         return NotNow(self._busy if full else self._too_soon, self._clock.now() + turn - now)
 
     def _bucket_of(self, address: str) -> tuple[bytes, int]:
-        """The address in 16 bytes, and its first entry."""
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        packed = socket.inet_pton(family, address)
-        packed = packed if len(packed) == _ADDRESS else b"\0" * 10 + b"\xff\xff" + packed
-        return packed, _START + crc32(packed) % _BUCKETS * _WAYS * self._size
+        """The address in 16 bytes, or a digest of another key, and its first entry."""
+        try:
+            packed = socket.inet_pton(socket.AF_INET6 if ":" in address else socket.AF_INET, address)
+            packed = packed if len(packed) == _ADDRESS else b"\0" * 10 + b"\xff\xff" + packed
+        except OSError:
+            packed = blake2b(address.encode(), digest_size=_ADDRESS).digest()
+        return packed, _START + crc32(packed) % self._buckets * _WAYS * self._size
 
     def _found(self, address: str) -> int | None:
         """The entry of an address, or one that nobody uses, now its own; None if there is none."""
@@ -161,8 +171,8 @@ class SharedPermits:
 
     # -- giving back -------------------------------------------------------------------------------------------
 
-    def give_back(self, address: str, used: float) -> None:
-        """The request has ended, after so many seconds."""
+    def give_back(self, address: str, used: float | None) -> None:
+        """The request has ended, after so many seconds; None: nothing was sent, and a turn has passed unused."""
         place = self._places.get(address)
         if place is None:  # closed
             return
@@ -171,9 +181,10 @@ class SharedPermits:
             self._out[address] = left
         else:  # from the moment that the count is zero, the entry may be another address's
             del self._out[address], self._places[address]
-        self._typical = turns.smoothed(self._typical, used)
-        (typical,) = _TIME.unpack_from(self._table, place + _TYPICAL_AT)
-        _TIME.pack_into(self._table, place + _TYPICAL_AT, turns.smoothed(typical, used))
+        if used is not None:
+            self._typical = turns.smoothed(self._typical, used)
+            (typical,) = _TIME.unpack_from(self._table, place + _TYPICAL_AT)
+            _TIME.pack_into(self._table, place + _TYPICAL_AT, turns.smoothed(typical, used))
         _COUNT.pack_into(self._table, place + self._own, left)
 
     async def close(self) -> None:

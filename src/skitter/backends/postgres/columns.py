@@ -12,7 +12,7 @@ from msgspec import NODEFAULT, Struct, json, structs
 from msgspec.msgpack import Decoder, Encoder
 
 from skitter.frontier.crashes import Suspicion
-from skitter.frontier.rows import Extra, HostRow, Meta, PageRow, Spot, UrlRow
+from skitter.frontier.rows import Extra, HostExtra, HostRow, Meta, PageRow, Spot, UrlRow
 from skitter.model import Counts, Page, Place, Reason, RobotsCopy, Visit
 from skitter.ports import Mark
 
@@ -25,7 +25,6 @@ Record = Sequence[Any]
 """A row as the database returns it: its columns in the order of its table."""
 
 _encode = Encoder().encode
-_queues = Decoder(tuple[list[int], list[Spot | None], int, int, int]).decode
 _page = Decoder(Page).decode
 _visit = Decoder(Visit).decode
 _counts = json.Decoder(Counts).decode
@@ -148,6 +147,20 @@ _HOST_COLUMNS = (
 )  # fmt: skip
 
 
+class _Queues(Struct, frozen=True, array_like=True, gc=False):
+    """The packed part of a host's row. A new field goes to its end."""
+
+    levels: list[int]
+    heads: list[Spot | None]
+    turn: int
+    hops: int
+    waiting: int
+    extra: HostExtra | None = None
+
+
+_queues = Decoder(_Queues).decode
+
+
 def host_arguments(rows: Iterable[HostRow]) -> Arguments:
     """One array per column."""
     return _columns(_HOST_COLUMNS, [_host_values(row) for row in rows])
@@ -168,7 +181,7 @@ def _host_values(row: HostRow) -> Record:
         None if row.aside is None else row.aside.code,
         None if row.aside is None else plain(row.aside.detail),
         row.place,
-        _encode((row.levels, row.heads, row.turn, row.hops, row.waiting)),
+        _encode(_Queues(row.levels, row.heads, row.turn, row.hops, row.waiting, row.extra)),
     )
 
 
@@ -177,10 +190,11 @@ def host_row(record: Record) -> HostRow:
     _, name, domain, free_at, held, delay, _, pages, requests, errors, size, aside, detail, place, packed = (
         record
     )
-    levels, heads, turn, hops, waiting = _queues(packed)
+    more = _queues(packed)
     reason = None if aside is None else Reason(aside, detail)
     return HostRow(
-        name, domain, levels, heads, free_at, held, delay, turn, hops, waiting, place, pages, requests, errors, size, reason
+        name, domain, more.levels, more.heads, free_at, held, delay, more.turn, more.hops, more.waiting, place, pages, requests,
+        errors, size, reason, more.extra,
     )  # fmt: skip
 
 
@@ -242,8 +256,13 @@ def _page_values(row: PageRow) -> Record:
         row.links,
         row.by_digest,
         row.by_simhash,
-        _encode(structs.replace(page, text="", **{**_BLANK, **odd})),
+        _encode(structs.replace(page, text="", **{**_BLANK, **odd, **_rendered(place)})),
     )
+
+
+def _rendered(place: Place | None) -> dict[str, Place]:
+    """The place of a rendered page is packed too: what is behind it has no columns."""
+    return {"archive": place} if place is not None and place.beside else {}
 
 
 def page_row(record: Record) -> PageRow:
@@ -265,7 +284,7 @@ def page_row(record: Record) -> PageRow:
         digest=digest,
         simhash=unsigned(simhash),
         duplicate_of=duplicate_of,
-        archive=None if file is None else Place(file, offset, length),
+        archive=more.archive or (None if file is None else Place(file, offset, length)),
     )
     return PageRow(id16, page, links, by_digest, by_simhash)
 

@@ -13,7 +13,7 @@ from typing import Any
 import asyncpg
 
 from skitter.backends.postgres.pool import Pool, connect, explained, options, unfit
-from skitter.backends.postgres.pooler import refuse_pooler
+from skitter.backends.postgres.pooler import end, refuse_pooler
 from skitter.backends.postgres.statements import Texts, quoted
 from skitter.cluster.ports import NoCrawl
 from skitter.settings import Settings
@@ -91,7 +91,7 @@ async def connected(settings: Settings) -> AsyncIterator[Any]:
     except asyncpg.InsufficientPrivilegeError as problem:
         raise explained(problem, settings.postgres) from None
     finally:
-        await connection.close()
+        await end(connection)
 
 
 async def _apply(connection: Any, schema: str, shards: int) -> list[int]:  # noqa: ANN401

@@ -18,6 +18,7 @@ from skitter.backends.postgres.pooler import refuse_pooler, unusable
 from skitter.backends.postgres.statements import Statement
 from skitter.engines.breaker import Guard
 from skitter.ports import EngineAway, EngineError, Unstorable
+from skitter.runtime.aside import CLOSING
 from skitter.settings import Settings
 from skitter.settings.engines import PostgresSettings
 from skitter.settings.secrets import secret
@@ -119,8 +120,8 @@ class Pool:
     async def close(self) -> None:
         """Close every connection."""
         try:
-            await asyncio.wait_for(self._pool.close(), _CONNECT)
-        except TimeoutError:
+            await asyncio.wait_for(self._pool.close(), CLOSING)
+        except _PASSING:  # it does not answer; our ends are closed all the same
             self._pool.terminate()
 
 

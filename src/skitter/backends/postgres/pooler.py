@@ -13,6 +13,7 @@ from typing import Any
 import asyncpg
 
 from skitter.ports import EngineError
+from skitter.runtime.aside import CLOSING
 
 _LOOK = """
     SELECT current_setting('plan_cache_mode') AS plan_cache_mode, current_setting('enable_seqscan') AS enable_seqscan,
@@ -49,9 +50,15 @@ async def _refuse_shared_sessions(options: Mapping[str, Any]) -> None:
             why = "gives every transaction another session, where our prepared statements are not (transaction mode)"
             raise unusable(options, why) from None
         finally:
-            await second.close()
+            await end(second)
     finally:
-        await first.close()
+        await end(first)
+
+
+async def end(connection: Any) -> None:  # noqa: ANN401
+    """Close a connection, whether or not the server answers."""
+    with suppress(OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresError):
+        await connection.close(timeout=CLOSING)
 
 
 def unusable(options: Mapping[str, Any], why: str) -> EngineError:

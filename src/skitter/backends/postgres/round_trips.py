@@ -1,6 +1,6 @@
 """Group commit: what the shards of a worker ask of the database at about the same time shares one round trip.
 
-The shards of a worker settle together (see `skitter.crawl.batching`), so their questions come close together. The first
+The shards of a worker settle together (see `skitter.crawl.completing`), so their questions come close together. The first
 one waits a moment for the shards that are expected to follow, and not at all once they have asked. Each question gets
 its own answer: a write under an old epoch is rejected while the others succeed. If the connection is lost, each caller
 learns that its own write may or may not have happened.

@@ -17,8 +17,8 @@ from skitter.backends.postgres.statements import Texts
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.names import hash16
 from skitter.frontier.rows import Batch, Found, HostRow, Meta, Opening, PageRow, UrlRow, Wanted
-from skitter.metrics import StoreMetrics
 from skitter.ports import EngineError, Fenced
+from skitter.runtime.metrics import StoreMetrics
 
 _AT_ONCE = 1000  # rows an iterator holds
 _IDS_AT_ONCE = 5000
@@ -35,7 +35,7 @@ class PostgresStore:
         self._texts = Texts(pool.schema, shard)
         self._metrics = StoreMetrics()
 
-    hash_key = staticmethod(hash16)
+    hash_key, secret = staticmethod(hash16), 0
 
     def domain_prefix(self, domain: str) -> bytes:  # noqa: ARG002  the same for all
         """None: a hash of the key is enough."""

@@ -25,8 +25,8 @@ from skitter.backends.redis.store import tag
 from skitter.engines.retry import patiently
 from skitter.frontier.rows import Batch, Found, HostRow, Meta, Opening, PageRow, UrlRow, Wanted
 from skitter.frontier.store import Store
-from skitter.metrics import StoreMetrics
 from skitter.ports import EngineAway
+from skitter.runtime.metrics import StoreMetrics
 
 _PART = 128 * 2**10  # bytes
 # room for at least this many URLs, else for twice the known ones. 32 KiB: a cluster may have thousands of
@@ -196,9 +196,14 @@ class BloomStore:
     # ------------------------------------------------------------------------------------------------ the store
 
     @property
-    def hash_key(self) -> Callable[[bytes], bytes]:
-        """The store's hash of a key."""
+    def hash_key(self) -> Callable[[bytes, int], bytes]:
+        """The same as the store's."""
         return self._store.hash_key
+
+    @property
+    def secret(self) -> int:
+        """The same as the store's."""
+        return self._store.secret
 
     def domain_prefix(self, domain: str) -> bytes:
         """The same."""

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from skitter.backends.memory import MemoryCache
 from skitter.backends.redis.client import Client
 from skitter.engines.damaged import DAMAGED
-from skitter.metrics import CacheMetrics
 from skitter.ports import Clock, EngineAway
+from skitter.runtime.metrics import CacheMetrics
 
 T = TypeVar("T")
 _LOCK = 30.0  # seconds that a fetch may take before another worker may try

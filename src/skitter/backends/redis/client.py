@@ -35,6 +35,7 @@ from redis.exceptions import TimeoutError as TimedOut
 
 from skitter.engines.breaker import BreakerRules, Guard
 from skitter.ports import EngineAway, EngineError
+from skitter.runtime.aside import closed
 from skitter.settings import Settings
 from skitter.settings.engines import RedisSettings
 from skitter.settings.secrets import secret
@@ -245,8 +246,7 @@ class Client:
         """Close every connection."""
         if self._talking is not None:
             self._talking.cancel()
-        for server in self._servers:
-            await server.aclose()
+        await closed("Redis", *(server.aclose() for server in self._servers))
 
 
 async def connect(settings: Settings, *, durable: bool = True, worker: str = "") -> Client:

@@ -76,6 +76,8 @@ class RedisInbox:
         loop = asyncio.get_running_loop()
         await asyncio.sleep(max(0.0, self._not_before - loop.time()))
         read = dict(self._read)
+        if not read:  # all were disowned meanwhile
+            return []
         streams = [stream(self._client.name, shard) for shard in read]
         each = max(_FEW, limit // len(read) // _USUAL)
         ask = ("XREAD", "COUNT", each, "BLOCK", round(self._wait * 1000), "STREAMS", *streams, *read.values())

@@ -20,7 +20,7 @@ from math import ceil, inf, isinf
 from skitter.backends.permits import turns
 from skitter.backends.redis.client import Client, Command
 from skitter.model import NotNow
-from skitter.ports import Clock, EngineAway
+from skitter.ports import Clock, EngineAway, PermitTerms
 from skitter.settings import Settings
 
 _TERM = 10.0  # seconds of a lease
@@ -42,6 +42,7 @@ class _Held:
     __slots__ = (
         "ask_after",
         "asking",
+        "before",
         "count",
         "free_at",
         "in_flight",
@@ -61,6 +62,7 @@ class _Held:
         self.asking = 0  # visits that wait for an answer
         self.used_at = now
         self.free_at = 0.0  # when the next request may begin
+        self.before = 0.0  # the same without the last permit
         self.promised = 0.0
         self.typical = typical
 
@@ -68,20 +70,30 @@ class _Held:
 class RedisPermits:
     """`skitter.ports.Permits` of one worker. `run` has to run beside it."""
 
-    def __init__(self, client: Client, worker: str, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self,
+        client: Client,
+        worker: str,
+        settings: Settings,
+        clock: Clock,
+        terms: PermitTerms | None = None,
+        kind: str = "",
+    ) -> None:
+        """Permits of addresses, unless `terms` are of keys of another kind."""
+        terms = terms or turns.of_address(settings.politeness)
         self._least = (
             settings.cluster.commit_interval + turns.LEAST
         )  # until a visit that is put off is settled
         self.workers: Callable[[], int] = lambda: 1  # of the cluster, as far as known
         self._client = client
         self._worker = worker
-        self._limit = turns.most(settings.politeness.per_address)
-        self._delay = float(settings.politeness.address_delay)
+        self._limit, self._delay = terms.limit, terms.delay
+        self._floor = 0.0  # no key with a delay is used before
         # Requests that have to be apart cannot be divided: one worker has the address.
         self._all = 1 if self._delay else int(self._limit)
         self._clock = clock
         self._script = client.script("permits")
-        self._prefix = f"{{{client.name}}}:permits:".encode()
+        self._prefix = f"{{{client.name}}}:permits:{kind}".encode()
         self._held: dict[str, _Held] = {}
         self._typical = turns.TYPICAL
         self._batch: set[str] = set()
@@ -89,7 +101,11 @@ class RedisPermits:
         self._hurry = asyncio.Event()
         self._away_since: float | None = None
         self._modest_until = -inf
-        self._busy, self._too_soon = turns.busy(self._limit), turns.too_soon(self._delay)
+        self._busy, self._too_soon = terms.busy, terms.too_soon
+
+    def begin(self) -> None:
+        """Keys may have been used a moment ago."""
+        self._floor = self._clock.monotonic() + self._delay if self._delay else 0.0
 
     # -- asking ------------------------------------------------------------------------------------------------
 
@@ -100,6 +116,8 @@ class RedisPermits:
         if held is None:
             held = self._held[address] = _Held(now, self._typical)
         held.used_at = now
+        if now < self._floor:
+            held.free_at = max(held.free_at, self._floor)
         if held.in_flight >= self._room(held, now) and self._may_get_more(held, now):
             held.asking += 1
             try:
@@ -112,18 +130,25 @@ class RedisPermits:
             return self._refused(held, room, now)
         held.in_flight += 1
         if self._delay:
-            held.free_at = now + self._delay * self._alone(now)
+            held.before, held.free_at = held.free_at, now + self._delay * self._alone(now)
         return None
 
-    def give_back(self, address: str, used: float) -> None:
-        """The request has ended, after so many seconds."""
+    def give_back(self, address: str, used: float | None) -> None:
+        """The request has ended, after so many seconds; None: nothing was sent."""
         held = self._held.get(address)
         if held is None:  # closed
             return
         held.in_flight -= 1
         held.used_at = self._clock.monotonic()
-        held.typical = turns.smoothed(held.typical, used)
-        self._typical = turns.smoothed(self._typical, used)
+        if used is None:
+            if (
+                self._delay and not held.in_flight
+            ):  # else a permit that was granted since is in use, and counts
+                held.free_at = held.before
+        else:
+            held.before = held.free_at
+            held.typical = turns.smoothed(held.typical, used)
+            self._typical = turns.smoothed(self._typical, used)
         if held.count > held.room and self._units(held) < held.count:  # others wait for it
             self._hurry.set()
 

@@ -52,9 +52,9 @@ from skitter.frontier.rows import (
     standing,
 )
 from skitter.frontier.sortable import number8, score8, time8
-from skitter.metrics import StoreMetrics
 from skitter.model import RobotsCopy, Visit
 from skitter.ports import Fenced, Unstorable
+from skitter.runtime.metrics import StoreMetrics
 
 T = TypeVar("T")
 _AT_ONCE = 1000  # rows an iterator holds
@@ -93,7 +93,7 @@ class RedisStore:
         self._load = client.script("load")
         self._metrics = StoreMetrics()
 
-    hash_key = staticmethod(hash16)
+    hash_key, secret = staticmethod(hash16), 0
 
     def domain_prefix(self, domain: str) -> bytes:  # noqa: ARG002  the same for all
         """None: a hash of the key is enough."""

@@ -11,7 +11,7 @@ from msgspec import MsgspecError
 
 from skitter.backends.rocksdb.layout import FAMILIES, RECRAWL, RETRY, WAITS, row_of, waits_at
 from skitter.backends.rocksdb.store import RocksStore, decode
-from skitter.frontier.counting import count_page, count_state, count_waiting
+from skitter.frontier.counting import count_page, count_state, count_waiting, is_tally
 from skitter.frontier.levels import QUEUES
 from skitter.frontier.rows import FOREIGN, QUEUED, STATES, HostRow
 from skitter.frontier.sortable import time_of
@@ -83,6 +83,8 @@ class StoreCheck:
         counted = self._counted
         for _, packed in self._rows("hosts"):
             host = decode.host(packed)
+            if is_tally(host.name):
+                continue
             counted.hosts += 1
             self._host_pages += host.pages
             self._host_waiting += host.waiting

@@ -26,6 +26,7 @@ default  "format", "secret", "meta", "seen", "boot"           see database, stor
 
 from math import inf
 
+from skitter.frontier.bounded import Bounded
 from skitter.frontier.levels import QUEUES
 from skitter.frontier.rows import Spot
 from skitter.frontier.sortable import number8, score8
@@ -50,11 +51,20 @@ WAITS = b"\xc1"  # the one byte that begins no MessagePack
 RETRY, RECRAWL, PARKED = b"t", b"v", b"a"
 QUEUE = tuple(bytes((number,)) for number in range(QUEUES))
 BLOCKS = 4  # parts of a SimHash by which it is found; see nearest
+_NAMES = 20_000  # whose fingerprints are cached
 
 
-def fp8(text: str, secret: int) -> bytes:
-    """A fingerprint as used in keys."""
-    return fingerprint(text, secret).to_bytes(8, "big")
+class Fingerprints(Bounded[str, bytes]):
+    """The fingerprints of names, made when first asked for."""
+
+    def __init__(self, secret: int) -> None:
+        super().__init__(_NAMES)
+        self._secret = secret
+
+    def __missing__(self, name: str) -> bytes:
+        self.trim()
+        made = self[name] = fingerprint(name, self._secret).to_bytes(8, "big")
+        return made
 
 
 def queue_start(host8: bytes, queue: int, behind: Spot | None) -> bytes:

@@ -18,6 +18,7 @@ already synced, so it never has a URL that a power loss took from the store.
 
 import math
 import mmap
+import struct
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,8 +30,8 @@ from msgspec.msgpack import decode, encode
 from skitter.backends.rocksdb.database import Changes, Database
 from skitter.frontier.sortable import number8, number_of
 from skitter.frontier.store import KNOWN, LOOK, NEW
-from skitter.metrics import SeenMetrics
 from skitter.model import Level
+from skitter.runtime.metrics import SeenMetrics
 
 ABSENT = -1
 PARTS = 256
@@ -47,6 +48,9 @@ _SNAPSHOT_AT_LEAST = 500_000  # URLs in the log after the last snapshot; some 0.
 _SNAPSHOT_SHARE = 4  # or a quarter of all, so that the cost of snapshots is negligible
 _SCORES = 4096  # few are in use at a time: most strategies score by depth
 _NOTE = b"seen"
+
+fingerprint_of = struct.Struct(">8xQ").unpack
+"""The second half of an id, as the only number in a tuple: the hash of a URL's key."""
 
 
 # ------------------------------------------------------------------------------------------------ ranks
@@ -158,7 +162,8 @@ class Table:
         """Lay out sorted words: each goes to its home slot or, if that is taken, right behind the word before it."""
         homes, places, at = homes_for(len(words)), [], -1
         for word in words:
-            at = max(at + 1, (word >> 32) * homes >> 32)
+            home = (word >> 32) * homes >> 32
+            at = home if home > at else at + 1
             places.append(at)
         slots = zeros(max(homes, at + 1) + SLACK)
         for place, word in zip(places, words, strict=True):
@@ -235,7 +240,7 @@ class Seen(Table):
     def offer(self, id16: bytes, level: int, score: float) -> int:
         """NEW the first time, and recorded at this rank; KNOWN if it waits at least as urgently, or is done."""
         later, sooner = RANKS[score][level]
-        fingerprint = int.from_bytes(id16[8:], "big")
+        (fingerprint,) = fingerprint_of(id16)
         rank = self.setdefault(fingerprint, later)
         if rank == ABSENT:
             self.new.append(fingerprint)
@@ -245,7 +250,8 @@ class Seen(Table):
 
     def refuse(self, id16: bytes, depth: int) -> int:
         """NEW the first time; KNOWN if it is wanted, done, or refused at no greater depth."""
-        fingerprint, refused = int.from_bytes(id16[8:], "big"), _REFUSED + min(depth, _DEEPEST)
+        refused = _REFUSED + min(depth, _DEEPEST)
+        (fingerprint,) = fingerprint_of(id16)
         rank = self.setdefault(fingerprint, refused)
         if rank == ABSENT:
             self.new.append(fingerprint)
@@ -262,7 +268,7 @@ class Seen(Table):
         self._rerank(id16, _REFUSED + min(depth, _DEEPEST))
 
     def _rerank(self, id16: bytes, rank: int) -> bool:
-        fingerprint = int.from_bytes(id16[8:], "big")
+        (fingerprint,) = fingerprint_of(id16)
         if self.find(fingerprint) == rank:
             return False
         self.put(fingerprint, rank)
@@ -272,7 +278,8 @@ class Seen(Table):
 
     def ended(self, id16: bytes) -> None:
         """A URL is done. Not worth a row in the log: the next look at its row would show it again."""
-        self.put(int.from_bytes(id16[8:], "big"), _ENDED)
+        (fingerprint,) = fingerprint_of(id16)
+        self.put(fingerprint, _ENDED)
 
     is_full = False  # nothing is dropped
 

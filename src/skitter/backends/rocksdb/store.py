@@ -5,8 +5,7 @@ A URL's text is stored once: the row of a waiting URL is in the queue itself, wh
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from functools import partial
+from collections.abc import AsyncIterator, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -22,15 +21,14 @@ from skitter.backends.rocksdb.layout import (
     RECRAWL,
     RETRY,
     WAITS,
+    Fingerprints,
     after,
-    fp8,
     queue_end,
     queue_start,
     row_of,
 )
 from skitter.backends.rocksdb.seen import Seen
 from skitter.frontier import rows as kinds
-from skitter.frontier.bounded import Bounded
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.rows import (
     QUEUED,
@@ -51,9 +49,9 @@ from skitter.frontier.rows import (
 )
 from skitter.frontier.sortable import number8, number_of, order_of, score8, time8
 from skitter.frontier.store import Waiting
-from skitter.metrics import StoreMetrics
 from skitter.model import Link, RobotsCopy, Visit
 from skitter.ports import StateError
+from skitter.runtime.metrics import StoreMetrics
 
 _META, _BOOT = (
     b"meta",
@@ -61,7 +59,6 @@ _META, _BOOT = (
 )  # boot: while a shard is open, the id of the machine's boot in which it was opened
 _UNKNOWN = b"unknown"
 _ID = 16
-_HOSTS = 20_000  # names whose fingerprints are cached
 # A site can be built so that all its pages share a block of their SimHashes. Reading of one block is bounded;
 # the first values in SimHash order then hide the rest, and a near-duplicate may go unnoticed.
 _READ_AT_MOST = 2_000
@@ -102,14 +99,12 @@ class RocksStore:
         self._block_cache = block_cache
         self._db: Database | None = None
         self._seen: Seen | None = None
-        self._secret = 0
-        self._hosts8: Bounded[str, bytes] = Bounded(_HOSTS)
-        self._domains8: Bounded[str, bytes] = Bounded(_HOSTS)
+        self._name_keys(0)  # until it is open
         self._first_out = b""  # the outbox has nothing before this key
         self._read_only = read_only
         if read_only:
             self._db = Database(path, block_cache, read_only=True)
-            self._secret = self._db.secret
+            self._name_keys(self._db.secret)
 
     @property
     def db(self) -> Database:
@@ -127,28 +122,16 @@ class RocksStore:
 
     # -- names -------------------------------------------------------------------------------------------------
 
-    @property
-    def hash_key(self) -> Callable[[bytes], bytes]:
-        """Makes fingerprints; without the secret, nobody can construct two keys with the same one."""
-        return partial(digest8, seed=self._secret)
+    hash_key = staticmethod(digest8)
+
+    def _name_keys(self, secret: int) -> None:
+        """Fingerprints; without the secret, nobody can construct two names or keys with the same one."""
+        self.secret = secret
+        self._host8, self._domain8 = Fingerprints(secret), Fingerprints(secret)
 
     def domain_prefix(self, domain: str) -> bytes:
         """URLs of a domain are adjacent."""
-        return self._domain8(domain)
-
-    def _domain8(self, domain: str) -> bytes:
-        dom8 = self._domains8.get(domain)
-        if dom8 is None:
-            self._domains8.trim()
-            dom8 = self._domains8[domain] = fp8(domain, self._secret)
-        return dom8
-
-    def _host8(self, host: str) -> bytes:
-        host8 = self._hosts8.get(host)
-        if host8 is None:
-            self._hosts8.trim()
-            host8 = self._hosts8[host] = fp8(host, self._secret)
-        return host8
+        return self._domain8[domain]
 
     # -- owning ------------------------------------------------------------------------------------------------
 
@@ -158,7 +141,7 @@ class RocksStore:
         if not self._read_only:
             if self._db is None:
                 self._db = Database(self.path, self._block_cache)
-                self._secret = self._db.secret
+                self._name_keys(self._db.secret)
             try:
                 self._seen = Seen(self._db)
                 power_lost = self._note_boot()
@@ -211,22 +194,18 @@ class RocksStore:
     # -- writing -----------------------------------------------------------------------------------------------
 
     def _put_urls(self, batch: Batch, changes: Changes) -> None:
-        rows, queue, due = changes["urls"], changes["queue"], changes["due"]
+        rows, queue, due, host8 = changes["urls"], changes["queue"], changes["due"], self._host8
         for id16, stood in batch.stood.items():
             if stood.kind == kinds.QUEUE:
-                host8 = self._host8(stood.host)
-                key = host8 + QUEUE[stood.level] + score8(-stood.order) + number8(stood.seq)
+                key = host8[stood.host] + QUEUE[stood.level] + score8(-stood.order) + number8(stood.seq)
                 queue[key + id16[8:]] = None
             else:
                 due[self._due_key(stood, id16)] = None
-        name, host8 = "", b""
         for id16, row in batch.urls.items():
             if row is None:
                 rows[id16] = None
             elif row.state == QUEUED and row.due is None:
-                if row.host != name:  # most links of a page have one host
-                    name, host8 = row.host, self._host8(row.host)
-                key = host8 + QUEUE[row.level] + score8(row.score) + number8(row.seq)
+                key = host8[row.host] + QUEUE[row.level] + score8(row.score) + number8(row.seq)
                 queue[key + id16[8:]] = _packed(row)
                 rows[id16] = WAITS + key
             else:
@@ -236,17 +215,16 @@ class RocksStore:
 
     def _due_key(self, stands: Standing, id16: bytes) -> bytes:
         if stands.kind == kinds.PARKED:
-            return PARKED + self._host8(stands.host) + time8(stands.order) + id16
+            return PARKED + self._host8[stands.host] + time8(stands.order) + id16
         return _DUE[stands.kind] + time8(stands.order) + id16
 
     def _put_hosts(self, batch: Batch, changes: Changes) -> None:
         hosts, agenda = changes["hosts"], changes["agenda"]
         for name, host in batch.hosts.items():
-            hosts[self._host8(name)] = _encode(host)
-        for before in batch.placed.values():
+            hosts[self._host8[name]] = _encode(host)
+        for name, before in batch.placed.items():
             if before:
-                agenda[before] = None
-        for name in batch.placed:
+                agenda.setdefault(before, None)  # unless another host has taken it
             if place := batch.hosts[name].place:
                 agenda[place] = name.encode()
 
@@ -265,7 +243,7 @@ class RocksStore:
     def _twin_keys(self, row: PageRow) -> list[bytes]:
         page, found = row.page, []
         if row.by_digest or row.by_simhash:
-            dom8 = self._domain8(page.domain)
+            dom8 = self._domain8[page.domain]
             if row.by_digest:
                 found.append(_by_digest(dom8, page.digest))
             if row.by_simhash and page.simhash is not None:
@@ -292,7 +270,7 @@ class RocksStore:
 
     def host(self, name: str) -> HostRow | None:
         """The row of a host."""
-        packed = self.db.get("hosts", self._host8(name))
+        packed = self.db.get("hosts", self._host8[name])
         return None if packed is None else _decode_host(packed)
 
     def robots(self, origin: str) -> RobotsCopy | None:
@@ -307,12 +285,12 @@ class RocksStore:
 
     def digest(self, key: tuple[str, str]) -> PageRow | None:
         """The page that represents a digest."""
-        dom8 = self._domain8(key[0])
+        dom8 = self._domain8[key[0]]
         return self._standing(_by_digest(dom8, key[1]))
 
     def simhash(self, key: tuple[str, int]) -> PageRow | None:
         """The page that represents a SimHash."""
-        return self._standing(_by_simhash(self._domain8(key[0]), key[1])[0])
+        return self._standing(_by_block(self._domain8[key[0]], 0, whole := key[1].to_bytes(8, "big")) + whole)
 
     def _standing(self, key: bytes) -> PageRow | None:
         id16 = self.db.get("twins", key)
@@ -325,7 +303,7 @@ class RocksStore:
         each page is filed under its four blocks, and four short ranges are read instead of all pages (Manku, Jain and
         Das Sarma, 2007).
         """
-        dom8, whole = self._domain8(domain), simhash.to_bytes(8, "big")
+        dom8, whole = self._domain8[domain], simhash.to_bytes(8, "big")
         least, found = min(distance, BLOCKS - 1), set[int]()
         for block in range(BLOCKS):
             prefix = _by_block(dom8, block, whole)
@@ -340,13 +318,13 @@ class RocksStore:
 
     def parked(self, host: str) -> list[UrlRow]:
         """URLs that came due while their host was set aside."""
-        prefix = PARKED + self._host8(host)
+        prefix = PARKED + self._host8[host]
         rows = (self.url(key[-16:]) for key, _ in self.db.scan("due", prefix, after(prefix)))
         return [row for row in rows if row is not None]
 
     def heads(self, ask: Heads) -> list[tuple[Spot, bytes, Waiting]]:
         """The first links of a host's queue, packed, after their ids."""
-        host8, dom8 = self._host8(ask.host), self._domain8(urls.registrable_domain(ask.host))
+        host8, dom8 = self._host8[ask.host], self._domain8[urls.registrable_domain(ask.host)]
         start = queue_start(host8, ask.level, ask.after)
         found = islice(self.db.scan("queue", start, queue_end(host8, ask.level)), ask.limit)
         rows: list[tuple[Spot, bytes, Waiting]] = []
@@ -396,7 +374,7 @@ class RocksStore:
         return self.unpacked(row) if isinstance(row, bytes) else row
 
     def _simhashes(self, domain: str, limit: int) -> list[int]:
-        prefix = self._domain8(domain) + b"0"
+        prefix = self._domain8[domain] + b"0"
         found = islice(self.db.scan("twins", prefix, after(prefix)), limit)
         return [int.from_bytes(key[-8:], "big") for key, _ in found]
 
@@ -430,7 +408,7 @@ class RocksStore:
         """A row of the queue."""
         row = self._row(packed, key[-8:])
         if len(row.id) < _ID:
-            row.id = self._domain8(row.domain) + row.id
+            row.id = self._domain8[row.domain] + row.id
         return row
 
     async def urls(self) -> AsyncIterator[UrlRow]:
@@ -467,29 +445,19 @@ def _put_others(batch: Batch, changes: Changes) -> None:
 
 
 def _packed(row: UrlRow) -> bytes:
-    """Encode a row. For the most common one, an untried link found on a page, only the fields that it fills."""
+    """Encode a row. Of the most common one, an untried link found on a page, only what its key does not say.
+
+    Field by field, because every new link comes here: tuples of all fields cost more than asking for each.
+    """
     if (
-        row.state or row.attempts or row.status or row.seed or row.hops or row.origin or row.crashes or row.crawl_count
-        or row.meta or row.requested or row.reason or row.extra is not None or row.due is not None or row.last_crawl is not None
+        row.crawl_count or row.attempts or row.status or row.hops or row.seed or row.crashes or row.parked or row.origin or row.requested
+        or row.last_crawl is not None or row.due is not None or row.reason is not None or row.meta is not None or row.extra is not None
     ):  # fmt: skip
         return _encode(row)
     key = "" if row.key == row.url else row.key
     return _encode(
-        (
-            b"",
-            row.url,
-            key,
-            row.host,
-            "",
-            0,
-            row.level,
-            row.score,
-            row.seq,
-            row.depth,
-            row.parent,
-            row.first_seen,
-        )
-    )
+        (b"", row.url, key, row.host, "", row.state, row.level, row.score, row.seq, row.depth, row.parent, row.first_seen)
+    )  # fmt: skip
 
 
 def _page_row(id16: bytes, packed: bytes) -> PageRow:
@@ -503,12 +471,16 @@ def _by_digest(dom8: bytes, digest: str) -> bytes:
     return dom8 + b"d" + digest.encode()
 
 
+_PARTS = tuple((b"%d" % block, slice(6 - 2 * block, 8 - 2 * block)) for block in range(BLOCKS))
+
+
 def _by_block(dom8: bytes, block: int, simhash: bytes) -> bytes:
     """The common prefix of all SimHashes of a domain that agree in this block. Block 0 is the last 16 bits."""
-    return dom8 + b"0123"[block : block + 1] + simhash[6 - 2 * block : 8 - 2 * block]
+    name, part = _PARTS[block]
+    return dom8 + name + simhash[part]
 
 
 def _by_simhash(dom8: bytes, simhash: int) -> list[bytes]:
     """The keys that name the page for a SimHash: one for each block."""
     whole = simhash.to_bytes(8, "big")
-    return [_by_block(dom8, block, whole) + whole for block in range(BLOCKS)]
+    return [dom8 + name + whole[part] + whole for name, part in _PARTS]

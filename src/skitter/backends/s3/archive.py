@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from skitter.backends.s3 import names
 from skitter.backends.s3.uploader import Uploader
 from skitter.backends.warc import WarcArchive
-from skitter.model import Exchange, Page, Place
+from skitter.model import Exchange, Page, Place, Rendering
 from skitter.ports import Clock, EngineError, Mark, Packed, Twin
 from skitter.settings.engines import S3Settings
 
@@ -41,9 +41,11 @@ class S3Archive:
         self._settled = True
         local.segmented(names.first_number(epoch))
 
-    def pack(self, exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:
+    def pack(
+        self, exchange: Exchange, page: Page | None, twin: Twin | None, rendering: Rendering | None = None
+    ) -> Packed:
         """Build the records of one exchange. With a twin, an identical payload is not stored again."""
-        return self._local.pack(exchange, page, twin)
+        return self._local.pack(exchange, page, twin, rendering)
 
     def mark(self) -> Mark:
         """The current end of the archive."""

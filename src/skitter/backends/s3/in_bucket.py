@@ -12,9 +12,9 @@ from skitter.backends.s3.uploader import Uploader
 from skitter.backends.warc import WarcArchive
 from skitter.engines.breaker import Guard
 from skitter.engines.retry import patiently
-from skitter.metrics import Metrics
 from skitter.model import Place
 from skitter.ports import Archive, Clock, EngineError, Mark, Packed
+from skitter.runtime.metrics import Metrics
 from skitter.runtime.process import unwrapped
 from skitter.settings.engines import S3Settings
 

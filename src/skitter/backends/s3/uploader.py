@@ -27,8 +27,9 @@ from skitter.backends.s3.segments import WHOLE, Segment, Segments, Stage
 from skitter.backends.warc import Reader
 from skitter.engines.breaker import BreakerRules, Guard
 from skitter.engines.retry import patiently
-from skitter.metrics import Metrics, UploadMetrics
 from skitter.ports import Clock, EngineAway, Mark
+from skitter.runtime.aside import aside
+from skitter.runtime.metrics import Metrics, UploadMetrics
 from skitter.settings.engines import S3Settings
 
 _AT_ONCE = 2  # segments at once; each has several parts in parallel
@@ -71,7 +72,7 @@ class Uploader:
         self.reader = SegmentReader(directory, bucket)
         self.guard = Guard(
             "S3",
-            partial(asyncio.to_thread, bucket.check),
+            partial(aside, bucket.check),
             failures=(BucketError,),
             rules=_RULES,
             monotonic=clock.monotonic,
@@ -238,14 +239,14 @@ class Uploader:
         """
         while not self._leaving.is_set() or name in self._last_offered:
             try:
-                await self.guard.call(partial(asyncio.to_thread, attempt))
+                await self.guard.call(partial(aside, attempt))
             except (BucketError, EngineAway):
                 await self._until_again()
             else:
                 return True
         self._last_offered.add(name)
         try:
-            await asyncio.to_thread(attempt)
+            await aside(attempt)
         except BucketError:
             return False
         return True
@@ -264,7 +265,7 @@ class Uploader:
     async def _until_it_works(self, attempt: Callable[[], None]) -> None:
         while True:
             try:
-                return await self.guard.call(partial(asyncio.to_thread, attempt))
+                return await self.guard.call(partial(aside, attempt))
             except (BucketError, EngineAway):
                 await self.guard.again()
 

@@ -9,7 +9,7 @@ is closed when it exceeds the size limit; a group of visits is never split.
 `records` builds and compresses (pure), `files` appends, cuts and syncs, `reading` reads back.
 """
 
-from skitter.backends.warc.files import WarcArchive, trim
+from skitter.backends.warc.files import SettledFiles, WarcArchive, trim
 from skitter.backends.warc.reading import DamagedRecordError, Reader, Record, from_member
 
-__all__ = ["DamagedRecordError", "Reader", "Record", "WarcArchive", "from_member", "trim"]
+__all__ = ["DamagedRecordError", "Reader", "Record", "SettledFiles", "WarcArchive", "from_member", "trim"]

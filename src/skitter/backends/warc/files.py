@@ -15,13 +15,14 @@ import os
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 
 from skitter.backends.warc import records
-from skitter.backends.warc.reading import Reader, members
-from skitter.model import Exchange, Page, Place
+from skitter.backends.warc.reading import Reader, Record, members
+from skitter.model import Exchange, Page, Place, Rendering
 from skitter.ports import Clock, Mark, Packed, Twin
 from skitter.runtime import durable
 from skitter.settings import ArchiveSettings
@@ -72,9 +73,11 @@ class WarcArchive:
             "isPartOf": directory.absolute().parent.name,
         }
 
-    def pack(self, exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:
+    def pack(
+        self, exchange: Exchange, page: Page | None, twin: Twin | None, rendering: Rendering | None = None
+    ) -> Packed:
         """Build the records of one exchange. With a twin, an identical payload is not stored again."""
-        return records.pack(exchange, page, twin)
+        return records.pack(exchange, page, twin, rendering)
 
     def mark(self) -> Mark:
         """The current end of the archive."""
@@ -123,7 +126,8 @@ class WarcArchive:
         for pack, compressed in zip(packs, written, strict=True):
             for index, member in enumerate(compressed):
                 if index == pack.main:
-                    places.append(Place(self._file, end, len(member)))
+                    behind = compressed[index + 1 : index + 1 + pack.beside] if pack.beside else ()
+                    places.append(Place(self._file, end, len(member), tuple(map(len, behind))))
                 end += len(member)
                 group.append(member)
         try:
@@ -242,12 +246,13 @@ def _whole_end(path: Path, end: int) -> int:
     if size >= end and _MAGIC.startswith(behind):
         return end
     # The file lost its tail, or the mark is not ours. Rare, so reading all of it is acceptable.
-    whole = 0
-    for record, member_end in members(path):
-        if member_end > end:
+    whole = read = 0
+    for record, member in members(path):
+        read += len(member)
+        if read > end:
             break
         if record.startswith(_LAST_OF_VISIT):
-            whole = member_end
+            whole = read
     return whole
 
 
@@ -270,6 +275,35 @@ def settled_files(directory: Path, shard: int, mark: Mark) -> dict[str, int]:
         if serial <= last:
             ends[path.name] = mark.end if path.name == mark.file else sys.maxsize
     return ends
+
+
+class SettledFiles(Reader):
+    """The archive of a crawl directory, for reading: without what is appended and not settled yet."""
+
+    def __init__(self, directory: Path, marks: Callable[[], Awaitable[Sequence[Mark]]]) -> None:
+        """`marks` says how far each shard is settled."""
+        super().__init__(directory)
+        self._marks = marks
+        self._ends: dict[str, int] = {}
+
+    async def files(self) -> list[str]:
+        """The names of all files with something settled in them."""
+        marks = await self._marks()
+        settled = [settled_files(self._directory, shard, mark) for shard, mark in enumerate(marks)]
+        for path in self._directory.glob("*.warc.gz"):
+            name = _NAME.fullmatch(path.name)
+            ours = name is not None and int(name[1]) < len(marks)
+            self._ends[path.name] = settled[int(name[1])].get(path.name, 0) if name and ours else sys.maxsize
+        return sorted(name for name, end in self._ends.items() if end)
+
+    def size(self, file: str) -> int:
+        """How much of a file is settled."""
+        return min(self._ends.get(file, sys.maxsize), (self._directory / file).stat().st_size)
+
+    def records(self, file: str) -> Iterator[Record]:
+        """Every settled record of a file, in order."""
+        end = self._ends.get(file, sys.maxsize)
+        return takewhile(lambda record: record.place.offset < end, super().records(file))
 
 
 def _serial(name: str, shard: int) -> int:

@@ -15,10 +15,10 @@ from skitter.backends.warc import WarcArchive, trim
 from skitter.cluster.ports import End, Ends
 from skitter.engines.breaker import Guard
 from skitter.engines.retry import patiently
-from skitter.metrics import Metrics
-from skitter.model import Exchange, Page, Place
+from skitter.model import Exchange, Page, Place, Rendering
 from skitter.ports import Archive, EngineAway, Mark, Packed, Twin
 from skitter.reporting.format import amount, counted
+from skitter.runtime.metrics import Metrics
 from skitter.runtime.process import unwrapped
 
 _LAST_LOOKS = 3  # checks for the ends of files of lost shards, before a worker leaves
@@ -35,9 +35,11 @@ class KeptArchive:
         self._settled = True
         local.segmented(first_number(epoch))
 
-    def pack(self, exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:
+    def pack(
+        self, exchange: Exchange, page: Page | None, twin: Twin | None, rendering: Rendering | None = None
+    ) -> Packed:
         """Render the records of one exchange."""
-        return self._local.pack(exchange, page, twin)
+        return self._local.pack(exchange, page, twin, rendering)
 
     async def append(self, packs: Sequence[Packed]) -> list[Place]:
         """Append records; one place per pack."""

@@ -22,11 +22,12 @@ class DamagedRecordError(OSError):
 
 
 class Record(NamedTuple):
-    """One record: its place, its fields (names lower-cased) and its block."""
+    """One record: its place, its fields (names lower-cased), its block, and the gzip member that it is."""
 
     place: Place
     fields: dict[str, str]
     block: bytes
+    member: bytes
 
 
 class Reader:
@@ -51,42 +52,44 @@ class Reader:
         """Every record of a file, in order, one in memory at a time."""
         path = self._directory / file
         at = 0
-        for record, end in members(path):
-            yield _parsed(Place(file, at, end - at), record)
-            at = end
+        for record, member in members(path):
+            yield _parsed(Place(file, at, len(member)), record, member)
+            at += len(member)
 
 
-def from_member(place: Place, member: bytes) -> Record:
-    """Parse the record at a place from its bytes."""
+def from_member(place: Place, member: bytes, most: int = 0) -> Record:
+    """Parse the record at a place from its bytes; one of more than `most` bytes, if that is not 0, counts as damaged."""
     inflate = isal_zlib.decompressobj(31)
     try:
-        record = inflate.decompress(member)
+        record = inflate.decompress(member, most)
     except INFLATE_ERROR as error:
         raise _damaged(place, str(error)) from error
     if not inflate.eof or inflate.unused_data:
         raise _damaged(place, "it is not one whole gzip member")
-    return _parsed(place, record)
+    return _parsed(place, record, member)
 
 
-def members(path: Path) -> Iterator[tuple[bytes, int]]:
-    """Each complete gzip member of a file, inflated, with the offset of its end. Stops at the first incomplete one."""
+def members(path: Path) -> Iterator[tuple[bytes, bytes]]:
+    """Each complete gzip member of a file, inflated and as it is. Stops at the first incomplete one."""
     with path.open("rb") as file:
-        inflate, record, read = isal_zlib.decompressobj(31), [], 0
+        inflate, record, member = isal_zlib.decompressobj(31), list[bytes](), list[bytes]()
         while piece := file.read(_PIECE):
-            read += len(piece)
             while piece:
                 try:
                     record.append(inflate.decompress(piece))
                 except INFLATE_ERROR:
                     return
                 if not inflate.eof:
+                    member.append(piece)
                     break
-                piece = inflate.unused_data
-                yield b"".join(record), read - len(piece)
-                inflate, record = isal_zlib.decompressobj(31), []
+                rest = inflate.unused_data
+                member.append(piece[: len(piece) - len(rest)])
+                yield b"".join(record), b"".join(member)
+                piece = rest
+                inflate, record, member = isal_zlib.decompressobj(31), [], []
 
 
-def _parsed(place: Place, record: bytes) -> Record:
+def _parsed(place: Place, record: bytes, member: bytes) -> Record:
     head, _, rest = record.partition(b"\r\n\r\n")
     lines = head.decode("utf-8", "replace").split("\r\n")
     fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
@@ -98,7 +101,7 @@ def _parsed(place: Place, record: bytes) -> Record:
         or len(rest) != int(length) + 4
     ):
         raise _damaged(place, "its head does not fit its length")
-    return Record(place, fields, rest[:-4])
+    return Record(place, fields, rest[:-4], member)
 
 
 def _damaged(place: Place, why: str) -> DamagedRecordError:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from isal import isal_zlib
 
 from skitter.dedup.digest import sha1
-from skitter.model import Exchange, Page
+from skitter.model import Exchange, Page, Rendering
 from skitter.ports import Packed, Twin
 
 IDENTICAL = b"http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
@@ -51,8 +51,14 @@ class _Payload(NamedTuple):
     whole: bool  # the payload is complete
 
 
-def pack(exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:
-    """The records of one visit, uncompressed: the answer first, the metadata last."""
+def pack(
+    exchange: Exchange, page: Page | None, twin: Twin | None, rendering: Rendering | None = None
+) -> Packed:
+    """The records of one visit, uncompressed: the answer first, the metadata last.
+
+    Of a rendered page, the requests that it made come before it, and behind its answer comes what became of it. The metadata
+    are the last record in any case: an archive that lost its end is cut behind a visit, never inside one.
+    """
     if not exchange.head:
         raise ValueError(f"{exchange.url} was not answered: there is nothing to archive")
     answer_id, request_id, metadata_id = record_ids(3)
@@ -63,15 +69,43 @@ def pack(exchange: Exchange, page: Page | None, twin: Twin | None) -> Packed:
         uri(exchange.url),
         b"WARC-IP-Address: %b\r\n" % exchange.address.encode() if exchange.address else b"",
     )
+    if exchange.protocol:  # of the community's extensions: the messages are written as HTTP/1.1, and were not
+        capture += b"WARC-Protocol: %b\r\n" % exchange.protocol.encode()
     kind, fields, block = _answer(exchange, twin, payload)
     to_request = b"%bWARC-Concurrent-To: <urn:uuid:%b>\r\n%b" % (capture, request_id, fields)
     to_answer = b"%bWARC-Concurrent-To: <urn:uuid:%b>\r\n" % (capture, answer_id)
+    made = () if rendering is None else _made_of(answer_id, exchange, rendering)
     records = [
         _record(kind, answer_id, to_request, _RESPONSE, block),
+        *made,
         _record(b"request", request_id, to_answer, _REQUEST, (exchange.request,)),
         _record(b"metadata", metadata_id, to_answer, _FIELDS, (_metadata(exchange, page, payload),)),
     ]
-    return Packed(records, 0)
+    if rendering is None:
+        return Packed(records, 0)
+    before = [
+        record
+        for each in rendering.requests
+        if each.exchange.head
+        for record in pack(each.exchange, None, None).records
+    ]
+    return Packed([*before, *records], len(before), len(made))
+
+
+def _made_of(answer_id: bytes, exchange: Exchange, rendering: Rendering) -> list[bytes]:
+    """The page after its scripts have run, as a conversion of its answer (WARC 1.1 6.8), and its screenshot."""
+    found = [(b"text/html; charset=utf-8", rendering.html)] if rendering.html else []
+    found += [(b"image/png", rendering.screenshot)] if rendering.html and rendering.screenshot else []
+    head = b"WARC-Date: %b\r\nWARC-Target-URI: %b\r\nWARC-Refers-To: <urn:uuid:%b>\r\n" % (
+        date(exchange.started),
+        uri(exchange.url),
+        answer_id,
+    )
+    ids = record_ids(len(found)) if found else []
+    return [
+        _record(b"conversion", record_id, head, kind, (block,))
+        for record_id, (kind, block) in zip(ids, found, strict=True)
+    ]
 
 
 def warcinfo(name: str, now: float, fields: Mapping[str, str]) -> bytes:
@@ -142,7 +176,8 @@ def _metadata(exchange: Exchange, page: Page | None, payload: _Payload) -> bytes
 def _payload(exchange: Exchange, page: Page | None) -> _Payload:
     head = exchange.head.lower()
     coded = _TRANSFER_CODING.search(head) is not None
-    if page is not None and page.digest:
+    # Of a cut body, a page's digest covers more than the record has. With a transfer coding, the record names none.
+    if page is not None and page.digest and (coded or not exchange.cut):
         return _Payload(page.digest.encode(), coded, whole=True)
     if coded:
         body, whole = dechunk(exchange.body)

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from skitter.metrics import CacheMetrics
 from skitter.ports import Cache
+from skitter.runtime.metrics import CacheMetrics
 from skitter.testing.contracts.owner import asynchronous
 
 HOUR = 3600.0

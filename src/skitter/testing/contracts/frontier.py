@@ -9,11 +9,13 @@ Its parts name the invariants they test. `skitter.testing.contracts.frontier_mod
 in memory besides, step by step through histories that Hypothesis invents.
 """
 
+from skitter.testing.contracts.frontier_assets import AssetContract
 from skitter.testing.contracts.frontier_changes import ChangeContract
 from skitter.testing.contracts.frontier_commands import CommandContract
 from skitter.testing.contracts.frontier_crashes import CrashContract
 from skitter.testing.contracts.frontier_forwarding import FrontierMessageContract, FrontierOutboxContract
 from skitter.testing.contracts.frontier_kept import KeptContract
+from skitter.testing.contracts.frontier_listening import ListeningContract
 from skitter.testing.contracts.frontier_politeness import PolitenessContract
 from skitter.testing.contracts.frontier_put_off import PutOffContract
 from skitter.testing.contracts.frontier_queue import QueueContract
@@ -29,6 +31,7 @@ class _Invariants(
     QueueContract,
     SeedContract,
     PolitenessContract,
+    ListeningContract,
     SettlingContract,
     PutOffContract,
     CrashContract,
@@ -36,6 +39,7 @@ class _Invariants(
     ChangeContract,
     KeptContract,
     CommandContract,
+    AssetContract,
 ):
     """All invariants but the eighth."""
 

@@ -1,18 +1,31 @@
 """Frontier: what happens to a URL when something around it changes: its tries, its host, the settings."""
 
+from collections.abc import Collection
+
 from msgspec.structs import replace
 
 from skitter.model import Level, Purpose, Reason, Settlement, State, Verdict
-from skitter.ports import Judge
+from skitter.ports import Judge, RulesOf
 from skitter.testing.contracts.owner import DAY, Ground, Owner, asynchronous, link
 
 A, B = "https://a.example/", "https://b.example/"
 DEEP = Reason("scope.depth", "too deep")
+FORBIDDEN = Reason("robots", "robots.txt line 2: Disallow: /private")
 
 
 def no_deeper_than(limit: int) -> Judge:
     """Settings with a maximum depth."""
     return lambda one, _reason: DEEP if one.depth > limit else None
+
+
+async def keep_out(origins: Collection[str]) -> RulesOf:
+    """A robots.txt that forbids /private, at every origin."""
+    return dict.fromkeys(origins, lambda url: FORBIDDEN if "/private" in url else None)
+
+
+async def let_in(origins: Collection[str]) -> RulesOf:
+    """A robots.txt that allows everything, at every origin."""
+    return dict.fromkeys(origins, lambda _url: None)
 
 
 class ChangeContract:
@@ -171,3 +184,60 @@ class ChangeContract:
         visit = await owner.lease_page()
         assert await owner.frontier.judge_again(no_deeper_than(1), "1", owner.now) == (0, 0)
         assert await owner.store(visit)
+
+    # -- a robots.txt that changes -----------------------------------------------------------------------------
+
+    @asynchronous
+    async def test_what_a_new_robots_txt_forbids_leaves_the_queue_and_comes_back_when_allowed(
+        self, ground: Ground
+    ) -> None:
+        owner = await Owner.of(ground)
+        await owner.add(A + "1", A + "private/1", A + "private/2", B + "private/3")
+        failed = Verdict(state=State.QUEUED, reason=Reason("timeout"), due=owner.now + 5)
+        await owner.add(link(A + "private/retried", level=Level.CRITICAL))
+        await owner.settle(await owner.lease_page(), failed)
+        assert not owner.frontier.has_new_rules()
+        assert await owner.frontier.judge_by_rules(keep_out, owner.now) == (0, 0)
+        owner.now += DAY + 1
+        before = await owner.frontier.counts()
+        await owner.new_rules("https://a.example")
+        assert owner.frontier.has_new_rules()
+        assert await owner.frontier.judge_by_rules(keep_out, owner.now) == (0, 3)
+        assert not owner.frontier.has_new_rules()
+        counts = await owner.frontier.counts()
+        assert (counts.queued, counts.refused) == (before.queued - 3, {"robots": 3})
+        assert (await owner.url(A + "private/1")).reason == FORBIDDEN
+        assert (await owner.url(B + "private/3")).state is State.QUEUED
+        await owner.add(A + "private/1")  # a link does not bring it back
+        assert (await owner.url(A + "private/1")).state is State.REFUSED
+        owner = await owner.restarted()
+        assert not owner.frontier.has_new_rules()
+        owner.now += DAY + 1
+        await owner.new_rules("https://a.example")
+        assert await owner.frontier.judge_by_rules(let_in, owner.now) == (3, 0)
+        assert (await owner.frontier.counts()).refused == {}
+        expected = [A + "1", A + "private/1", A + "private/2", A + "private/retried", B + "private/3"]
+        assert sorted(await owner.crawl()) == expected
+
+    @asynchronous
+    async def test_a_new_robots_txt_is_applied_after_a_crash_before_it_was(self, ground: Ground) -> None:
+        owner = await Owner.of(ground)
+        await owner.add(A + "1", A + "private/1")
+        await owner.new_rules("https://a.example")
+        owner = await owner.killed()
+        assert owner.frontier.has_new_rules()
+        assert await owner.frontier.judge_by_rules(keep_out, owner.now) == (0, 1)
+        owner = await owner.killed()
+        assert not owner.frontier.has_new_rules()
+
+    @asynchronous
+    async def test_a_url_in_flight_and_an_answered_one_stay_as_they_are(self, ground: Ground) -> None:
+        owner = await Owner.of(ground)
+        await owner.add(A + "private/1", B + "private/2")
+        first = await owner.lease_page()
+        second = await owner.lease_page()
+        await owner.store(first)
+        await owner.new_rules("https://a.example")
+        await owner.new_rules("https://b.example")
+        assert await owner.frontier.judge_by_rules(keep_out, owner.now) == (0, 0)
+        assert await owner.store(second)

@@ -72,13 +72,10 @@ class _Hand:
     """The crash mark of a process that never dies."""
 
     def __init__(self) -> None:
-        self._id = bytes(16)
+        self._id = bytearray(16)
 
-    def read(self) -> bytes:
+    def open(self) -> bytearray:
         return self._id
-
-    def write(self, id16: bytes | None) -> None:
-        self._id = id16 or bytes(16)
 
     def close(self) -> None:
         """It stays."""

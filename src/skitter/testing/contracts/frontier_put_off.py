@@ -37,7 +37,7 @@ class PutOffContract:
         assert (again.link, again.attempt) == (visit.link, 1)  # the first of its host, as before
         after = await owner.frontier.host("a.example")
         assert before is not None
-        assert after == before
+        assert after == replace(before, held=owner.now)  # it waited, and nothing was counted
 
     @asynchronous
     async def test_a_page_that_is_put_off_says_why_and_counts_as_waiting(self, ground: Ground) -> None:

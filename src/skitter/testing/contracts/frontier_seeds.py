@@ -54,7 +54,7 @@ class SeedContract:
         assert await owner.lease() == []
         assert (await owner.url(A + "2")).attempts == 1
 
-    @pytest.mark.parametrize("code", ["robots.unreachable", "retry-after", "crawl-delay"])
+    @pytest.mark.parametrize("code", ["robots.unreachable", "retry-after", "crawl-delay", "host.failing"])
     @asynchronous
     async def test_a_host_set_aside_for_a_while_is_taken_back_with_all_that_waits(
         self, ground: Ground, code: str

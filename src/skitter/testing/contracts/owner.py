@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, Protocol
 from msgspec.structs import replace
 
 from skitter import urls
+from skitter.frontier.robots_first import carry
 from skitter.model import (
     Exchange,
     Level,
@@ -191,6 +192,11 @@ class Owner:
             order.append(visits[0].link.url)
             await self.store(visits[0])
         return order
+
+    async def new_rules(self, origin: str) -> None:
+        """A copy of a robots.txt arrives that differs from the one before."""
+        copy = replace(allowed(origin, self.now + DAY), changed=True)
+        await self.add(carry(copy, urls.host(origin)))
 
     async def url(self, url: str) -> UrlRecord:
         """The record of a URL, which must exist."""

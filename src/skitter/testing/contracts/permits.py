@@ -166,6 +166,23 @@ class PermitsContract:
         assert refusal.until > time.time() + 20
 
     @asynchronous
+    async def test_after_a_beginning_nothing_is_used_before_its_delay(self) -> None:
+        (permits,) = await self.sharers(1, politeness(2, 0.5))
+        begun = time.monotonic()
+        permits.begin()
+        await refused(permits, A)
+        await granted(permits, A)
+        assert time.monotonic() >= begun + 0.5
+
+    @asynchronous
+    async def test_what_was_not_sent_after_all_is_in_flight_no_longer(self) -> None:
+        (permits,) = await self.sharers(1, politeness(1))
+        assert await permits.ask(A) is None
+        permits.give_back(A, None)
+        await granted(permits, A)
+        await refused(permits, A)
+
+    @asynchronous
     async def test_what_a_killed_process_had_comes_back(self) -> None:
         dead, other = await self.sharers(2, politeness(2))
         assert await dead.ask(A) is None

@@ -22,6 +22,7 @@ from skitter.frontier.rows import (
     Batch,
     Extra,
     Heads,
+    HostExtra,
     HostRow,
     Meta,
     PageRow,
@@ -34,7 +35,19 @@ from skitter.frontier.rows import (
     standing,
 )
 from skitter.frontier.store import Store
-from skitter.model import Counts, Hints, Page, Place, Purpose, Reason, Visit
+from skitter.model import (
+    Content,
+    Counts,
+    Directives,
+    Hints,
+    Pace,
+    Page,
+    Place,
+    Purpose,
+    Reason,
+    Statement,
+    Visit,
+)
 from skitter.ports import Fenced, Mark
 from skitter.testing.contracts.owner import allowed, asynchronous, link
 
@@ -80,7 +93,9 @@ class StoreContract:
     async def test_a_waiting_url_keeps_what_few_have_and_most_have_nothing(self, ground: StoreGround) -> None:
         """It may be packed in a shorter form than others, which must not lose anything."""
         store = await ground.claim()
-        plain = UrlRow(store.domain_prefix(HOST) + store.hash_key(b"1"), A, A, HOST, HOST, seq=1)
+        plain = UrlRow(
+            store.domain_prefix(HOST) + store.hash_key(b"1", store.secret), A, A, HOST, HOST, seq=1
+        )
         if len(plain.id) < len(ident(1)):
             plain.id = ident(1)
         told = replace(plain, id=plain.id[:-1] + b"2", seq=2, extra=Extra(Hints(priority=0.5)))
@@ -88,6 +103,24 @@ class StoreContract:
         found = await store.load(Wanted(urls=[plain.id, told.id], heads=[Heads(HOST, 2, None, 9)]))
         assert found.urls == {plain.id: plain, told.id: told}
         assert found.heads == [[plain, told]]
+        await store.close()
+
+    @asynchronous
+    async def test_a_host_keeps_what_was_learnt_of_it_and_most_have_nothing(
+        self, ground: StoreGround
+    ) -> None:
+        store = await ground.claim()
+        plain, known = a_host("b.example", b"\x01p"), a_host("c.example", b"\x01q")
+        known.extra = HostExtra(Pace(8.0, 0.25, 0.125, 5, 3, 2, "429", 1.5, 4, 1))
+        await put(store, plain, known)
+        expected = {plain.name: plain, known.name: known}
+        found = await store.load(Wanted(hosts=[*expected], agenda=[Span(b"", b"\xff" * 9, 9)]))
+        assert found.hosts == expected
+        assert found.agenda == [[plain, known]]
+        assert {host.name: host async for host in store.hosts()} == expected
+        known.extra = None
+        await store.write(Batch(Meta(), hosts={known.name: known}))
+        assert (await store.load(Wanted(hosts=[known.name]))).hosts[known.name].extra is None
         await store.close()
 
     @asynchronous
@@ -408,6 +441,13 @@ def a_page(
         etag='W/"a\x00b"',
         last_modified="yesterday",
         purpose=Purpose.ASSET,
+        robots=Directives(
+            archive=False, snippet=5, unavailable_after=7.5, rules=("noarchive", "max-snippet:5")
+        ),
+        statements=(Statement("tdmrep.json", "a\x00b", {"tdm": "n"}, 2.5), Statement("meta robots", "", {})),
+        alternates={"de": "https://a.example/de"},
+        media={"pages": 3, "dates": ["2026-01-02"]},
+        content=Content("a\x00b", "# a", structured={"og": {"type": "article"}}),
     )
     return PageRow(ident(number), page, ident(5) + ident(6), by_digest, by_simhash)
 

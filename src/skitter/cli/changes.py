@@ -1,0 +1,182 @@
+"""`skitter changes`: what changed between two crawls of the same pages."""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING
+
+from msgspec import to_builtins
+from msgspec.structs import replace
+
+from skitter.cli.usage import Exit, Parser, UsageError
+from skitter.export.source import Source, with_settings
+from skitter.reporting.format import as_json, counted, printable
+
+_SHOWN_HUNKS = 5  # of a page, on the screen
+_SHOWN_REMARKS = 10
+_RED, _GREEN, _BOLD, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[1m", "\x1b[0m"
+
+if TYPE_CHECKING:  # slow to import
+    from skitter.export.changes import Change
+
+
+def parser() -> Parser:
+    """The flags of `skitter changes`."""
+    made = Parser(
+        "changes",
+        "What changed between two crawls: pages that are new, changed (with the words that went and came), moved to "
+        "another URL, gone, or unchanged. Main content is compared, without menus and footers; stamps that change at every "
+        "visit (dates of updates, counts of visitors) are ignored. A page is gone if NEW does not hold it, so both crawls should be "
+        "complete. Exit code 0 if nothing changed, 1 if something did.",
+        [
+            "skitter changes skitter-example.org-may skitter-example.org-june",
+            "skitter changes old new --json | jq 'select(.kind == \"changed\") | .url'",
+            "skitter changes old new --html -o changes.html",
+        ],
+    )
+    made.add_argument("old", type=Path, metavar="OLD", help="the directory of the earlier crawl")
+    made.add_argument("new", type=Path, metavar="NEW", help="the directory of the later crawl")
+    shape = made.add_mutually_exclusive_group()
+    shape.add_argument(
+        "--json", action="store_true", help="a JSON object per line for each change, and one with the numbers"
+    )
+    shape.add_argument("--html", action="store_true", help="one HTML page, which needs no network")
+    made.add_argument(
+        "-o", "--output", default="-", metavar="FILE", help="output file (default: -, standard output)"
+    )
+    made.add_argument("--all", action="store_true", help="also list pages that did not change")
+    made.add_argument(
+        "--extractor",
+        choices=("trafilatura", "fast"),
+        help="who finds the main content (default: parse.extractor of NEW)",
+    )
+    return made
+
+
+def run(arguments: argparse.Namespace) -> Exit:
+    """Compare the crawls, and write what changed."""
+    from skitter.export import diffing  # noqa: PLC0415  `changes --help` does not need it
+    from skitter.export.destination import destination  # noqa: PLC0415  the same
+
+    if arguments.output != "-" and (arguments.output.endswith("/") or Path(arguments.output).is_dir()):
+        raise UsageError(f"-o: {arguments.output} is a folder; name a file")
+    if arguments.old.resolve() == arguments.new.resolve():
+        raise UsageError("OLD and NEW are the same crawl; name two")
+    diffing.require()
+    with destination(arguments.output) as files:
+        file = files.open("changes")
+        told = _Told(file, coloured=arguments.output == "-" and sys.stdout.isatty())
+        code = _ask(arguments, told)
+        file.flush()
+    return code
+
+
+class _Told:
+    """Writes changes as text, and counts them."""
+
+    def __init__(self, file: IO[bytes], *, coloured: bool) -> None:
+        self.counts: Counter[str] = Counter()
+        self.remarks = 0
+        self._file = file
+        self._colours = (_RED, _GREEN, _BOLD, _PLAIN) if coloured else ("", "", "", "")
+
+    def write(self, text: str) -> None:
+        self._file.write(text.encode("utf-8", "backslashreplace"))
+
+    def remark(self, text: str) -> None:
+        self.remarks += 1
+        if self.remarks <= _SHOWN_REMARKS:
+            print(f"skitter: {printable(text)}", file=sys.stderr)
+
+    def as_text(self, change: "Change") -> str:
+        red, green, bold, plain = self._colours
+        came = f"  (was {printable(change.old_url)})" if change.old_url else ""
+        lines = [f"{bold}{change.kind:<9}{plain} {printable(change.url)}{came}"]
+        if change.note:
+            lines.append(f"          {printable(change.note)}")
+        for hunk in change.hunks[:_SHOWN_HUNKS]:
+            marks = {"-": (f"{red}[-", f"-]{plain}"), "+": (f"{green}{{+", f"+}}{plain}"), "=": ("", "")}
+            words = (f"{marks[piece.sign][0]}{printable(piece.text)}{marks[piece.sign][1]}" for piece in hunk)
+            lines.append(f"          {' '.join(words)}")
+        if len(change.hunks) > _SHOWN_HUNKS:
+            lines.append(f"          … and {counted(len(change.hunks) - _SHOWN_HUNKS, 'more change')}")
+        return "\n".join(lines) + "\n"
+
+    def summary(self) -> str:
+        from skitter.export.changes import KINDS  # noqa: PLC0415  see above
+
+        return ", ".join(f"{self.counts[kind]:,} {kind}" for kind in KINDS)
+
+
+def _ask(arguments: argparse.Namespace, told: _Told) -> Exit:
+    import asyncio  # noqa: PLC0415  slow to import
+
+    from skitter.compose import open_source  # noqa: PLC0415  the same
+
+    async def answer() -> Exit:
+        old = await open_source([arguments.old], None)
+        try:
+            new = await open_source([arguments.new], None)
+            try:
+                return await _compare(arguments, old, new, told)
+            finally:
+                await new.close()
+        finally:
+            await old.close()
+
+    return asyncio.run(answer())
+
+
+async def _compare(arguments: argparse.Namespace, old: Source, new: Source, told: _Told) -> Exit:
+    from skitter.export.changes import UNCHANGED, changes  # noqa: PLC0415  see above
+
+    settings = new.settings
+    if arguments.extractor is not None:
+        settings = replace(settings, parse=replace(settings.parse, extractor=arguments.extractor))
+    alike = with_settings(old, replace(old.settings, parse=settings.parse)), with_settings(new, settings)
+    with TemporaryFile("w+", encoding="utf-8", errors="backslashreplace") as body:
+        shown = _shape(arguments, told)
+        async for change in changes(*alike, told.remark):
+            told.counts[change.kind] += 1
+            if change.kind != UNCHANGED or arguments.all:
+                made = shown(change)
+                body.write(made) if arguments.html else told.write(made)
+        if arguments.html:
+            from skitter.export import changes_page  # noqa: PLC0415  see above
+
+            told.write(changes_page.head(old.name, new.name, told.counts))
+            body.seek(0)
+            while piece := body.read(1 << 16):
+                told.write(piece)
+    return _concluded(arguments, told)
+
+
+def _shape(arguments: argparse.Namespace, told: _Told) -> "Callable[[Change], str]":
+    if arguments.html:
+        from skitter.export import changes_page  # noqa: PLC0415  see above
+
+        return changes_page.article
+    if arguments.json:
+        return lambda change: f"{as_json(to_builtins(change))}\n"
+    return told.as_text
+
+
+def _concluded(arguments: argparse.Namespace, told: _Told) -> Exit:
+    from skitter.export.changes import KINDS, UNCHANGED  # noqa: PLC0415  see above
+
+    changed = sum(number for kind, number in told.counts.items() if kind != UNCHANGED)
+    if arguments.json:
+        told.write(f"{as_json({'summary': {kind: told.counts[kind] for kind in KINDS}})}\n")
+    elif not arguments.html:
+        told.write(f"{told.summary()}\n")
+    if told.remarks > _SHOWN_REMARKS:
+        print(
+            f"skitter: … and {counted(told.remarks - _SHOWN_REMARKS, 'more page')} without content",
+            file=sys.stderr,
+        )
+    if arguments.output != "-":
+        print(f"skitter: {told.summary()}; written to {arguments.output}", file=sys.stderr)
+    return Exit.NO if changed or told.remarks else Exit.DONE

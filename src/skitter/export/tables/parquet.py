@@ -1,0 +1,27 @@
+"""The format Parquet: one file for each table, sorted and compressed with Zstandard, written by DuckDB.
+
+Each table is read into DuckDB, which spills what does not fit into memory, then sorted into its file and dropped.
+"""
+
+from collections.abc import AsyncIterator
+
+from skitter.export.source import Source
+from skitter.export.tables.duck import database
+from skitter.export.tables.rows import about_how_many, batches, tables_of
+from skitter.export.tables.shapes import TABLES
+from skitter.export.writing import Destination, Listener
+from skitter.model import Page
+
+
+async def write(source: Source, pages: AsyncIterator[Page], into: Destination, told: Listener) -> None:
+    """Write the tables of a crawl, with these pages."""
+    told.expect(sum(about_how_many(await source.frontier.counts()).values()), "row")
+    with database() as opened:
+        for name, rows in tables_of(source, pages).items():
+            table = TABLES[name]
+            opened.create(table)
+            async for some in batches(rows):
+                opened.append(table, some)
+                told.done(len(some))
+            await opened.write_parquet(table, into.path(f"{name}.parquet"))
+            opened.drop(table)
