@@ -46,7 +46,7 @@ def chosen(name: str, tree: ast.AST) -> Iterator[ast.expr]:
 def is_read_back(name: str, code: ast.expr) -> bool:
     """Whether a code was made elsewhere: another Reason's, a fault's, or what a back end finds in its store."""
     if isinstance(code, ast.Attribute):
-        return code.attr == "code" or (name == "schedule.py" and code.attr == "value")
+        return code.attr == "code" or (name == "schedule/__init__.py" and code.attr == "value")
     return isinstance(code, ast.Name) and name.startswith("backends/")
 
 

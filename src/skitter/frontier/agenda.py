@@ -6,7 +6,7 @@ reached before.
 """
 
 from skitter import urls
-from skitter.frontier.levels import DRAW, draw_retry, retried
+from skitter.frontier.levels import DRAW, DUE_AGAIN, draw_retry, retried
 from skitter.frontier.memory import Window
 from skitter.frontier.rows import HostRow, Span
 from skitter.frontier.sortable import number8, score8, time8, time_of
@@ -36,7 +36,7 @@ def drawn(host: HostRow, *, only_assets: bool = False) -> tuple[int, int]:
         mask += 8
     if levels[4]:
         mask += 16
-    if not mask and any(retries := levels[_LEVELS:]):
+    if not mask and any(retries := levels[_LEVELS:DUE_AGAIN]):
         return draw_retry(retries, host.turn)
     return DRAW[mask][host.turn]
 

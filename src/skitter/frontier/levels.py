@@ -1,8 +1,9 @@
 """Which level is next: levels are drawn by weight, so that none starves.
 
-Hosts, and the links of a host, are drawn with the same function. A host has twice as many queues as levels: for each
-level one for untried links, and one for retries. A retry is drawn only if nothing untried waits, so a page that hangs
-never keeps others waiting.
+Hosts, and the links of a host, are drawn with the same function. A host has for each level a queue for untried links,
+and one for retries. A retry is drawn only if nothing untried waits, so a page that hangs never keeps others waiting. Two
+more queues have no level: one for pages that are due again, and one for links whose pattern is parked, which wait there
+until it is tried again.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,9 @@ from collections.abc import Sequence
 from skitter.model import Level
 
 LEVELS = tuple(Level)
-QUEUES = 2 * len(LEVELS)  # of a host: by level, then retries by level
+DUE_AGAIN = 2 * len(LEVELS)  # behind the queues by level, and those of retries by level
+OF_PARKED = DUE_AGAIN + 1
+QUEUES = OF_PARKED + 1  # of a host
 
 # The ruler sequence: the number of trailing zeros of 1..31 is 0 sixteen times, 1 eight times, … 4 once. Read as levels it
 # is a draw by the weights 16:8:4:2:1 that spreads every level evenly and needs one small number as its whole state.

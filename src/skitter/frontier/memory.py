@@ -29,6 +29,7 @@ from skitter.frontier.rows import (
     UrlRow,
     Wanted,
     standing,
+    widened,
 )
 from skitter.frontier.store import Source, Waiting
 
@@ -213,7 +214,9 @@ class Memory:
         self.source = source
         self.ahead = 0.0  # how many seconds early visits are leased
         self.capacity, self.window_size = window, size
-        self.hosts: Through[str, HostRow | None] = Through(source.host, window)  # None: there is no such host
+        self.hosts: Through[str, HostRow | None] = Through(
+            lambda name: widened(source.host(name)), window
+        )  # None: there is no such host
         self.rules: Through[str, Rules] = Through(lambda origin: rules_of(source.robots(origin)), 2 * window)
         self.queues: Bounded[tuple[str, int], Window[Spot, Waiting]] = Bounded(window)
         self.touched: dict[str, HostRow] = {}  # hosts to be written

@@ -14,11 +14,10 @@ from skitter.frontier.adding import names_seed
 from skitter.frontier.agenda import drawn
 from skitter.frontier.aside import is_passing
 from skitter.frontier.held import rules_of
-from skitter.frontier.levels import QUEUES
 from skitter.frontier.memory import Lacking
 from skitter.frontier.obeying import origins_of
 from skitter.frontier.pages import indexed
-from skitter.frontier.rows import QUEUED, Found, Heads, HostRow, PageRow, Times, UrlRow, Wanted
+from skitter.frontier.rows import QUEUED, Found, Heads, HostRow, PageRow, Times, UrlRow, Wanted, widened
 from skitter.frontier.settling import hop_of
 from skitter.frontier.shard import Shard
 from skitter.frontier.store import KNOWN
@@ -355,10 +354,7 @@ def take_in(shard: Shard, wanted: Wanted, found: Found) -> None:
 
 
 def _take_host(shard: Shard, name: str, host: HostRow | None) -> None:
-    if host is not None and len(host.levels) < QUEUES:  # written before retries had queues of their own
-        host.levels += [0] * (QUEUES - len(host.levels))
-        host.heads += [None] * (QUEUES - len(host.heads))
-    shard.hosts.setdefault(name, host)
+    shard.hosts.setdefault(name, widened(host))
 
 
 def _fill_windows(shard: Shard, wanted: Wanted, found: Found) -> None:

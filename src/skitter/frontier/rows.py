@@ -289,6 +289,14 @@ def new_host(name: str, domain: str) -> HostRow:
     return HostRow(name, domain, [0] * QUEUES, [None] * QUEUES)
 
 
+def widened(host: HostRow | None) -> HostRow | None:
+    """A host with all queues that there are today: it may have been written when there were fewer."""
+    if host is not None and (missing := QUEUES - len(host.levels)) > 0:
+        host.levels += [0] * missing
+        host.heads += [None] * missing
+    return host
+
+
 def url_row(id16: bytes, link: Link, domain: str, now: float) -> UrlRow:
     """The row of a new link."""
     return UrlRow(

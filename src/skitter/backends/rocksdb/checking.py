@@ -140,7 +140,7 @@ class StoreCheck:
         packed = self._db.get("hosts", host8)
         if packed is None:
             self._told.add("queues without a host", host8.hex())
-        elif (host := decode.host(packed)).levels != lengths:
+        elif (host := decode.host(packed)).levels + [0] * (QUEUES - len(host.levels)) != lengths:
             self._told.add("hosts whose queue has another length", host.name)
 
     def _due(self) -> None:
