@@ -72,11 +72,13 @@ async def _jsonl(source: Source, into: Destination, told: Listener) -> None:
     told.expect(_pages(await source.frontier.counts()), "page")
     encode = msgspec.json.Encoder().encode
     lines = Lines(into, "pages", ".jsonl")
-    from skitter.export.reread import Documents  # noqa: PLC0415  parsers are slow to import; few formats need them
+    from skitter.export.alts import Alts  # noqa: PLC0415  parsers are slow to import; few formats need them
+    from skitter.export.reread import Documents  # noqa: PLC0415  the same
 
+    alts = Alts(source)
     async with Documents(source) as documents:
         async for page in remaining(wanted(source, told), into, told):
-            record = page_record(page, "")
+            record = page_record(await alts.told(page), "")
             record["text"] = await _text(page, documents, told)
             named = await canonical(page, source) if page.canonical and page.canonical != page.url else None
             record["canonical_verdict"] = (
