@@ -1,9 +1,10 @@
 """`skitter changes`: what changed between two crawls of the same pages."""
 
 import argparse
+import os
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from skitter.cli.reading import opened_crawl
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.export.source import Source, with_settings
 from skitter.reporting.format import as_json, counted, printable
@@ -35,10 +37,21 @@ def parser() -> Parser:
             "skitter changes skitter-example.org-may skitter-example.org-june",
             "skitter changes old new --json | jq 'select(.kind == \"changed\") | .url'",
             "skitter changes old new --html -o changes.html",
+            "skitter changes may.toml june.toml",
         ],
     )
-    made.add_argument("old", type=Path, metavar="OLD", help="the directory of the earlier crawl")
-    made.add_argument("new", type=Path, metavar="NEW", help="the directory of the later crawl")
+    cluster = "or the settings file of a cluster"
+    made.add_argument("old", type=Path, metavar="OLD", help=f"the directory of the earlier crawl, {cluster}")
+    made.add_argument("new", type=Path, metavar="NEW", help=f"the directory of the later crawl, {cluster}")
+    made.add_argument(
+        "--with",
+        dest="workers",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="DIR",
+        help="the directory of a worker, for a cluster without a bucket; may be repeated",
+    )
     shape = made.add_mutually_exclusive_group()
     shape.add_argument(
         "--json", action="store_true", help="a JSON object per line for each change, and one with the numbers"
@@ -114,20 +127,30 @@ class _Told:
 def _ask(arguments: argparse.Namespace, told: _Told) -> Exit:
     import asyncio  # noqa: PLC0415  slow to import
 
-    from skitter.compose import open_source  # noqa: PLC0415  the same
-
     async def answer() -> Exit:
-        old = await open_source([arguments.old], None)
-        try:
-            new = await open_source([arguments.new], None)
-            try:
-                return await _compare(arguments, old, new, told)
-            finally:
-                await new.close()
-        finally:
-            await old.close()
+        before, after = (_named(each, arguments.workers) for each in (arguments.old, arguments.new))
+        async with opened_crawl(*before) as old, opened_crawl(*after) as new:
+            return await _compare(arguments, old, new, told)
 
     return asyncio.run(answer())
+
+
+def _named(crawl: Path, workers: Sequence[Path]) -> tuple[list[Path], Path | None]:
+    """The directories of a crawl, and the settings file of its cluster. Each worker says which cluster is its own."""
+    from skitter.crawl.directory import CrawlDirectory  # noqa: PLC0415  see above
+    from skitter.settings.file import load  # noqa: PLC0415  the same
+
+    file = crawl if crawl.is_file() else None
+    directories = [] if file else [crawl]
+    if workers:
+        cluster = (load(file, os.environ, {}) if file else CrawlDirectory(crawl).read_settings()).cluster
+        others = {each: CrawlDirectory(each).read_settings().cluster for each in workers}
+        directories += [
+            each
+            for each, its in others.items()
+            if its.size == cluster.size != "none" and its.name == cluster.name
+        ]
+    return directories, file
 
 
 async def _compare(arguments: argparse.Namespace, old: Source, new: Source, told: _Told) -> Exit:

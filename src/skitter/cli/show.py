@@ -37,7 +37,7 @@ def parser() -> Parser:
             "skitter show --config cluster.toml https://example.org/about --headers",
         ],
     )
-    add_crawl(made)
+    add_crawl(made, several=True)
     made.add_argument("url", metavar="URL", help="any spelling of the URL")
     parts = made.add_mutually_exclusive_group()
     for name, about in _ABOUT.items():

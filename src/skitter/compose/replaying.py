@@ -35,8 +35,9 @@ class HeldCrawl:
 
     @property
     def name(self) -> str:
-        """Its directory."""
-        return self.source.directory.path.resolve().name
+        """That of its directory, or of the cluster."""
+        directory = self.source.directory.path
+        return directory.resolve().name if directory.exists() else self.source.name
 
     def message(self, place: Place) -> bytes:
         """The HTTP message at a place."""
