@@ -102,6 +102,7 @@ def test_changes(crawled: Crawled, tmp_path: Path) -> None:
     assert changed.endswith("0 new, 6 changed, 0 moved, 0 gone, 2 unchanged\n")
     same = skitter("changes", crawled.workers[0], crawled.cluster.config, *withs)
     assert same == f"0 new, 0 changed, 0 moved, 0 gone, {2 * PAGES} unchanged\n"
+    assert skitter("changes", crawled.cluster.config, *withs, "--from", "1s") == same
 
 
 @pytest.mark.parametrize("search", [True, False])
