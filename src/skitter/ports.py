@@ -391,7 +391,9 @@ class Renderer(Protocol):
 class Renderers(Protocol):
     """The browsers of a process, which its shards share."""
 
-    def of(self, fetcher: Fetcher, frontier: Frontier, archive: "Archive", rules: "Permissions") -> Renderer:
+    def of(
+        self, fetcher: Fetcher, frontier: Frontier, archive: "Archive", rules: "Permissions", shard: int
+    ) -> Renderer:
         """The renderer of one shard, which sends through this fetcher."""
         ...
 

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import time
+from urllib.parse import quote
+from urllib.request import urlopen
 
 import pytest
 
@@ -18,6 +20,7 @@ from skitter.testing.contracts.archive import exchange
 from skitter.testing.web import Features, SyntheticWeb, serve_process
 from tests.cluster.archiving import archiving, until
 from tests.crawl.harness import keys
+from tests.crawl.replaying import replayed
 from tests.engines import frozen, kill, killed, our_engine, start
 from tests.s3 import real_ground
 
@@ -81,6 +84,28 @@ def test_the_whole_crawl_can_be_read_from_engines_and_bucket(crawled, named):
     assert states.count("crawled") == len(pages)
     word = max(exported[0]["text"].split(), key=len)
     assert json.loads(ask("search", *own, word, "--json", "--quiet"))["total"] >= 1
+
+
+def test_what_people_read_a_crawl_with_needs_no_directory_either(crawled, tmp_path):
+    """`show`, `sql`, `report`, `changes`, `replay`."""
+    pytest.importorskip("duckdb")
+    config = ("--config", crawled.config)
+
+    def ask(*words):
+        done = crawled.skitter(*words)
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+        return done.stdout
+
+    good = [page for page in crawled.pages() if 200 <= page.status < 300]
+    assert json.loads(ask("show", *config, good[0].url, "--json"))["text"]
+    counted = ask("sql", *config, "select count(*) as n from pages where fetch_status = 200", "--json", "-q")
+    assert json.loads(counted)["n"] == len(good)
+    assert json.loads(ask("report", *config, "--json", "-q"))["counts"]["pages"] == len(good)
+    assert ask("changes", crawled.path / "w", crawled.config).endswith(f", {len(good)} unchanged\n")
+    words = ("--config", str(crawled.config), "-q")
+    with replayed(*words, log=tmp_path / "log", **crawled.ground.environ) as origin:
+        captures = urlopen(f"{origin}/captures?url={quote(good[0].url, safe='')}").read().decode()
+        assert "text/html" in captures
 
 
 def test_missing_engines_are_reported_in_one_line(crawled, tmp_path):

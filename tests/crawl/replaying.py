@@ -17,12 +17,16 @@ WIDTH, HEIGHT = 1200, 1600
 
 
 @contextmanager
-def replayed(archive: Path, *words: str, log: Path) -> Iterator[str]:
+def replayed(archive: Path | str, *words: str, log: Path, **environ: str) -> Iterator[str]:
     """`skitter replay` of a crawl or a WACZ; the value is the address of its own pages."""
     command = [sys.executable, "-m", "skitter", "replay", str(archive), *words]
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, env=os.environ | {"TERM": "dumb"}, text=True
+            command,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=os.environ | environ | {"TERM": "dumb"},
+            text=True,
         )
     assert process.stdout is not None
     try:

@@ -170,3 +170,56 @@ def test_a_program_gets_the_links_of_a_pdf_from_a_process_of_its_own(server, mon
     bomb = dict(hostile_pdfs())["forms that call themselves"]()
     with pytest.raises(ValueError, match="cannot be read: the process that read it ended"):
         read_apart(page.url, page.headers, bomb, ParseSettings())
+
+
+def test_images_have_the_alt_texts_of_who_shows_them_and_links_to_them(server, tmp_path, capsys):
+    picture = documents.picture()
+    long = "word " * 100
+    server.bodies |= {
+        "/": (
+            "text/html",
+            (
+                b"<base href=/pics/><p><img alt=' A  cat &amp; a dog ' src=cat.png><img src=dog.png alt=''>"
+                b"<a href=/large.png><img src=small.png alt='The house'></a> <a href=/1>1</a> <a href=/2>2</a>"
+                b"<picture><source srcset='/wide.png 2x'><img src=narrow.png alt=Sea></picture>"
+            ),
+        ),
+        "/1": ("text/html", f"<img src=/pics/cat.png alt='{long}'><a href=/3>3</a>".encode()),
+        "/2": ("text/html", "<meta charset=utf-8><img data-src=/pics/cat.png alt='Größe'>".encode()),
+        "/3": ("text/html", b"<img srcset='/pics/cat.png 1x, /else.png 2x' alt='A cat & a dog'>"),
+        **{f"/pics/{name}.png": ("image/png", picture) for name in ("cat", "dog", "small", "narrow")},
+        **{f"/{name}.png": ("image/png", picture) for name in ("large", "wide", "else")},
+    }
+    path = tmp_path / "c"
+    crawl(path, [f"{server.base}/"], settings_for(archive__assets="all"))
+    assert main(["export", str(path), "--format", "jsonl", "-q"]) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    said = {
+        record["url"].removeprefix(server.base): sorted((record["media"] or {}).get("alts", []))
+        for record in records
+        if record["url"].endswith(".png")
+    }
+    assert said == {
+        "/pics/cat.png": ["A cat & a dog", "Größe", long[:200].strip()],
+        "/pics/dog.png": [],
+        "/pics/small.png": ["The house"],
+        "/large.png": ["The house"],
+        "/pics/narrow.png": ["Sea"],
+        "/wide.png": ["Sea"],
+        "/else.png": ["A cat & a dog"],
+    }
+    assert main(["show", str(path), f"{server.base}/large.png"]) == 0
+    assert "alts        The house\n" in capsys.readouterr().out
+    assert main(["show", str(path), f"{server.base}/pics/cat.png", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["media"]["alts"] == ["A cat & a dog"]
+
+
+def test_alt_texts_of_an_image_are_few(server, tmp_path, capsys):
+    server.bodies |= {f"/{n}": ("text/html", f"<img src=/a.png alt=text{n}>".encode()) for n in range(12)}
+    server.bodies["/"] = html(*(f"/{n}" for n in range(12)))
+    server.bodies["/a.png"] = ("image/png", documents.picture())
+    crawl(tmp_path / "c", [f"{server.base}/"], settings_for(archive__assets="all"))
+    assert main(["export", str(tmp_path / "c"), "--format", "jsonl", "-q"]) == 0
+    records = map(json.loads, capsys.readouterr().out.splitlines())
+    (image,) = [record for record in records if record["url"].endswith("a.png")]
+    assert len(set(image["media"]["alts"])) == len(image["media"]["alts"]) == 5

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from skitter.backends.warc.reading import Reader, Record
 from skitter.cli import main
 from skitter.compose import open_reader
+from skitter.crawl.rendering.learning import SAMPLES
 from skitter.events import Warned
 from skitter.export import reread
 from skitter.fetch.browser import process
@@ -469,7 +470,50 @@ def test_a_crawl_killed_while_it_renders_has_each_page_once(tmp_path: Path) -> N
     assert pages_of(path) == {"done", "One"}
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_was_learnt_is_known_after_kill_9(tmp_path: Path, workers: int) -> None:
+    path, size = tmp_path / "c", 60
+
+    def answer(path: str) -> Answer | None:
+        match = re.fullmatch(r"/p/(\d+)", path)
+        if match is None or (number := int(match[1])) >= size:
+            return None
+        links = "".join(f"<a href='/p/{n}'>{n}</a>" for n in range(number, min(number + 3, size)))
+        words = " ".join(f"word{number}x{n}" for n in range(80))
+        return html(f"<title>{number}</title><body>{links}<p>{words}<script>window.seen = 1</script>")
+
+    values = {"fetch.allow_private": "127.0.0.0/8", "fetch.render": "auto", "politeness.delay": "30ms"}
+    values |= {"fetch.render_quiet": "100ms", "fetch.contact": MARK, "crawl.min_free_disk": "1MiB"}
+    values |= {"crawl.workers": str(workers), "crawl.shards": "2"}
+    sets = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
+    with serving(answer) as site, serving(answer, ip="127.0.0.2") as other:
+        starts = [f"{each.address}/p/0" for each in (site, other)]
+        skitter = [sys.executable, "-m", "skitter"]
+        process = subprocess.Popen([*skitter, "crawl", *starts, "-o", str(path), "-q", *sets])
+        try:
+            for _ in range(2400):
+                if min(len(site.paths()), len(other.paths())) >= 15:
+                    break
+                time.sleep(0.05)
+        finally:
+            process.kill()
+            process.wait(30)
+        assert len(site.paths()) < size
+        done = subprocess.run([*skitter, "resume", str(path), "-q"], check=False)
+    assert done.returncode == 0
+    pages = records_of(path)
+    assert len(pages) == 2 * size
+    rendered = Counter(page.host for page in pages if page.archive is not None and page.archive.beside)
+    assert set(rendered) == {"127.0.0.1", "127.0.0.2"}
+    # A page that was rendered and not settled when the crawl died is fetched again, and needs no browser then.
+    assert max(rendered.values()) <= SAMPLES
+
+
 def pages_of(path: Path) -> set[str]:
+    return {page.title for page in records_of(path)}
+
+
+def records_of(path: Path) -> list[Page]:
     async def read() -> list[Page]:
         reader = open_reader(path)
         try:
@@ -477,7 +521,7 @@ def pages_of(path: Path) -> set[str]:
         finally:
             await reader.close()
 
-    return {page.title for page in asyncio.run(read())}
+    return asyncio.run(read())
 
 
 # ------------------------------------------------------------------------------------------------ the address guard

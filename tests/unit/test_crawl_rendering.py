@@ -1,5 +1,7 @@
 """Which pages need a browser, what is remembered of answers, and what a page may say in a request."""
 
+from pathlib import Path
+
 import pytest
 
 from skitter.crawl.rendering.answers import Answers
@@ -12,6 +14,7 @@ from skitter.crawl.rendering.learning import (
     has_scripts,
     pattern_of,
 )
+from skitter.crawl.rendering.remembering import Remembering
 from skitter.fetch.browser import finding
 from skitter.fetch.browser.page import Given
 from skitter.fetch.check import check
@@ -64,7 +67,7 @@ def rendered(learning: Learning, pattern: Pattern, pages: int, *, gained: bool) 
     count = 0
     for _ in range(pages):
         if learning.wants(pattern):
-            learning.learn(pattern, gained=gained)
+            learning.learn(pattern, 1, int(gained))
             count += 1
     return count
 
@@ -81,6 +84,35 @@ def test_what_is_learnt_is_bounded():
     for number in range(10_500):
         learning.wants(Pattern("a.test", str(number), shell=False))
     assert len(learning) == 10_000
+
+
+def test_what_is_learnt_is_read_from_its_file_whatever_its_end(tmp_path: Path):
+    file, dull, rich = tmp_path / "patterns", Pattern("a.test", "x/*", False), Pattern("a.test", "y", True)
+    remembering = Remembering(file, shards=1)
+    for _ in range(SAMPLES):
+        remembering.learn(dull, gained=False)
+        remembering.learn(rich, gained=True)
+    with file.open("ab") as cut_off:
+        cut_off.write(b'["a.test","x/*",fal')
+    for _ in range(2):  # the second reads what the first one made of half a line
+        again = Remembering(file, shards=1)
+        assert not again.learning.wants(dull)
+        assert again.learning.wants(rich)
+    again.learn(dull, gained=False)
+    assert sorted(Remembering(file, shards=1).learning.learnt()) == [
+        (dull, SAMPLES + 1, 0),
+        (rich, SAMPLES, SAMPLES),
+    ]
+
+
+def test_the_file_of_what_is_learnt_is_bounded(tmp_path: Path):
+    file = tmp_path / "patterns"
+    remembering = Remembering(file, shards=100)
+    for number in range(5_000):
+        remembering.learn(Pattern("a.test", str(number), shell=False), gained=False)
+    assert len(remembering.learning) == 1_000
+    assert len(file.read_bytes().splitlines()) <= 2_000
+    assert len(Remembering(file, shards=100).learning) == 1_000
 
 
 def test_answers_are_kept_within_bounds_and_not_against_the_will_of_their_server():

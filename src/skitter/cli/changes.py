@@ -1,9 +1,12 @@
-"""`skitter changes`: what changed between two crawls of the same pages."""
+"""`skitter changes`: what changed between two crawls of the same pages, or between two times of one."""
 
 import argparse
+import os
 import sys
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING
@@ -11,9 +14,12 @@ from typing import IO, TYPE_CHECKING
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from skitter.cli.reading import opened_crawl
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.export.source import Source, with_settings
 from skitter.reporting.format import as_json, counted, printable
+from skitter.runtime.dates import w3c
+from skitter.settings import SettingsError, seconds
 
 _SHOWN_HUNKS = 5  # of a page, on the screen
 _SHOWN_REMARKS = 10
@@ -27,7 +33,7 @@ def parser() -> Parser:
     """The flags of `skitter changes`."""
     made = Parser(
         "changes",
-        "What changed between two crawls: pages that are new, changed (with the words that went and came), moved to "
+        "What changed between two crawls, or between two times of one crawl that fetches its pages again (--from, --to): pages that are new, changed (with the words that went and came), moved to "
         "another URL, gone, or unchanged. Main content is compared, without menus and footers; stamps that change at every "
         "visit (dates of updates, counts of visitors) are ignored. A page is gone if NEW does not hold it, so both crawls should be "
         "complete. Exit code 0 if nothing changed, 1 if something did.",
@@ -35,10 +41,31 @@ def parser() -> Parser:
             "skitter changes skitter-example.org-may skitter-example.org-june",
             "skitter changes old new --json | jq 'select(.kind == \"changed\") | .url'",
             "skitter changes old new --html -o changes.html",
+            "skitter changes may.toml june.toml",
+            "skitter changes skitter-example.org --from 2026-05-01 --to 2026-06-01",
         ],
     )
-    made.add_argument("old", type=Path, metavar="OLD", help="the directory of the earlier crawl")
-    made.add_argument("new", type=Path, metavar="NEW", help="the directory of the later crawl")
+    cluster = "or the settings file of a cluster"
+    made.add_argument("old", type=Path, metavar="OLD", help=f"the directory of the earlier crawl, {cluster}")
+    made.add_argument(
+        "new", type=Path, nargs="?", metavar="NEW", help=f"the directory of the later crawl, {cluster}"
+    )
+    when = "as 2026-05-01, 2026-05-01T12:00 (UTC) or 7d: so long ago"
+    made.add_argument(
+        "--from", dest="since", metavar="TIME", help=f"compare OLD as it was at this time; {when}"
+    )
+    made.add_argument(
+        "--to", dest="until", metavar="TIME", help="with itself as it was at this one (default: now)"
+    )
+    made.add_argument(
+        "--with",
+        dest="workers",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="DIR",
+        help="the directory of a worker, for a cluster without a bucket; may be repeated",
+    )
     shape = made.add_mutually_exclusive_group()
     shape.add_argument(
         "--json", action="store_true", help="a JSON object per line for each change, and one with the numbers"
@@ -63,8 +90,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 
     if arguments.output != "-" and (arguments.output.endswith("/") or Path(arguments.output).is_dir()):
         raise UsageError(f"-o: {arguments.output} is a folder; name a file")
-    if arguments.old.resolve() == arguments.new.resolve():
-        raise UsageError("OLD and NEW are the same crawl; name two")
+    _check_named(arguments)
     diffing.require()
     with destination(arguments.output) as files:
         file = files.open("changes")
@@ -72,6 +98,27 @@ def run(arguments: argparse.Namespace) -> Exit:
         code = _ask(arguments, told)
         file.flush()
     return code
+
+
+def _check_named(arguments: argparse.Namespace) -> None:
+    """UsageError unless two crawls are named, or one and a time."""
+    times = arguments.since is not None or arguments.until is not None
+    if arguments.new is None and arguments.since is None:
+        raise UsageError("name two crawls, or one and a time with --from")
+    if arguments.new is not None and times:
+        raise UsageError("--from and --to are times of one crawl; name one")
+    if arguments.new is not None and arguments.old.resolve() == arguments.new.resolve():
+        raise UsageError("OLD and NEW are the same crawl; name two, or two times of it with --from and --to")
+
+
+def _moment(text: str, now: float) -> float:
+    """A date and time, or so long ago."""
+    if "-" in text and (at := w3c(text)) is not None:
+        return at
+    if not text.isdigit():  # a year, or seconds? Nobody should have to guess
+        with suppress(SettingsError):
+            return now - seconds(text)
+    raise UsageError(f"{text!r} is not a time; write 2026-05-01, 2026-05-01T12:00 or 7d for so long ago")
 
 
 class _Told:
@@ -114,20 +161,53 @@ class _Told:
 def _ask(arguments: argparse.Namespace, told: _Told) -> Exit:
     import asyncio  # noqa: PLC0415  slow to import
 
-    from skitter.compose import open_source  # noqa: PLC0415  the same
-
     async def answer() -> Exit:
-        old = await open_source([arguments.old], None)
-        try:
-            new = await open_source([arguments.new], None)
-            try:
-                return await _compare(arguments, old, new, told)
-            finally:
-                await new.close()
-        finally:
-            await old.close()
+        if arguments.new is None:
+            async with opened_crawl(*_named(arguments.old, arguments.workers)) as source:
+                return await _times(arguments, source, told)
+        before, after = (_named(each, arguments.workers) for each in (arguments.old, arguments.new))
+        async with opened_crawl(*before) as old, opened_crawl(*after) as new:
+            return await _compare(arguments, old, new, told)
 
     return asyncio.run(answer())
+
+
+async def _times(arguments: argparse.Namespace, source: Source, told: _Told) -> Exit:
+    """Compare a crawl with itself."""
+    from skitter.compose.replaying import captures_of  # noqa: PLC0415  see above
+    from skitter.export.at_time import STAMP, at_time  # noqa: PLC0415  the same
+
+    now = time.time()
+    since = _moment(arguments.since, now)
+    until = now if arguments.until is None else _moment(arguments.until, now)
+    if until <= since:
+        raise UsageError("--to is not after --from")
+    async with captures_of(source, lambda _: None) as captures:
+        first = captures.first()
+        if time.strftime(STAMP, time.gmtime(since)) < first:
+            begins = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.strptime(first, STAMP))
+            raise UsageError(f"--from: nothing was archived by then; the first answer is of {begins}")
+        return await _compare(
+            arguments, at_time(source, captures, since), at_time(source, captures, until), told
+        )
+
+
+def _named(crawl: Path, workers: Sequence[Path]) -> tuple[list[Path], Path | None]:
+    """The directories of a crawl, and the settings file of its cluster. Each worker says which cluster is its own."""
+    from skitter.crawl.directory import CrawlDirectory  # noqa: PLC0415  see above
+    from skitter.settings.file import load  # noqa: PLC0415  the same
+
+    file = crawl if crawl.is_file() else None
+    directories = [] if file else [crawl]
+    if workers:
+        cluster = (load(file, os.environ, {}) if file else CrawlDirectory(crawl).read_settings()).cluster
+        others = {each: CrawlDirectory(each).read_settings().cluster for each in workers}
+        directories += [
+            each
+            for each, its in others.items()
+            if its.size == cluster.size != "none" and its.name == cluster.name
+        ]
+    return directories, file
 
 
 async def _compare(arguments: argparse.Namespace, old: Source, new: Source, told: _Told) -> Exit:

@@ -4,6 +4,7 @@ What is written appears whole or not at all (see `export.destination`).
 """
 
 import argparse
+import hashlib
 import sys
 import time
 from collections import Counter
@@ -11,12 +12,14 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from skitter import __version__
 from skitter.cli.progress import PlainScreen, Screen, Transfer, screen
 from skitter.cli.reading import add_crawl, ask, missing_lines
 from skitter.cli.usage import Exit, Parser, UsageError
-from skitter.export.destination import Files, destination, is_folder
+from skitter.export.destination import Files, destination, is_folder, unfinished
 from skitter.export.formats import FORMATS
 from skitter.export.source import Source, with_settings
 from skitter.export.writing import Format
@@ -34,7 +37,8 @@ def parser() -> Parser:
     made = Parser(
         "export",
         f"Write a crawl as a file, or as a folder of files. {formats} Works while the crawl runs. The output appears "
-        "whole or not at all. For a cluster without a bucket, name the directories of all workers (or copies of them) "
+        "whole or not at all; with --resume, one in many files that was interrupted or killed goes on where it was when the same "
+        "command is given again. For a cluster without a bucket, name the directories of all workers (or copies of them) "
         "for jsonl and cdxj. Exit code 1 if the text of a page could not be read from the archive (it is null then), "
         "or if directories are missing; a message says which.",
         [
@@ -42,6 +46,7 @@ def parser() -> Parser:
             "skitter export skitter-example.org --format jsonl -o pages.jsonl.gz",
             "skitter export skitter-example.org --format csv -o pages/ --split 100MB --gzip",
             "skitter export skitter-example.org --format markdown -o markdown/",
+            "skitter export skitter-example.org --format jsonl -o pages/ --split 1GB --resume",
             "skitter export skitter-example.org --format chunks --extractor fast -o chunks.jsonl",
             "skitter export skitter-example.org --format urls | grep '\"refused\"'",
             "skitter export skitter-example.org --format jsonl --respect-ai train-ai -o pages.jsonl",
@@ -67,6 +72,13 @@ def parser() -> Parser:
     )
     made.add_argument(
         "--gzip", action="store_true", help="compress; a FILE that ends with .gz is compressed anyway"
+    )
+    made.add_argument(
+        "--resume",
+        action="store_true",
+        help="keep the files that are complete if the export is interrupted, beside FILE, and continue with them when the same "
+        "command is given again; for folders of files (--split, "
+        f"{', '.join(each.name for each in FORMATS.values() if each.tree and each.resumes)})",
     )
     made.add_argument(
         "--respect-ai",
@@ -105,6 +117,8 @@ def run(arguments: argparse.Namespace) -> Exit:
         raise UsageError(
             f"{chosen.name} can be neither split nor compressed; leave out --split, --gzip and .gz"
         )
+    if arguments.resume:
+        _check_resumes(chosen, folder=folder, split=split)
     if folder and Path(name).exists() and (not Path(name).is_dir() or any(Path(name).iterdir())):
         raise UsageError(f"{name}: there is something already; name a new or empty folder")
     if arguments.respect_ai is not None and chosen.name in {"urls", "links"}:
@@ -120,11 +134,43 @@ def run(arguments: argparse.Namespace) -> Exit:
 
     async def work(source: Source) -> Exit:
         said = with_settings(source, asked(source.settings))
-        return await _write(
-            said, chosen=chosen, name=name, split=split, compress=compress, quiet=arguments.quiet
-        )
+        output = _Output(name, split, compress=compress, resume=arguments.resume)
+        return await _write(said, chosen, output, quiet=arguments.quiet)
 
     return ask(arguments, work)
+
+
+class _Output(Struct, frozen=True):
+    """Where an export goes."""
+
+    name: str
+    split: int | None
+    compress: bool
+    resume: bool
+
+    def resumes(self, source: Source, chosen: Format) -> dict[str, object] | None:
+        """What is written, for a later run that is to go on with it."""
+        if not self.resume:
+            return None
+        settings = repr((source.settings.export, source.settings.parse, source.settings.urls))
+        return {
+            "crawl": source.name,
+            "format": chosen.name,
+            "split": self.split,
+            "gzip": self.compress,
+            "settings": hashlib.sha256(settings.encode()).hexdigest(),
+            "version": __version__,
+        }
+
+
+def _check_resumes(chosen: Format, *, folder: bool, split: int | None) -> None:
+    """UsageError if such an export starts over anyway."""
+    if not chosen.resumes:
+        raise UsageError(f"--resume: {chosen.name} is made in one go; leave it out")
+    if not folder or (split is None and not chosen.tree):
+        raise UsageError(
+            "--resume continues an export of many files, and this is one file; write a folder of them, as in -o pages/ --split 1GB"
+        )
 
 
 def _uses(text: str | None) -> tuple[str, ...] | None:
@@ -162,15 +208,15 @@ def _size(text: str) -> int:
     return found
 
 
-async def _write(
-    source: Source, *, chosen: Format, name: str, split: int | None, compress: bool, quiet: bool
-) -> Exit:
+async def _write(source: Source, chosen: Format, output: _Output, *, quiet: bool) -> Exit:
     from asyncio import CancelledError  # noqa: PLC0415  `export --help` does not need it
 
     from skitter.cli.stopping import cancelled_by_signals  # noqa: PLC0415  the same
 
+    name, resumes = output.name, output.resumes(source, chosen)
+    opened = destination(name, split=output.split, compress=output.compress, resumes=resumes)
     try:
-        with cancelled_by_signals(), destination(name, split=split, compress=compress) as files:
+        with cancelled_by_signals(), opened as files:
             told = _Told(_screen(name, quiet=quiet), files)
             try:
                 await chosen.write(source, files, told)
@@ -178,6 +224,8 @@ async def _write(
                 told.end()
     except CancelledError:
         what = "" if name == "-" else f"; {name} was not written"
+        if resumes is not None:
+            what = f"; what is complete is kept in {unfinished(name)}, and the same command goes on with it"
         raise KeyboardInterrupt(f"interrupted{what}") from None
     if chosen.archive_alone or told.remarks:
         told.missing(await missing_lines(source))
@@ -225,6 +273,7 @@ class _Told:
 
     def remark(self, text: str) -> None:
         self.remarks += 1
+        self._files.flawed = True
         if self.remarks <= SHOWN_REMARKS:
             self._say(text)
 
@@ -244,12 +293,14 @@ class _Told:
             self._say(
                 f"… and {counted(self.remarks - SHOWN_REMARKS, 'more page')} whose text could not be read"
             )
+        if self._files.flawed and not self.remarks:
+            self._say("the text of some pages could not be read before the export was interrupted")
         for why, number in self._left_out.items():
             self._say(f"{counted(number, 'page')} left out: {why}")
         if name != "-":
             many = f" ({counted(self._files.files, 'file')})" if Path(name).is_dir() else ""
             self._say(f"{counted(self._done, *self._names)} written to {name}{many}")
-        return Exit.NO if self.remarks or self._missing else Exit.DONE
+        return Exit.NO if self._files.flawed or self._missing else Exit.DONE
 
     def _say(self, text: str) -> None:
         self._shown.say(f"skitter: {text}")

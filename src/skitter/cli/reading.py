@@ -6,8 +6,8 @@ engines.
 
 import argparse
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from skitter.cli.usage import Exit, Parser, UsageError
@@ -22,9 +22,9 @@ def add_directory(parser: Parser) -> None:
     parser.add_argument("directory", type=Path, metavar="DIR", help="the crawl directory")
 
 
-def add_crawl(parser: Parser, *, several: bool = False) -> None:
-    """Add the arguments that name a crawl: a directory, or the settings of a cluster."""
-    more = "; for a cluster without a bucket, the directories of all workers" if several else ""
+def add_crawl(parser: Parser, *, several: bool = False, more: str = "") -> None:
+    """Add the arguments that name a crawl: a directory (or `more`), or the settings of a cluster."""
+    more += "; for a cluster without a bucket, the directories of all workers" if several else ""
     parser.add_argument(
         "directory",
         type=Path,
@@ -51,11 +51,20 @@ def ask_crawl(
     directories: Sequence[Path], config: Path | None, question: Callable[[Source], Awaitable[Exit]]
 ) -> Exit:
     """Open the crawl in these directories or on a cluster's engines, run the question, and close it."""
-    # Slow to import; `skitter why --help` does not need it.
-    import asyncio  # noqa: PLC0415
+    import asyncio  # noqa: PLC0415  slow to import; `skitter why --help` does not need it
 
-    from skitter.compose import open_source  # noqa: PLC0415
-    from skitter.crawl.directory import CrawlDirectory  # noqa: PLC0415
+    async def answer() -> Exit:
+        async with opened_crawl(directories, config) as source:
+            return await question(source)
+
+    return asyncio.run(answer())
+
+
+@asynccontextmanager
+async def opened_crawl(directories: Sequence[Path], config: Path | None) -> AsyncIterator[Source]:
+    """The crawl in these directories or on a cluster's engines, closed at the end. Every reading command comes by here."""
+    from skitter.compose import open_source  # noqa: PLC0415  slow to import, see `ask_crawl`
+    from skitter.crawl.directory import CrawlDirectory  # noqa: PLC0415  the same
 
     if not directories and config is None:
         raise UsageError(
@@ -65,16 +74,11 @@ def ask_crawl(
     if said is not None:  # before connecting to any engine
         for directory in directories:
             CrawlDirectory(directory).check_same_cluster(build(said))
-
-    async def answer() -> Exit:
-        settings = None if said is None else await _in_force(said)
-        source = await open_source(directories, settings)
-        try:
-            return await question(source)
-        finally:
-            await source.close()
-
-    return asyncio.run(answer())
+    source = await open_source(directories, None if said is None else await _in_force(said))
+    try:
+        yield source
+    finally:
+        await source.close()
 
 
 async def missing_lines(source: Source) -> list[str]:

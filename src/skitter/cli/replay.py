@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from skitter.cli.progress import Screen, Transfer, screen
+from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.export.source import Source, with_settings
 from skitter.reporting.format import counted, printable
@@ -37,9 +38,10 @@ def parser() -> Parser:
             "skitter replay example.wacz --port 8080",
             "skitter replay skitter-example.org --browser",
             "skitter replay example.wacz --player replaywebpage/",
+            "skitter replay --config cluster.toml",
         ],
     )
-    made.add_argument("archive", type=Path, metavar="DIR", help="the crawl directory, or a WACZ file")
+    add_crawl(made, several=True, more=", or a WACZ file")
     made.add_argument(
         "--port",
         type=int,
@@ -74,9 +76,9 @@ def run(arguments: argparse.Namespace) -> Exit:
     """Serve until interrupted."""
     if not 0 <= arguments.port <= 65534:
         raise UsageError("--port: write a number from 1 to 65534")
-    packed = arguments.archive.is_file() or arguments.archive.suffix == ".wacz"
+    packed = _packed(arguments)
     if arguments.player is not None:
-        if not packed:
+        if packed is None:
             raise UsageError(
                 "--player shows a WACZ file; make one with: skitter export DIR --format wacz -o FILE.wacz"
             )
@@ -84,14 +86,21 @@ def run(arguments: argparse.Namespace) -> Exit:
             raise UsageError(f"--player: there is no ui.js in {arguments.player}")
     if arguments.browser is not None:
         _program(arguments.browser)
-    if packed:
-        return _wacz(arguments)
-    from skitter.cli.reading import ask_crawl  # noqa: PLC0415  --help does not need it
-
-    return ask_crawl([arguments.archive], None, lambda source: _crawl(source, arguments))
+    if packed is not None:
+        return _wacz(packed, arguments)
+    return ask(arguments, lambda source: _crawl(source, arguments))
 
 
-def _wacz(arguments: argparse.Namespace) -> Exit:
+def _packed(arguments: argparse.Namespace) -> Path | None:
+    """The WACZ file that is named; None if it is a crawl."""
+    named: list[Path] = arguments.directory
+    packed = [path for path in named if path.is_file() or path.suffix == ".wacz"]
+    if packed and (len(named) > 1 or arguments.config is not None):
+        raise UsageError("name one WACZ file, or one crawl")
+    return packed[0] if packed else None
+
+
+def _wacz(packed: Path, arguments: argparse.Namespace) -> Exit:
     import asyncio  # noqa: PLC0415  slow to import; --help does not need it
 
     from skitter.compose.replaying import held_wacz  # noqa: PLC0415  the same
@@ -99,7 +108,7 @@ def _wacz(arguments: argparse.Namespace) -> Exit:
     async def work() -> Exit:
         shown = screen(sys.stderr, quiet=arguments.quiet)
         told = _Counted(shown, "byte")
-        async with held_wacz(arguments.archive, told.add) as held:
+        async with held_wacz(packed, told.add) as held:
             shown.end()
             return await _serve(held, arguments)
 
@@ -205,7 +214,7 @@ async def _servers(
 
     screens = _server("127.0.0.1", arguments.port)
     if arguments.player is not None:
-        await screens.start(PlayerSite(arguments.player, arguments.archive).route)
+        await screens.start(PlayerSite(arguments.player, arguments.directory[0]).route)
         try:
             yield [screens.origin], lambda: "the replay is over"
         finally:

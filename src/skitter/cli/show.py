@@ -37,7 +37,7 @@ def parser() -> Parser:
             "skitter show --config cluster.toml https://example.org/about --headers",
         ],
     )
-    add_crawl(made)
+    add_crawl(made, several=True)
     made.add_argument("url", metavar="URL", help="any spelling of the URL")
     parts = made.add_mutually_exclusive_group()
     for name, about in _ABOUT.items():
@@ -107,6 +107,7 @@ def _absent(page: Page) -> Exit:
 
 async def _card(page: Page, source: Source) -> Exit:
     """The record in lines, and the beginning of the text."""
+    page = await _with_alts(page, source)
     print(printable(page.url))
     for name, value in _fields(page):
         print(f"  {name:<12}{printable(value)}")
@@ -140,11 +141,22 @@ def _fields(page: Page) -> list[tuple[str, str]]:
         ("robots", ", ".join(page.robots.rules)),
         ("ignored", page.ignored),
         ("purpose", "" if page.purpose.handling.counts else page.purpose.value),
-        *((name, str(value)) for name, value in (page.media or {}).items()),
+        *((name, _shown(value)) for name, value in (page.media or {}).items()),
         ("digest", page.digest),
         ("archive", f"{page.archive.file} at {page.archive.offset}" if page.archive else "no body is stored"),
     ]
     return [(name, value) for name, value in said if value]
+
+
+def _shown(value: object) -> str:
+    return " · ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+async def _with_alts(page: Page, source: Source) -> Page:
+    """An image, with the alt texts on the page it was found on."""
+    from skitter.export.alts import of_parent  # noqa: PLC0415  parsers are slow to import
+
+    return await of_parent(page, source)
 
 
 async def _text_of(page: Page, source: Source) -> str | None:
@@ -228,6 +240,7 @@ async def _headers(page: Page, source: Source) -> Exit:
 
 
 async def _json(page: Page, source: Source) -> Exit:
+    page = await _with_alts(page, source)
     print(as_json(page_record(page, await _text_of(page, source) or "")))
     return Exit.DONE
 

@@ -20,6 +20,7 @@ class HeldShards(ShardSet):
         self.full: Callable[[], bool] = lambda: False  # whether the disk has no room for more
         # Pages that each shard may have in all; None: there is no limit.
         self.allowed: dict[Shard, int] | None = None
+        self._completing: set[Shard] = set()  # those that lease nothing but assets
         self.short = asyncio.Event()  # a shard could go on with a larger allowance
         self._held_back = asyncio.Event()
 
@@ -32,12 +33,23 @@ class HeldShards(ShardSet):
         if room <= 0:
             self._starved.add(shard)
             return room
-        if self.allowed is None:
+        if self.allowed is None or shard in self._completing:
             return room
         left = pages_left(self.allowed.get(shard, 0), shard.counts.pages, shard.in_flight)
         if left <= 0 and shard.due is not None:
             self.short.set()
         return min(room, left)
+
+    async def complete(self, now: float) -> bool:
+        """There are enough pages: every shard leases nothing but assets from now on. Returns whether none has any left."""
+        self._completing &= set(self.shards.values())
+        for shard in set(self.shards.values()) - self._completing:
+            await shard.frontier.lease_assets_only(now)
+            self._completing.add(shard)
+            shard.wake()
+        return not self.in_flight and not any(
+            [await shard.next_due() is not None for shard in list(self.shards.values())]
+        )
 
     def pause(self, paused: bool) -> None:  # noqa: FBT001  a state that is set
         """Start nothing new, or go on."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 from skitter.cluster.ports import Claims, Standing
 from skitter.cluster.quota import Quota, Wish, allowances, read, written
 from skitter.cluster.worker import ClusterWorker
-from skitter.crawl.limits import has_limit, limit_reached
+from skitter.crawl.limits import has_limit, limit_reached, may_complete
 from skitter.crawl.shard import Shard
 from skitter.model import Counts
 from skitter.ports import Clock, EngineAway
@@ -43,10 +43,21 @@ class LimitWatch:
         """Check once; returns the limit that is reached. While the engine is away, the last counts are used."""
         with suppress(EngineAway):
             await self._look()
-        elapsed = 0.0 if self._began is None else self._clock.monotonic() - self._began
         return limit_reached(
-            self._limits, pages=self._counts.pages, received=self._counts.bytes, elapsed=elapsed
+            self._limits, pages=self._counts.pages, received=self._counts.bytes, elapsed=self._elapsed
         )
+
+    @property
+    def _elapsed(self) -> float:
+        return 0.0 if self._began is None else self._clock.monotonic() - self._began
+
+    async def may_complete(self) -> bool:
+        """Whether what the stored pages need may be fetched: there are enough of them, and no other limit is reached."""
+        with suppress(EngineAway):
+            self._counts = total([shard.counts for shard in await self._claims.standing()])
+        most, elapsed = self._limits.max_pages, self._elapsed
+        enough = most is not None and self._counts.pages >= most
+        return enough and may_complete(self._limits, received=self._counts.bytes, elapsed=elapsed)
 
     async def watch(self) -> str:
         """Check repeatedly; returns the limit when it is reached. Without limits, nothing is checked."""

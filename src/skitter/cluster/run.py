@@ -11,7 +11,7 @@ import msgspec
 from skitter.cluster.limit_watch import LimitWatch
 from skitter.cluster.opening import ShardOpener
 from skitter.cluster.roots import NewRoots
-from skitter.cluster.status import Watched, snapshot
+from skitter.cluster.status import Watched, all_complete, snapshot
 from skitter.cluster.worker import ClusterWorker
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.done import Activity, Snapshot, why_it_ended
@@ -20,11 +20,12 @@ from skitter.engines.breaker import Guard
 from skitter.engines.watch import EngineWatch, awaited, working
 from skitter.events import Event, Requested, Warned
 from skitter.model import Counts, Stop
-from skitter.ports import EngineAway
+from skitter.ports import EngineAway, Fenced
 from skitter.reporting.format import amount, counted
 from skitter.reporting.report import TROUBLES, link_remarks
 from skitter.runtime.metrics import Metrics, added_up
 from skitter.runtime.process import unwrapped
+from skitter.settings.sites import wants_assets
 from skitter.visit import Shared
 
 # Leases that a leaving worker waits for an engine that is away. Its shards were free for others after the first.
@@ -121,6 +122,7 @@ class WorkerRun:
         worker.says = self.about
         worker.outdated = self._reload
         self._outdated = False
+        self._complete = False  # there are enough pages, and nothing that they need waits here
         worker.held.full = lambda: storage.full
         worker.widen = at.links.widen_all
 
@@ -132,8 +134,8 @@ class WorkerRun:
         """
         if why := self._short_of_disk():
             self._leave_because(why, Stop.DISK)
-        elif why := await self._limits.reached():  # by others, before we joined
-            self._leave_because(why, Stop.LIMIT)
+        elif (why := await self._limits.reached()) and not await self._may_complete():
+            self._leave_because(why, Stop.LIMIT)  # others have reached it before we joined
         else:
             await unwrapped(self._run())
         for text in link_remarks(self._at.links.metrics()):
@@ -158,16 +160,33 @@ class WorkerRun:
                 task.cancel()
 
     async def _mind_the_limits(self) -> None:
-        """At a limit nothing new starts. If only links in transit are left, they decide whether the limit kept
-        anything back.
+        """At a limit nothing new starts, but what the stored pages need to be shown. If only links in transit are left, they
+        decide whether the limit kept anything back.
         """
         why = await self._limits.watch()
+        await self._complete_pages()
         self.worker.held.closed = True
         for _ in range(_LAST_LOOKS):
             if not (await self._look()).only_links_left:
                 break
             await asyncio.sleep(self._at.settings.cluster.renew)
         self._leave_because(why, Stop.LIMIT)
+
+    async def _may_complete(self) -> bool:
+        return wants_assets(self._at.settings) and await self._limits.may_complete()
+
+    async def _complete_pages(self) -> None:
+        """Fetch assets until nobody has any left: two looks in a row find that, and nothing happened in between."""
+        before: object = None
+        while await self._may_complete():
+            now: object = None
+            with suppress(EngineAway, Fenced):
+                self._complete = await self.worker.held.complete(self._at.clock.now())
+                now = await all_complete(self._engines, self._at.settings.cluster.lease)
+            if self._complete and now is not None and now == before:
+                return
+            before = now
+            await asyncio.sleep(self._at.settings.cluster.renew)
 
     async def _mind_the_disk(self) -> None:
         while True:
@@ -249,6 +268,7 @@ class WorkerRun:
             "metrics": msgspec.to_builtins(self.metrics()),
             "engines": self._watch.about(),
             "disk": self._storage.disk,
+            "complete": self._complete,
             **self.worker.obeyed(),
             "failed": {} if counts.bytes else dict(islice(held.failed.items(), TROUBLES)),
         }

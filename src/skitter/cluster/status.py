@@ -160,6 +160,24 @@ async def snapshot(engines: Watched) -> Snapshot:
     return Snapshot(parts, unread + lost)
 
 
+async def all_complete(engines: Watched, lease: float) -> object | None:
+    """Something that changes with everything that is done, if no worker has an asset left to fetch; None if one may have.
+
+    A shard without an owner was handed over by a worker that left; whoever takes it changes the answer.
+    """
+    if sum((await engines.unread()).values()):
+        return None
+    shards, workers = await engines.claims.standing(), await engines.claims.workers()
+    done = {
+        worker.name
+        for worker in workers
+        if worker.now - worker.seen_at < lease and worker.about.get("complete") is True
+    }
+    if any(shard.counts.leased or shard.owner not in {*done, ""} for shard in shards):
+        return None
+    return [(shard.shard, shard.epoch, shard.counts.seen, shard.counts.requests) for shard in shards]
+
+
 async def _nobody_works(engines: Watched, settings: Settings) -> bool:
     """Whether no worker is left that could finish what was in flight when a limit was reached."""
     workers = await engines.claims.workers()

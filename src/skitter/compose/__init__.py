@@ -189,7 +189,7 @@ def shared(
         parsers=ParserPool(settings),
         sites=sites,
     )
-    return replace(made, renderers=_browsers(made, events)) if _renders(settings, sites) else made
+    return replace(made, renderers=_browsers(made, directory, events)) if _renders(settings, sites) else made
 
 
 def _renders(settings: Settings, sites: Sites | None) -> bool:
@@ -197,10 +197,10 @@ def _renders(settings: Settings, sites: Sites | None) -> bool:
     return settings.fetch.render != "never" or (sites is not None and sites.sets("fetch.render"))
 
 
-def _browsers(at: Shared, events: Events) -> Renderers:
+def _browsers(at: Shared, directory: CrawlDirectory, events: Events) -> Renderers:
     from skitter.crawl.rendering import Browsers  # noqa: PLC0415  few crawls render pages
 
-    browsers = Browsers(at.settings, at.clock, at.settings_of, at.hours)
+    browsers = Browsers(at.settings, at.clock, at.settings_of, directory.patterns_file, at.hours)
     browsers.complain = lambda text: events.emit(Warned(text))
     return browsers
 
@@ -247,7 +247,9 @@ def stations(at: Shared, frontier: Frontier, archive: Archive, fetcher: Fetcher,
         groups = GroupBudgets(limited_groups(settings), at.sites, at.accounts, shard)
     token = product_token(user_agent(settings.fetch))
     permissions = Permissions(frontier, MemoryCache(_RULES_CACHED, clock), clock, token)
-    renderer = None if at.renderers is None else at.renderers.of(fetcher, frontier, archive, permissions)
+    renderer = None
+    if at.renderers is not None:
+        renderer = at.renderers.of(fetcher, frontier, archive, permissions, shard)
     return Stations(
         settings=settings,
         sites=at.sites,

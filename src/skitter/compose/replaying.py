@@ -35,8 +35,9 @@ class HeldCrawl:
 
     @property
     def name(self) -> str:
-        """Its directory."""
-        return self.source.directory.path.resolve().name
+        """That of its directory, or of the cluster."""
+        directory = self.source.directory.path
+        return directory.resolve().name if directory.exists() else self.source.name
 
     def message(self, place: Place) -> bytes:
         """The HTTP message at a place."""
@@ -129,6 +130,13 @@ async def held_crawl(
     source: Source, index: SearchIndex | None, told: Callable[[int], None]
 ) -> AsyncIterator[HeldCrawl]:
     """A crawl, ready to be replayed; `told` hears of answers that are indexed."""
+    async with captures_of(source, told) as captures:
+        yield HeldCrawl(source, captures, Uses(source), index)
+
+
+@asynccontextmanager
+async def captures_of(source: Source, told: Callable[[int], None]) -> AsyncIterator[Captures]:
+    """The answers in the archive of a crawl by URL and time, brought up to date; `told` hears of those that are indexed."""
     file = source.directory.captures_file
     kept = hasattr(source.archive, "size") and os.access(file if file.exists() else file.parent, os.W_OK)
     captures = Captures(file if kept else None)
@@ -137,7 +145,7 @@ async def held_crawl(
             await _fill(captures, source, told)
         except sqlite3.Error as problem:
             raise StateError(f"{file}: {problem}") from None
-        yield HeldCrawl(source, captures, Uses(source), index)
+        yield captures
     finally:
         captures.close()
 

@@ -97,6 +97,10 @@ class CrawlDirectory:
         """The shard's request log."""
         return self.path / "log" / f"requests-{shard:02d}.jsonl"
 
+    def patterns_file(self, shard: int) -> Path:
+        """What the shard has learnt about which URL patterns need a browser."""
+        return self.path / "log" / f"patterns-{shard:02d}.jsonl"
+
     def prepare(self, *, state_elsewhere: bool = False) -> None:
         """Create what is missing. Refuses a directory with other files, or an archive without state.
 

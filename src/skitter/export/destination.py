@@ -1,7 +1,8 @@
 """Where exports are written: standard output, a pipe or device, a file, or a folder of files.
 
 A file or folder appears whole or not at all: it is written under another name beside its own, synced, and renamed at
-the end. A failure leaves nothing behind, and whatever had the name before.
+the end. A failure leaves nothing behind, and whatever had the name before. A folder that is to be continued after a failure is
+the exception: what is whole stays under the other name, with a journal beside it.
 """
 
 import codecs
@@ -11,11 +12,12 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TextIO, cast
 
+from skitter.export.journal import Journal
 from skitter.runtime import durable
 
 _BUFFER = 128 * 1024
@@ -39,14 +41,17 @@ class Files:
         compress: bool,
         ours: bool,
         place: Callable[[str], Path] | None = None,
+        journal: Journal | None = None,
     ) -> None:
         """`opened` makes an unbuffered file, which is `ours` to close; `name` is what errors call all of them.
 
-        `place` is where a file of a name would be; None for what is no file.
+        `place` is where a file of a name would be; None for what is no file. `journal` is that of what can be continued.
         """
         self.split = split
         self.written = 0  # octets
-        self.files = 0
+        self.files = 0 if journal is None else journal.files
+        self.flawed = journal is not None and journal.flawed  # something is missing
+        self._journal = journal
         self._opened = opened
         self._name = name
         self._compress = compress
@@ -60,7 +65,10 @@ class Files:
         """A new file of this name."""
         self._raw = [raw for raw in self._raw if not raw.closed]
         self._open = [file for file in self._open if not file.closed]
-        made = self._opened(f"{name}.gz" if self._compress else name)
+        name = f"{name}.gz" if self._compress else name
+        if self._journal is not None and not self._is_there(name):
+            self._journal.begun(name)
+        made = self._opened(name)
         self.files += 1
         raw = _Raw(made, self._name, self._count, ours=self._ours)
         self._raw.append(raw)
@@ -74,9 +82,29 @@ class Files:
         """The place of a new file of this name, which somebody else writes."""
         if self._place is None:
             raise OSError(errno.EINVAL, "this format needs a file or a folder", self._name)
+        if self._journal is not None:
+            self._journal.begun(name)
         self.files += 1
         self._paths.append(self._place(name))
         return self._paths[-1]
+
+    def _is_there(self, name: str) -> bool:
+        """Whether a file has that name already: then it is not ours to remove."""
+        return self._place is not None and self._place(name).exists()
+
+    def has(self, item: str) -> bool:
+        """Whether an earlier run has written all of an item."""
+        return self._journal is not None and self._journal.has(item)
+
+    def starts(self, item: str) -> int:
+        """What follows is of this item; returns how many lines of it an earlier run has written."""
+        return 0 if self._journal is None else self._journal.starts(item)
+
+    def whole(self, lines: int = 0) -> None:
+        """No file is open, and so many lines of the item are written."""
+        if self._journal is not None:
+            self._sync()
+            self._journal.whole(self.files, lines, flawed=self.flawed)
 
     def _count(self, octets: int) -> None:
         self.written += octets
@@ -85,9 +113,14 @@ class Files:
         """Everything is written and synced."""
         for file in self._open:
             file.close()
+        self._sync()
+
+    def _sync(self) -> None:
+        """Sync what others have written."""
         for path in self._paths:
             durable.sync_file(path)
             self.written += path.stat().st_size
+        self._paths.clear()
 
     def abandon(self) -> None:
         """Close everything, and write nothing more."""
@@ -175,21 +208,30 @@ class _Gzip(gzip.GzipFile):
 
 
 @contextmanager
-def destination(name: str, *, split: int | None = None, compress: bool = False) -> Iterator[Files]:
-    """The output of this name. What is written is there when the block ends well, and only then."""
+def destination(
+    name: str,
+    *,
+    split: int | None = None,
+    compress: bool = False,
+    resumes: Mapping[str, Any] | None = None,
+) -> Iterator[Files]:
+    """The output of this name. What is written is there when the block ends well, and only then.
+
+    `resumes` says what is written to a folder: if an earlier block wrote the same there and failed, it is continued.
+    """
     if name == "-":
         out: IO[bytes] = getattr(sys.stdout, "buffer", None) or cast("IO[bytes]", _Decoded(sys.stdout))
         with _written(lambda _: out, "standard output", None, compress=compress, ours=False) as files:
             yield files
     elif is_folder(name, split=split is not None):
-        with _whole(name) as draft:
-            draft.mkdir()
+        with _folder(name, resumes) as (draft, journal):
             opened = _written(
                 lambda part: _new_below(draft, part),
                 name,
                 split,
                 compress=compress,
                 place=lambda part: draft / part,
+                journal=journal,
             )
             with opened as files:
                 yield files
@@ -215,13 +257,40 @@ def _written(
     compress: bool,
     ours: bool = True,
     place: Callable[[str], Path] | None = None,
+    journal: Journal | None = None,
 ) -> Iterator[Files]:
-    files = Files(opened, name, split=split, compress=compress, ours=ours, place=place)
+    files = Files(opened, name, split=split, compress=compress, ours=ours, place=place, journal=journal)
     try:
         yield files
         files.close()
     finally:
         files.abandon()
+
+
+def unfinished(name: str) -> Path:
+    """Where an export to this folder that can be continued is written until it is complete."""
+    path = Path(name)
+    return path.with_name(f".{path.name}.part")
+
+
+@contextmanager
+def _folder(name: str, resumes: Mapping[str, Any] | None) -> Iterator[tuple[Path, Journal | None]]:
+    """A folder to be written to, and the journal of what can be continued."""
+    if resumes is None:
+        with _whole(name) as draft:
+            draft.mkdir()
+            yield draft, None
+        return
+    draft, path = unfinished(name), Path(name)
+    with _named(draft, name):
+        journal = Journal(draft.with_name(f"{draft.name}.journal"), draft, resumes, name)
+        try:
+            yield draft, journal
+            draft.replace(path)
+            durable.sync_folder(path.parent)
+            journal.remove()
+        finally:
+            journal.close()
 
 
 @contextmanager
@@ -230,19 +299,27 @@ def _whole(name: str) -> Iterator[Path]:
     path = Path(name)
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        yield draft
-        draft.replace(path)
-        durable.sync_folder(path.parent)
-    except OSError as problem:
-        if problem.filename is None or not Path(problem.filename).is_relative_to(draft):
-            raise
-        raise OSError(problem.errno, problem.strerror, name) from None  # the name that was asked for
+        with _named(draft, name):
+            yield draft
+            draft.replace(path)
+            durable.sync_folder(path.parent)
     finally:
         with suppress(OSError):
             if draft.is_dir():
                 shutil.rmtree(draft)
             else:
                 draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def _named(draft: Path, name: str) -> Iterator[None]:
+    """Errors about a draft have the name that was asked for."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.filename is None or not str(problem.filename).startswith(str(draft)):
+            raise
+        raise OSError(problem.errno, problem.strerror, name) from None
 
 
 def _new(path: Path) -> IO[bytes]:

@@ -22,7 +22,7 @@ from skitter.export.ordering import Ordered
 from skitter.export.source import Source
 from skitter.export.uses import Hidden, wanted
 from skitter.export.wacz import WACZ
-from skitter.export.writing import TURN, Destination, Format, Lines, Listener, turn
+from skitter.export.writing import TURN, Destination, Format, Lines, Listener, remaining, turn
 from skitter.model import Counts, Page
 from skitter.reporting.format import escaped, printable
 from skitter.reporting.records import page_record, url_record
@@ -72,17 +72,19 @@ async def _jsonl(source: Source, into: Destination, told: Listener) -> None:
     told.expect(_pages(await source.frontier.counts()), "page")
     encode = msgspec.json.Encoder().encode
     lines = Lines(into, "pages", ".jsonl")
-    from skitter.export.reread import Documents  # noqa: PLC0415  parsers are slow to import; few formats need them
+    from skitter.export.alts import Alts  # noqa: PLC0415  parsers are slow to import; few formats need them
+    from skitter.export.reread import Documents  # noqa: PLC0415  the same
 
+    alts = Alts(source)
     async with Documents(source) as documents:
-        async for page in wanted(source, told):
-            record = page_record(page, "")
+        async for page in remaining(wanted(source, told), into, told):
+            record = page_record(await alts.told(page), "")
             record["text"] = await _text(page, documents, told)
             named = await canonical(page, source) if page.canonical and page.canonical != page.url else None
             record["canonical_verdict"] = (
                 None if named is None else {"merged": named.merged, "why": named.why}
             )
-            await lines.write(escaped(encode(record).decode()) + "\n")
+            await lines.write(escaped(encode(record).decode()) + "\n", page.key)
             told.done()
 
 
@@ -112,7 +114,7 @@ async def _page_csv(source: Source, into: Destination, told: Listener) -> None:
             "ai": ", ".join(f"{use}={said}" for use, said in record["robots"]["ai"].items()),
             **{f"archive_{name}": place.get(name) for name in ("file", "offset", "length")},
         }
-        await lines.write(row(flat[name] for name in PAGE_COLUMNS))
+        await lines.write(row(flat[name] for name in PAGE_COLUMNS), page.key)
         told.done()
 
 
@@ -125,7 +127,7 @@ async def _url_lines(source: Source, into: Destination, told: Listener) -> None:
     encode = msgspec.json.Encoder().encode
     lines = Lines(into, "urls", ".jsonl")
     async for record in source.frontier.urls():
-        await lines.write(escaped(encode(url_record(record)).decode()) + "\n")
+        await lines.write(escaped(encode(url_record(record)).decode()) + "\n", record.key)
         told.done()
 
 
@@ -134,7 +136,7 @@ async def _link_csv(source: Source, into: Destination, told: Listener) -> None:
     told.expect((await source.frontier.counts()).seen, "link")
     lines = Lines(into, "links", ".csv", head=row(("source", "target")))
     async for link in source.frontier.links():
-        await lines.write(row(link))
+        await lines.write(row(link), link[0])
         told.done()
 
 
@@ -143,7 +145,7 @@ async def _asset_csv(source: Source, into: Destination, told: Listener) -> None:
     told.expect(None, "asset")
     lines = Lines(into, "assets", ".csv", head=row(("source", "asset")))
     async for pair in source.frontier.assets():
-        await lines.write(row(pair))
+        await lines.write(row(pair), pair[0])
         told.done()
 
 
@@ -204,20 +206,32 @@ async def _sqlite(source: Source, into: Destination, told: Listener) -> None:
 FORMATS: Mapping[str, Format] = {
     each.name: each
     for each in (
-        Format(name="jsonl", about="page records with their text", write=_jsonl),
+        Format(name="jsonl", about="page records with their text", write=_jsonl, resumes=True),
         Format(
             name="csv",
             about="page records without text; cells that begin like a formula get an apostrophe in front",
             write=_page_csv,
+            resumes=True,
         ),
-        Format(name="urls", about="every URL with its state and reason, as JSON lines", write=_url_lines),
+        Format(
+            name="urls",
+            about="every URL with its state and reason, as JSON lines",
+            write=_url_lines,
+            resumes=True,
+        ),
         Format(
             name="items",
             about="the items in the answers of an API, where parse.items_json says they are, as JSON lines",
             write=items.write,
+            resumes=True,
         ),
-        Format(name="links", about="source,target as CSV", write=_link_csv),
-        Format(name="assets", about="what pages need to be shown: source,asset as CSV", write=_asset_csv),
+        Format(name="links", about="source,target as CSV", write=_link_csv, resumes=True),
+        Format(
+            name="assets",
+            about="what pages need to be shown: source,asset as CSV",
+            write=_asset_csv,
+            resumes=True,
+        ),
         Format(
             name="cdxj",
             about="the index of the archive, without pages that ask for noarchive",
@@ -237,6 +251,7 @@ FORMATS: Mapping[str, Format] = {
             streams=False,
             lines=False,
             tree=True,
+            resumes=True,
         ),
         Format(
             name="sqlite",

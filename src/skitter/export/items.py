@@ -38,7 +38,7 @@ async def write(source: Source, into: Destination, told: Listener) -> None:
             continue
         for item in await _items(page, source, settings, told):
             record = {"url": page.url, "fetched_at": moment(page.fetched_at), "item": item}
-            await lines.write(escaped(encode(record).decode()) + "\n")
+            await lines.write(escaped(encode(record).decode()) + "\n", page.key)
             told.done()
 
 

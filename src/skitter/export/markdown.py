@@ -16,7 +16,7 @@ from skitter.export import names
 from skitter.export.chunks import chunks
 from skitter.export.source import Source
 from skitter.export.uses import wanted
-from skitter.export.writing import Destination, Format, Lines, Listener
+from skitter.export.writing import Destination, Format, Lines, Listener, remaining
 from skitter.model import Content, Page
 from skitter.reporting.format import escaped, moment
 from skitter.robots import usage
@@ -32,9 +32,11 @@ _UNSEEN = re.compile(
 async def _tree(source: Source, into: Destination, told: Listener) -> None:
     """A file for each page, named after its URL."""
     told.expect((await source.frontier.counts()).pages, "page")
-    async for page, content, language in _contents(source, told):
+    async for page, content, language in _contents(source, into, told):
         head = front_matter(facts(page, content, language))
         heading = "" if content.markdown.startswith("#") or not page.title else f"# {_title(page.title)}\n\n"
+        into.starts(page.key)
+        into.whole()
         with await _opened(page, source, into) as file:
             file.write(_octets(f"{head}\n{heading}{content.markdown}\n"))
         told.done()
@@ -58,7 +60,7 @@ async def _pieces(source: Source, into: Destination, told: Listener) -> None:
     encode = msgspec.json.Encoder().encode
     lines = Lines(into, "chunks", ".jsonl")
     most = source.settings.export.chunk_size
-    async for page, content, language in _contents(source, told, repeats=False):
+    async for page, content, language in _contents(source, into, told, repeats=False):
         said = facts(page, content, language)
         for number, chunk in enumerate(chunks(page.url, content.markdown, most)):
             record = {
@@ -69,18 +71,18 @@ async def _pieces(source: Source, into: Destination, told: Listener) -> None:
                 "text": chunk.text,
                 **{name: value for name, value in said.items() if name != "url"},
             }
-            await lines.write(escaped(encode(record).decode()) + "\n")
+            await lines.write(escaped(encode(record).decode()) + "\n", page.key)
         told.done()
 
 
 async def _contents(
-    source: Source, told: Listener, *, repeats: bool = True
+    source: Source, into: Destination, told: Listener, *, repeats: bool = True
 ) -> AsyncIterator[tuple[Page, Content, str]]:
-    """The pages that have main content, with it and their language."""
+    """The pages that have main content and are not written yet, with it and their language."""
     from skitter.export.contents import Contents, has_content  # noqa: PLC0415  parsers are slow to import
 
     async def pages() -> AsyncIterator[Page]:
-        async for page in wanted(source, told):
+        async for page in remaining(wanted(source, told), into, told):
             if not has_content(page):
                 continue
             if page.identical and not repeats:
@@ -164,9 +166,11 @@ MARKDOWN = Format(
     streams=False,
     lines=False,
     tree=True,
+    resumes=True,
 )
 CHUNKS = Format(
     name="chunks",
     about="the main content in pieces for retrieval, cut at headings, as JSON lines with ids that stay the same",
     write=_pieces,
+    resumes=True,
 )

@@ -13,7 +13,7 @@ from urllib.parse import quote, urldefrag
 from skitter import reasons, urls
 from skitter.export.source import Source
 from skitter.export.uses import Hidden, Uses
-from skitter.export.writing import Destination, Format, Listener
+from skitter.export.writing import Destination, Format, Listener, remaining
 from skitter.model import Page, Purpose
 from skitter.reporting.format import counted, printable
 from skitter.settings import Settings
@@ -34,22 +34,23 @@ async def _files(source: Source, into: Destination, told: Listener) -> None:
     """One file for each page and asset, and a first page that leads to the seeds."""
     counts = await source.frontier.counts()
     told.expect(counts.pages + counts.others.get(Purpose.ASSET, 0), "file")
-    mirror, number = _Mirror(source), 0
-    async for page in Hidden().others(source, told):
+    mirror = _Mirror(source)
+    async for page in remaining(Hidden().others(source, told), into, told):
         if not 200 <= page.status < 300 or page.purpose not in _KINDS or await mirror.is_second(page):
             continue
         content = await _content(page, source, mirror, told)
         if content is None:
             continue
+        into.starts(page.key)
+        into.whole()
         try:
             with into.open(await mirror.name(page)) as file:
                 file.write(content)
         except FileExistsError:  # where case does not count, or the crawl has gone on meanwhile
             told.remark(f"{page.url}: another page has its file name")
             continue
-        number += 1
         told.done()
-    await _first_page(source, into, mirror, number)
+    await _first_page(source, into, mirror)
 
 
 async def _content(page: Page, source: Source, mirror: "_Mirror", told: Listener) -> bytes | None:
@@ -67,8 +68,8 @@ async def _content(page: Page, source: Source, mirror: "_Mirror", told: Listener
     return await mirror.rewritten(page, answer.content)
 
 
-async def _first_page(source: Source, into: Destination, mirror: "_Mirror", number: int) -> None:
-    starts = []
+async def _first_page(source: Source, into: Destination, mirror: "_Mirror") -> None:
+    starts, number = [], into.files
     for root in await source.roots():
         name = await mirror.lead(root)
         if name is not None:
@@ -216,4 +217,5 @@ FILES = Format(
     streams=False,
     lines=False,
     tree=True,
+    resumes=True,
 )

@@ -5,7 +5,7 @@ files by name, and tells the listener what is done. To add one, write it in a mo
 `formats.FORMATS`.
 """
 
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from pathlib import Path
 from types import coroutine
 from typing import IO, Any, Protocol
@@ -13,6 +13,7 @@ from typing import IO, Any, Protocol
 from msgspec import Struct
 
 from skitter.export.source import Source
+from skitter.model import Page
 
 TURN = 64  # lines after which the event loop gets a turn
 
@@ -37,6 +38,25 @@ class Destination(Protocol):
 
         Only a file or a folder has such a place; OSError for anything else.
         """
+        ...
+
+    # -- so that it can be continued: an export consists of items (pages, say), each with a name of its own
+
+    @property
+    def files(self) -> int:
+        """How many files there are, with those of an earlier run that is continued."""
+        ...
+
+    def has(self, item: str) -> bool:
+        """Whether all of an item was written by an earlier run that is continued: it is not to be written again."""
+        ...
+
+    def starts(self, item: str) -> int:
+        """What is written from here on is of this item; returns how many lines of it an earlier run has written."""
+        ...
+
+    def whole(self, lines: int = 0) -> None:
+        """No file is open, and so many lines of the item are written: none of that need be written again."""
         ...
 
 
@@ -73,6 +93,9 @@ class Format(Struct, frozen=True, kw_only=True):
         False  # it is made from the archive alone: of pages in other places it knows nothing
     )
     suffix: str = ""  # how the name of its file must end, because other programs go by it
+    resumes: bool = (
+        False  # it tells its destination of items; if it is a folder of files, it can be continued
+    )
 
 
 @coroutine
@@ -89,26 +112,50 @@ class Lines:
         self._stem = stem
         self._suffix = suffix
         self._head = head.encode()
-        self._files = 0
         self._size = self._lines = 0  # of the file
+        self._item = ""
+        self._there = False  # the item is
+        self._skips = 0  # lines of the item that are
+        self._of_item = 0  # lines of the item
         self._file = self._begun()
 
     def _begun(self) -> IO[bytes]:
-        self._files += 1
-        file = self._into.open(f"{self._stem}-{self._files:05d}{self._suffix}")
+        file = self._into.open(f"{self._stem}-{self._into.files + 1:05d}{self._suffix}")
         file.write(self._head)
         self._size, self._lines = len(self._head), 0
         return file
 
-    async def write(self, line: str) -> None:
-        """Add a line, which includes its end. One that is longer than the limit has a file of its own."""
+    async def write(self, line: str, item: str = "") -> None:
+        """Add a line of an item; it includes its end. One that is longer than the limit has a file of its own."""
+        if item != self._item:
+            self._item, self._there = item, self._into.has(item)
+            self._skips = self._of_item = 0 if self._there else self._into.starts(item)
+        if self._there or self._skips:
+            self._skips = max(0, self._skips - 1)
+            await turn()
+            return
         octets = line.encode("utf-8", "backslashreplace")
         limit = self._into.split
         if limit is not None and self._lines and self._size + len(octets) > limit:
             self._file.close()
+            self._into.whole(self._of_item)
             self._file = self._begun()
         self._file.write(octets)
+        self._of_item += 1
         self._size += len(octets)
         self._lines += 1
         if not self._lines % TURN:
+            await turn()
+
+
+async def remaining(pages: AsyncIterator[Page], into: Destination, told: Listener) -> AsyncIterator[Page]:
+    """The pages that an earlier run has not written."""
+    number = 0
+    async for page in pages:
+        if not into.has(page.key):
+            yield page
+            continue
+        told.done()
+        number += 1
+        if not number % TURN:
             await turn()

@@ -1,19 +1,21 @@
 """Pages that need JavaScript: `skitter.ports.Renderer`, between the fetch of a page and its parsing.
 
-`Browsers` is shared by the shards of a process: browser processes, what was learnt about patterns of URLs, and answers that
-pages were given before. `ShardRenderer` renders for one shard. The order of things for one page: does it need it (`learning`)?
+`Browsers` is shared by the shards of a process: browser processes, and answers that pages were given before. `ShardRenderer`
+renders for one shard, and remembers what was learnt about its patterns of URLs. The order of things for one page: does it need it (`learning`)?
 Is a browser free? Show it, with every request answered by `asking`; then the page is settled together with what it requested.
 """
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from skitter.crawl.rendering.answers import Answers
 from skitter.crawl.rendering.asking import Asking, Network
 from skitter.crawl.rendering.lanes import Lanes
-from skitter.crawl.rendering.learning import Amount, Learning, Pattern, amount, gains, has_scripts, pattern_of
+from skitter.crawl.rendering.learning import Amount, Pattern, amount, gains, has_scripts, pattern_of
+from skitter.crawl.rendering.remembering import Remembering
 from skitter.fetch.browser.finding import browser
 from skitter.fetch.browser.page import Given, Manner, Shown, prepare, show
 from skitter.fetch.browser.pipe import BrowserGone, Unwilling
@@ -48,9 +50,13 @@ class Browsers:
         settings: Settings,
         clock: Clock,
         settings_of: Callable[[str], Settings],
+        patterns_file: Callable[[int], Path],
         hours: Hours | None = None,
     ) -> None:
-        """SettingsError if there is no browser on this machine. `hours` are the windows of sites."""
+        """SettingsError if there is no browser on this machine. `hours` are the windows of sites.
+
+        `patterns_file` is where a shard keeps what it has learnt about patterns of URLs.
+        """
         fetch = settings.fetch
         self._program = browser(fetch.browser)
         self._settings, self._clock, self.settings_of = settings, clock, settings_of
@@ -59,7 +65,8 @@ class Browsers:
         self._idle: list[BrowserProcess] = []
         self._all: set[BrowserProcess] = set()
         self._not_before = 0.0
-        self.learning = Learning()
+        self._patterns_file = patterns_file
+        self._remembering: dict[int, Remembering] = {}  # by shard
         self.lanes, self.answers = Lanes(), Answers()
         self.copies: dict[str, RobotsCopy] = {}
         self.complain: Callable[[str], None] = lambda _text: None
@@ -67,7 +74,7 @@ class Browsers:
         self.counted = RenderMetrics()
 
     def of(
-        self, fetcher: Fetcher, frontier: Frontier, archive: Archive, rules: Permissions
+        self, fetcher: Fetcher, frontier: Frontier, archive: Archive, rules: Permissions, shard: int
     ) -> "ShardRenderer":
         """The renderer of one shard."""
         token = product_token(self.agent)
@@ -84,11 +91,13 @@ class Browsers:
             answers=self.answers,
             copies=self.copies,
         )
-        return ShardRenderer(self, network, self._settings)
+        if shard not in self._remembering:
+            self._remembering[shard] = Remembering(self._patterns_file(shard), self._settings.crawl.shards)
+        return ShardRenderer(self, network, self._settings, self._remembering[shard])
 
     def metrics(self) -> RenderMetrics:
         """What was rendered, in numbers."""
-        return replace(self.counted, patterns=len(self.learning))
+        return replace(self.counted, patterns=sum(len(each.learning) for each in self._remembering.values()))
 
     async def show(self, url: str, answer: Given, asking: Asking, manner: Manner) -> Shown:
         """Show a page to a browser that is free, or to a new one; a browser that hangs, dies or grows too large is killed."""
@@ -181,8 +190,11 @@ def _unprotected(process: BrowserProcess) -> str:
 class ShardRenderer:
     """Renders the pages of one shard. Implements `skitter.ports.Renderer`."""
 
-    def __init__(self, browsers: Browsers, network: Network, settings: Settings) -> None:
+    def __init__(
+        self, browsers: Browsers, network: Network, settings: Settings, remembering: Remembering
+    ) -> None:
         self._browsers, self._network, self._settings = browsers, network, settings
+        self._remembering = remembering
         # To measure a page takes its text and links; main content would hold up the loop for nothing.
         self._measuring = replace(settings.parse, main=False, assets=False)
 
@@ -199,7 +211,7 @@ class ShardRenderer:
             if before is None:
                 return None
             pattern = pattern_of(link.url, before)
-            if not self._browsers.learning.wants(pattern):
+            if not self._remembering.learning.wants(pattern):
                 return None
         async with self._browsers.turn():
             rendering = await self._rendered(visit, answer, fetch)
@@ -258,4 +270,4 @@ class ShardRenderer:
     ) -> None:
         after = self._measured(visit, answer, rendering.html)
         if after is not None:
-            self._browsers.learning.learn(pattern, gained=gains(before, after) or bool(rendering.hrefs))
+            self._remembering.learn(pattern, gained=gains(before, after) or bool(rendering.hrefs))

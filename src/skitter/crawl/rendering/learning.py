@@ -3,10 +3,12 @@
 A pattern is a host, a path with its variable parts left out, and whether the HTML is a shell: hardly any text and links.
 The first pages of a pattern are rendered and compared with their HTML. If most of them gained text or links, all pages of
 the pattern are rendered from then on; if not, none is, but for a sample now and then, because sites change.
+`remembering` keeps what was learnt over a restart.
 """
 
 import re
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -16,7 +18,7 @@ from skitter.model import Document
 
 SAMPLES = 3  # pages of a pattern that are rendered before it is judged
 _AGAIN = 100  # one of so many pages of a pattern that needs no browser is looked at again
-_MOST = 10_000  # patterns remembered; then the one that was used longest ago is forgotten
+MOST = 10_000  # patterns remembered; then the one that was used longest ago is forgotten
 _SHELL_WORDS, _SHELL_LINKS = 50, 3
 _MORE_WORDS, _MORE_SHARE = 20, 0.2  # a gain in text: so many words, and this share of what was there
 _MORE_LINKS_SHARE = 0.1
@@ -75,10 +77,11 @@ def pattern_of(url: str, html: Amount) -> Pattern:
 
 
 class Learning:
-    """What was learnt so far, in this process."""
+    """What was learnt so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST) -> None:
         self._patterns: OrderedDict[Pattern, _Learnt] = OrderedDict()
+        self._most = most
 
     def wants(self, pattern: Pattern) -> bool:
         """Whether the next page of a pattern is rendered."""
@@ -88,11 +91,17 @@ class Learning:
             return True
         return learnt.seen % _AGAIN == 0
 
-    def learn(self, pattern: Pattern, *, gained: bool) -> None:
-        """A page of a pattern was rendered."""
+    def learn(self, pattern: Pattern, rendered: int, gained: int) -> None:
+        """So many pages of a pattern were rendered, and so many of them gained something."""
         learnt = self._of(pattern)
-        learnt.rendered += 1
+        learnt.rendered += rendered
         learnt.gained += gained
+
+    def learnt(self) -> Iterator[tuple[Pattern, int, int]]:
+        """For each pattern, how many of its pages were rendered and how many gained something; the one used last is last."""
+        for pattern, learnt in self._patterns.items():
+            if learnt.rendered:
+                yield pattern, learnt.rendered, learnt.gained
 
     def __len__(self) -> int:
         return len(self._patterns)
@@ -101,7 +110,7 @@ class Learning:
         learnt = self._patterns.get(pattern)
         if learnt is None:
             learnt = self._patterns[pattern] = _Learnt()
-            if len(self._patterns) > _MOST:
+            if len(self._patterns) > self._most:
                 self._patterns.popitem(last=False)
         else:
             self._patterns.move_to_end(pattern)

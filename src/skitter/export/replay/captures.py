@@ -109,6 +109,15 @@ class Captures:
         found = f"SELECT {_FIELDS} FROM captures WHERE key = ? ORDER BY stamp LIMIT ?"  # noqa: S608  our own names
         return [_capture(row) for row in self._database.execute(found, (urls.surt(url), most))]
 
+    def until(self, url: str, stamp: str, most: int = 1000) -> list[Capture]:
+        """The answers to a URL in any spelling that had come by then, the newest first."""
+        found = f"SELECT {_FIELDS} FROM captures WHERE key = ? AND stamp <= ? ORDER BY stamp DESC, rowid DESC LIMIT ?"  # noqa: S608
+        return [_capture(row) for row in self._database.execute(found, (urls.surt(url), stamp, most))]
+
+    def first(self) -> str:
+        """The time of the first answer; empty if there is none."""
+        return str(self._database.execute("SELECT min(stamp) FROM captures").fetchone()[0] or "")
+
     def nearest(self, url: str, stamp: str) -> list[Capture]:
         """The answers to a URL, the best first: those to exactly this spelling, then the nearest in time."""
         wanted = _seconds(stamp)
