@@ -1,13 +1,18 @@
-"""The cost of the frontier in instructions: the rows of `benchmarks.frontier`, counted by valgrind.
+"""The cost of the frontier, or of whole crawls, in instructions: counted by valgrind.
 
-    python -m benchmarks.instructions [CHECKOUT] [--urls 6000] [--keep DIRECTORY]
+    python -m benchmarks.instructions [CHECKOUT] [--urls 6000] [--keep DIRECTORY]     the rows of `benchmarks.frontier`
+    python -m benchmarks.instructions [CHECKOUT] --pages 200,1200 [--keep DIRECTORY]  a page of *site*, and the start
 
 CPU time on a busy machine varies by a tenth and more from run to run; the number of instructions hardly does, so it shows what a
 change costs. It includes RocksDB's threads and leaves out what the benchmark itself does.
 
+A page is the difference of two crawls of *site* that have so many pages, of the process that crawls; the start is what is left
+of the smaller one. What a crawl does once a second counts too, and under valgrind a page takes fifty times as long: it is about
+a fiftieth of a page here, and nothing in a real crawl.
+
 CHECKOUT is the directory of another version, which is measured too and divided by: `git worktree add --detach ../old COMMIT`,
-then `make .venv/ready` there. Each version runs its own `benchmarks/frontier.py` in its own `.venv`, under callgrind. With
-`--keep` the profiles stay, one for each row, for `callgrind_annotate`.
+then `make .venv/ready` there. Each version runs its own benchmark in its own `.venv`, under callgrind. With `--keep` the profiles
+stay, for `callgrind_annotate`.
 
 It needs valgrind and a C compiler, and takes some minutes for each version.
 """
@@ -21,10 +26,12 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks import crawlers, webs
 from benchmarks import frontier as bench
 
 _HERE = Path(__file__).resolve().parent.parent
@@ -40,6 +47,8 @@ void dump(const char *row) { CALLGRIND_DUMP_STATS_AT(row); }
 _ROW = re.compile(r"^desc: Trigger: Client Request: (\d+)$", re.MULTILINE)
 _TOTAL = re.compile(r"^totals: (\d+)$", re.MULTILINE)
 _ROWS = {name: title for name, title in bench.ROWS.items() if title.startswith(("add", "lease"))}
+_START, _PAGE = "start", "page"
+_CRAWLS = {_PAGE: "a page of site", _START: "the start and end of its crawl"}
 
 
 # ------------------------------------------------------------------------------------------------ inside valgrind
@@ -88,6 +97,28 @@ async def _count(directory: Path, urls: int, switches: Path) -> None:
     os._exit(0)
 
 
+# ------------------------------------------------------------------------------------------------ around valgrind
+
+
+def _crawl(pages: int, profiles: Path) -> tuple[int, int]:
+    """Crawl a site of so many pages: the number that it really has, and the instructions of the process that crawls."""
+    web = replace(webs.SITE, pages_per_host=pages)
+    out = profiles / f"crawl-{pages}"
+    with webs.serving(web) as served, tempfile.TemporaryDirectory(prefix="skitter-bench-") as folder:
+        order = crawlers.skitter(served, Path(folder))
+        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}.%p", *order.command]
+        subprocess.run(
+            command, input=order.stdin, text=True, stdout=subprocess.DEVNULL, stderr=sys.stderr, check=True
+        )
+    return len(served.pages), max(map(_total, profiles.glob(f"{out.name}.*")))
+
+
+def _total(profile: Path) -> int:
+    """Instructions of one process, with those of its parent up to the fork."""
+    found = _TOTAL.search(profile.read_text(errors="replace"))
+    return int(found[1]) if found else 0
+
+
 # ------------------------------------------------------------------------------------------------ outside
 
 
@@ -95,7 +126,6 @@ def measure(checkout: Path, urls: int, profiles: Path) -> dict[str, float]:
     """Instructions for each row of one version."""
     profiles.mkdir(parents=True, exist_ok=True)
     switches = _compiled(profiles)
-    python = checkout / ".venv/bin/python"
     with tempfile.TemporaryDirectory(prefix="skitter-bench-") as directory:
         command = [
             "valgrind",
@@ -103,14 +133,34 @@ def measure(checkout: Path, urls: int, profiles: Path) -> dict[str, float]:
             "--instr-atstart=no",
             f"--callgrind-out-file={profiles / 'out'}",
         ]
-        command += [str(python if python.exists() else sys.executable), str(Path(__file__).resolve())]
-        command += ["--count", str(switches), "--urls", str(urls), "--directory", f"{directory}/state"]
-        # The script is this version's, and imports the other one's benchmark and Skitter.
-        told = os.environ | {"PYTHONPATH": f"{checkout}:{checkout / 'src'}", "PYTHONHASHSEED": "0"}
-        with (profiles / "valgrind.txt").open("w") as said:
-            run = subprocess.run(command, cwd=checkout, env=told, stdout=subprocess.PIPE, stderr=said, text=True, check=True)  # fmt: skip
+        command += [*_script(checkout), "--count", str(switches), "--urls", str(urls)]
+        rows = _run([*command, "--directory", f"{directory}/state"], checkout, profiles)
     totals = _totals(profiles)
-    return {name: totals[int(row)] / count for name, (row, count) in json.loads(run.stdout).items()}
+    return {name: totals[int(row)] / count for name, (row, count) in rows.items()}
+
+
+def measure_crawls(checkout: Path, sizes: Sequence[int], profiles: Path) -> dict[str, float]:
+    """Instructions of a page and of the start, of one version."""
+    profiles.mkdir(parents=True, exist_ok=True)
+    command = [*_script(checkout), "--pages", ",".join(map(str, sizes)), "--crawl", str(profiles)]
+    (few, least), (many, most) = _run(command, checkout, profiles)
+    page = (most - least) / (many - few)
+    return {_PAGE: page, _START: least - few * page}
+
+
+def _script(checkout: Path) -> list[str]:
+    """This script, as it runs in one version."""
+    python = checkout / ".venv/bin/python"
+    return [str(python if python.exists() else sys.executable), str(Path(__file__).resolve())]
+
+
+def _run(command: list[str], checkout: Path, profiles: Path) -> Any:
+    """What it found. The script is this version's, and imports the other one's benchmarks and Skitter."""
+    told = os.environ | {"PYTHONPATH": f"{checkout}:{checkout / 'src'}", "PYTHONHASHSEED": "0"}
+    told.pop("PYTHONDONTWRITEBYTECODE", None)  # as for users: no crawl compiles modules
+    with (profiles / "valgrind.txt").open("w") as said:
+        run = subprocess.run(command, cwd=checkout, env=told, stdout=subprocess.PIPE, stderr=said, text=True, check=True)  # fmt: skip
+    return json.loads(run.stdout)
 
 
 def _compiled(directory: Path) -> Path:
@@ -131,12 +181,12 @@ def _totals(profiles: Path) -> dict[int, int]:
     return found
 
 
-def table(here: dict[str, float], there: dict[str, float] | None) -> str:
+def table(titles: dict[str, str], here: dict[str, float], there: dict[str, float] | None) -> str:
     """Instructions each, and how many times as many as the other version's."""
-    lines = [f"{'instructions':<50}{'here':>12}" + (f"{'there':>12}{'times':>8}" if there else "")]
-    for name, title in _ROWS.items():
-        line = f"{title:<50}{here[name]:>12,.0f}"
-        lines.append(line + (f"{there[name]:>12,.0f}{here[name] / there[name]:>8.3f}" if there else ""))
+    lines = [f"{'instructions':<50}{'here':>16}" + (f"{'there':>16}{'times':>8}" if there else "")]
+    for name, title in titles.items():
+        line = f"{title:<50}{here[name]:>16,.0f}"
+        lines.append(line + (f"{there[name]:>16,.0f}{here[name] / there[name]:>8.3f}" if there else ""))
     return "\n".join(lines)
 
 
@@ -144,15 +194,25 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.count:
         asyncio.run(_count(arguments.directory, arguments.urls, arguments.count))
         return
+    if arguments.crawl:
+        print(json.dumps([_crawl(pages, arguments.crawl) for pages in arguments.pages]))
+        return
+
+    def measured(checkout: Path, name: str) -> dict[str, float]:
+        if arguments.pages:
+            return measure_crawls(checkout, arguments.pages, profiles / name)
+        return measure(checkout, arguments.urls, profiles / name)
+
     with tempfile.TemporaryDirectory(prefix="skitter-profiles-") as temporary:
         profiles = (arguments.keep or Path(temporary)).resolve()
-        here = measure(_HERE, arguments.urls, profiles / "here")
-        there = (
-            measure(arguments.checkout.resolve(), arguments.urls, profiles / "there")
-            if arguments.checkout
-            else None
-        )
-    print(table(here, there))
+        here = measured(_HERE, "here")
+        there = measured(arguments.checkout.resolve(), "there") if arguments.checkout else None
+    print(table(_CRAWLS if arguments.pages else _ROWS, here, there))
+
+
+def _two_sizes(text: str) -> tuple[int, int]:
+    few, many = map(int, text.split(","))
+    return few, many
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -161,7 +221,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("checkout", type=Path, nargs="?", help="the directory of another version")
     parser.add_argument("--urls", type=int, default=_URLS, help="the size of the store")
+    parser.add_argument(
+        "--pages", type=_two_sizes, metavar="FEW,MANY", help="count whole crawls of two sites of these sizes"
+    )
     parser.add_argument("--keep", type=Path, help="where the profiles are kept")
+    parser.add_argument("--crawl", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--count", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--directory", type=Path, help=argparse.SUPPRESS)
     return parser

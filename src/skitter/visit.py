@@ -157,7 +157,7 @@ async def make(visit: Visit, at: Stations) -> Finished:
         visit=visit, verdict=verdict, exchange=exchange_of(outcome), status=status_of(outcome)
     )
     if isinstance(outcome, Fetched) and verdict.state is State.CRAWLED:
-        return await _read(outcome, Finished(settlement, unread=outcome, stored=stored), robots_txt, at)
+        return await _read(outcome, settlement, stored, robots_txt, at)
     unchanged = isinstance(outcome, NotModified) and bool(validators)  # the stored page stays as it is
     return Finished(settlement, stored=stored if unchanged else None, archived=unchanged)
 
@@ -214,17 +214,18 @@ async def _to_compare(link: Link, at: Stations) -> Page | None:
     return page if page.status == 200 and page.archive is not None and not page.identical else None
 
 
-async def _read(answer: Fetched, finished: Finished, robots_txt: InForce, at: Stations) -> Finished:
+async def _read(
+    answer: Fetched, settlement: Settlement, stored: Page | None, robots_txt: InForce, at: Stations
+) -> Finished:
     """What takes long is done before the commit: lists, browsers, and documents that a parser process reads."""
-    visit, shown = finished.settlement.visit, answer
+    visit, shown = settlement.visit, answer
     url, how = visit.link.url, visit.link.purpose.handling
-    read, listed = None, None
+    read, listed, rendering = None, None, None
     if at.renderer is not None and how.parsed:
         rendering = await at.renderer.render(visit, answer)
         if rendering is not None:
-            shown = as_rendered(answer, rendering)
-            settlement = _with_rendering(finished.settlement, rendering)
-            finished = replace(finished, settlement=settlement, rendering=rendering, stored=None)
+            shown, stored = as_rendered(answer, rendering), None
+            settlement = _with_rendering(settlement, rendering)
     if how.lists and answer.status < 400:
         listed = await _listed(visit, answer, at)
     elif at.parsers is not None and (how.parsed or at.links.assets.reads(visit.link)):
@@ -235,13 +236,13 @@ async def _read(answer: Fetched, finished: Finished, robots_txt: InForce, at: St
         read = await at.parsers.read(*document, rules, asset) if slow else None
     said = robots_txt.statements(url) if robots_txt.says else ()
     return Finished(
-        finished.settlement,
+        settlement,
         unread=answer,
-        stored=finished.stored,
+        stored=stored,
         read=read,
         statements=said,
         listed=listed,
-        rendering=finished.rendering,
+        rendering=rendering,
     )
 
 

@@ -76,13 +76,12 @@ class Duplicates:
 
     def _among(self, twins: Iterable[Twin], page: Page) -> Twin | None:
         best: Twin | None = None
+        digest, simhash, most = page.digest, page.simhash, self._settings.distance
         for twin in twins:
-            near = (
-                twin.simhash is not None
-                and page.simhash is not None
-                and distance(twin.simhash, page.simhash) <= self._settings.distance
-            )
-            if near or twin.digest == page.digest:
+            other = twin.simhash
+            if twin.digest == digest or (
+                simhash is not None and other is not None and (simhash ^ other).bit_count() <= most
+            ):
                 best = _nearer(page, best, twin)
         return best
 

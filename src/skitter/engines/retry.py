@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from skitter.engines.breaker import until_again
 from skitter.ports import EngineAway
 
 T = TypeVar("T")
@@ -19,4 +18,6 @@ async def patiently(call: Callable[[], Awaitable[T]]) -> T:
         try:
             return await call()
         except EngineAway as away:
+            from skitter.engines.breaker import until_again  # noqa: PLC0415  an engine at hand is never away
+
             await until_again(away)

@@ -7,17 +7,14 @@ written, so every such text passes through here first.
 import re
 
 _SCHEME = r"(\b[a-z][a-z0-9+.-]*:/{1,3})"
-_HIDDEN = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        # RFC 3986 3.2.1: everything before the last @ of an authority.
-        rf"{_SCHEME}[^\s'\"<>/?#]*@",
-        # Passwords may also contain / ? #. What looks like a host and a port is not one.
-        r"(\bhttps?:/{1,3})[^\s/?#@:'\"<>]+:(?!\d+(?:[/?#]|$))[^\s'\"<>]*@",
-        rf"(?!https?:){_SCHEME}[^\s'\"<>]*@",
-        # USER:PASSWORD@HOST alone, as in postgres.addresses; mailto: is followed by an address.
-        r"((?:^|[\s'\"\[(,=]))(?!mailto:)[^\s'\"\[(,=@/:]+:[^\s'\"@/]+@(?=[\w\[.-])",
-    )
+_HIDDEN = (  # compiled when they are first needed: most commands never see one
+    # RFC 3986 3.2.1: everything before the last @ of an authority.
+    rf"{_SCHEME}[^\s'\"<>/?#]*@",
+    # Passwords may also contain / ? #. What looks like a host and a port is not one.
+    r"(\bhttps?:/{1,3})[^\s/?#@:'\"<>]+:(?!\d+(?:[/?#]|$))[^\s'\"<>]*@",
+    rf"(?!https?:){_SCHEME}[^\s'\"<>]*@",
+    # USER:PASSWORD@HOST alone, as in postgres.addresses; mailto: is followed by an address.
+    r"((?:^|[\s'\"\[(,=]))(?!mailto:)[^\s'\"\[(,=@/:]+:[^\s'\"@/]+@(?=[\w\[.-])",
 )
 
 
@@ -26,5 +23,5 @@ def hidden(text: str) -> str:
     if "@" not in text:
         return text
     for pattern in _HIDDEN:
-        text = pattern.sub(r"\1…@", text)
+        text = re.sub(pattern, r"\1…@", text, flags=re.IGNORECASE)
     return text

@@ -8,7 +8,6 @@ it. One that goes over midnight belongs to the day on which it begins.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
-from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
@@ -170,6 +169,8 @@ def daily(start: int, end: int) -> Windows | None:
 def _zone(name: str, text: str) -> tzinfo:
     if name.upper() in {"UTC", "Z"}:
         return UTC
+    from zoneinfo import ZoneInfo  # noqa: PLC0415  few crawls have windows
+
     try:
         return ZoneInfo(name)
     except (ValueError, OSError, KeyError):  # ZoneInfoNotFoundError is a KeyError

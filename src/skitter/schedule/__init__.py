@@ -152,6 +152,18 @@ def verdict(
 ) -> Verdict:
     """What the outcome of a page visit means for its URL and its host. `owed` is the host's delay in seconds."""
     match outcome:
+        case Fetched(exchange, status, headers) if unwilling(status):
+            failed = _unwilling(visit, exchange, status, headers, owed, settings, now, jitter)
+            return replace(failed, heard=heard(visit, outcome, settings, now, jitter))
+        case Fetched(exchange) | NotModified(exchange) | Redirected(exchange):
+            asked = isinstance(outcome, Fetched) and outcome.status == 402
+            return Verdict(
+                state=State.CRAWLED,
+                reason=_price(outcome.headers) if asked else None,
+                host_free=host_free(visit, exchange, owed, settings),
+                host_delay=owed,
+                heard=heard(visit, outcome, settings, now, jitter),
+            )
         case Refused(reason):
             return Verdict(state=State.REFUSED, reason=reason, attempted=False)
         case NotNow(reason, until, whole_host):
@@ -176,18 +188,6 @@ def verdict(
                 visit, Reason(fault.value, detail), again, free, owed, settings, now, jitter
             )
             return replace(failed, heard=heard(visit, outcome, settings, now, jitter))
-        case Fetched(exchange, status, headers) if unwilling(status):
-            failed = _unwilling(visit, exchange, status, headers, owed, settings, now, jitter)
-            return replace(failed, heard=heard(visit, outcome, settings, now, jitter))
-        case Fetched(exchange) | NotModified(exchange) | Redirected(exchange):
-            asked = isinstance(outcome, Fetched) and outcome.status == 402
-            return Verdict(
-                state=State.CRAWLED,
-                reason=_price(outcome.headers) if asked else None,
-                host_free=host_free(visit, exchange, owed, settings),
-                host_delay=owed,
-                heard=heard(visit, outcome, settings, now, jitter),
-            )
 
 
 def _price(headers: Sequence[tuple[str, str]]) -> Reason:
@@ -204,11 +204,11 @@ def heard(visit: Visit, outcome: Outcome, settings: Settings, now: float, jitter
     exchange: Exchange | None
     sign = ""
     match outcome:
-        case Redirected(exchange) | NotModified(exchange):
-            pass
         case Fetched(exchange, status):
             if status >= 400:
                 sign = str(status) if unwilling(status) else listening.NO_PAGE
+        case Redirected(exchange) | NotModified(exchange):
+            pass
         case Failed(Fault.PARSER, _, exchange):  # the answer was good
             pass
         case Failed(fault, _, exchange) if fault in _FAILING:

@@ -13,6 +13,7 @@ revisit by its digest, only by the URI and date that the revisit names. Our own 
 
 import os
 import re
+import struct
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -213,19 +214,15 @@ def dechunk(body: bytes) -> tuple[bytes, bool]:
 def record_ids(count: int) -> list[bytes]:
     """Random UUIDs (RFC 9562 5.4). One system call for all; a pool would be used twice after a fork."""
     digits = os.urandom(16 * count).hex().encode()
-    ids = []
-    for at in range(0, 32 * count, 32):
-        one, two, three, four, five = (
-            digits[at : at + 8],
-            digits[at + 8 : at + 12],
-            digits[at + 13 : at + 16],
-            digits[at + 17 : at + 20],
-            digits[at + 20 : at + 32],
-        )
-        ids.append(b"%b-%b-4%b-%b%b-%b" % (one, two, three, _VARIANT[digits[at + 16]], four, five))
-    return ids
+    return [
+        b"%b-%b-4%b-%b%b-%b" % (one, two, three, _VARIANT[variant], four, five)
+        for one, two, three, variant, four, five in _UUID.iter_unpack(digits)
+    ]
 
 
+_UUID = struct.Struct(
+    "8s 4s x3s B3s 12s"
+)  # its hexadecimal digits; those of version and variant are not random
 _VARIANT = {digit: b"89ab"[index % 4 : index % 4 + 1] for index, digit in enumerate(b"0123456789abcdef")}
 
 
