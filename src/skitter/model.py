@@ -322,6 +322,7 @@ class Document(Struct, frozen=True, omit_defaults=True):
     asset_kinds: Mapping[str, str] | None = (
         None  # of those that may need something themselves (`parse.assets`)
     )
+    anchors: Mapping[str, str] | None = None  # by href: texts of links, only if the strategy asks for words
 
 
 class Place(Struct, frozen=True, array_like=True):

@@ -91,7 +91,7 @@ def _look_at(shard: Shard, id16: bytes, host: Named, link: Link, now: float, *, 
         shard.counts.known += 1
         if named and row.purpose is not link.purpose:
             _change_purpose(shard, row, link)
-        _move_forward(shard, row, link)
+        _move_forward(shard, row, link, now)
     elif host.foreign:
         _forward(shard, id16, row, link, host, now)
     else:
@@ -181,20 +181,20 @@ def _change_purpose(shard: Shard, row: UrlRow, link: Link) -> None:
         shard.keep(row)
 
 
-def _move_forward(shard: Shard, row: UrlRow, link: Link) -> None:
-    """A waiting link was offered again as more urgent. It keeps its age."""
+def _move_forward(shard: Shard, row: UrlRow, link: Link, now: float) -> None:
+    """A waiting link was offered again as more urgent. It keeps its age, also where scores grow with the time of discovery."""
     if row.state != QUEUED or shard.is_out(row):
         if row.state == REFUSED and (not row.seq or is_by_settings(row.reason)):
             shard.seen.refused(row.id, row.depth)
         else:
             shard.seen.ended(row.id)
         return
-    level = row.level % _LEVELS
-    if better(link.level, link.score, level, row.score):
+    level, score = row.level % _LEVELS, link.score - (now - row.first_seen) * shard.decay
+    if better(link.level, score, level, row.score):
         if row.due is None:
             shard.take(shard.host(row.host), row.level, row.spot())
         row.level = int(link.level) if row.level == level else retried(link.level)
-        row.score = link.score
+        row.score = score
         if link.depth < row.depth:
             row.depth, row.parent = link.depth, link.parent
         if row.due is None:

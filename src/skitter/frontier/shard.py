@@ -54,7 +54,7 @@ class Shard(Memory):
     """Everything that the owner of a shard has in memory."""
 
     __slots__ = (
-        "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "drain", "flights", "kept_tallies", "messages",
+        "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "decay", "drain", "flights", "kept_tallies", "messages",
         "meta", "names", "nearby", "new_rules", "only_assets", "out", "per_host", "politeness", "reserve", "seen", "suspects", "unsure_since", "usual_delay",
     )  # fmt: skip
 
@@ -78,6 +78,8 @@ class Shard(Memory):
         self.kept_tallies: dict[str, int] = {}  # by tally: visits leased
         self.out: dict[str, int] = {}  # by tally: visits in flight
         self.usual_delay = float(settings.politeness.delay)
+        half_life = settings.schedule.half_life
+        self.decay = 0.0 if half_life is None else 1 / float(half_life)  # what a score loses in a second
         self._sites = sites_of(settings)
         self.budgets = budgets_of(settings, self._sites)
         self.by_message = by_message  # links of other shards have no record here
