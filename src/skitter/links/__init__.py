@@ -23,7 +23,7 @@ from skitter.links.scoring import UserScorer
 from skitter.model import Document, Hints, Link, Purpose, Reason
 from skitter.plugins import FoundLink
 from skitter.runtime.metrics import LinkMetrics
-from skitter.schedule import BY_DEPTH_ALONE, COUNTS_IN_LINKS, by_priority, order, strategy
+from skitter.schedule import BY_DEPTH_ALONE, COUNTS_IN_LINKS, FLOWS, by_priority, order, strategy
 from skitter.settings import Settings
 from skitter.settings.sites import judging_settings, waiting_settings
 
@@ -62,11 +62,13 @@ class LinkJudge:
         self._scope = scope
         self._strategy = strategy(settings.schedule)
         self._scorer = scorer
+        # Links bring nothing themselves: pages that are fetched pass something on to them.
+        self._flows = settings.schedule.strategy in FLOWS
         self._order = ordering or order(settings.schedule)
         # What is looked for in the texts of links; most crawls read none.
         self.words = settings.schedule.words if settings.schedule.strategy == "features" else ()
         self._anchors: Mapping[str, str] | None = None  # of the page whose links are judged
-        self._by_depth_alone = settings.schedule.strategy in BY_DEPTH_ALONE
+        self._by_depth_alone = settings.schedule.strategy in BY_DEPTH_ALONE or self._flows
         self._memo: dict[str, Known] = {}  # by the relevant part of the base
         self._before: dict[str, Known] = {}  # parts not used lately, evicted next
         self._remembered = 0  # judgements made or recalled since the last eviction
@@ -110,7 +112,7 @@ class LinkJudge:
             depth=link.depth,
             parent=link.url,
             level=link.level,
-            score=link.score,
+            score=0.0 if self._flows else link.score,
             purpose=link.purpose,
             requested=link.requested or link.url,
             hops=link.hops + 1,
@@ -129,7 +131,8 @@ class LinkJudge:
     def _placed(self, link: Link) -> Link:
         """What no page led to, a seed or what a sitemap lists, with its score."""
         if self._order is None:
-            return replace(link, score=self._score_alone(link))
+            score = 1.0 + by_priority(link.hints) if self._flows else self._score_alone(link)
+            return replace(link, score=score)
         level, score = self._order.place(link.url, link.host, link.depth, "")
         return replace(link, level=level, score=score + by_priority(link.hints))
 

@@ -16,6 +16,8 @@ from msgspec.structs import replace
 
 from skitter import politeness, reasons, urls
 from skitter.model import (
+    TRUST,
+    Cash,
     Exchange,
     Failed,
     Fault,
@@ -126,9 +128,16 @@ def by_priority(hints: Hints | None) -> float:
 
 
 def terms(
-    settings: ScheduleSettings, url: str, depth: int, score: float, hints: Hints | None
+    settings: ScheduleSettings,
+    url: str,
+    depth: int,
+    score: float,
+    hints: Hints | None,
+    cash: Cash | None = None,
 ) -> list[tuple[float, str]]:
     """What a score is made of: numbers that add up to it, each with what it stands for."""
+    if settings.strategy in FLOWS:
+        return _of_cash(score, cash or Cash())
     if is_own(settings.strategy):
         return [(score, f"given by {settings.strategy}")]
     found: list[tuple[float, str]] = []
@@ -147,6 +156,23 @@ def terms(
         )
     rest = score - sum(each for each, _ in found)
     return found if abs(rest) < 1e-9 else [*found, (rest, "other settings, under which it was found")]
+
+
+def _of_cash(score: float, cash: Cash) -> list[tuple[float, str]]:
+    given = dict(cash.given or {})
+    found = [
+        (given.pop(TRUST, 0.0), "given to it as a seed, or because a sitemap lists it"),
+        (sum(given.values()), "passed on by pages of other shards that link to it"),
+    ]
+    found.append((cash.received - sum(each for each, _ in found), "passed on by pages that link to it"))
+    rest = score - cash.received
+    if abs(rest) >= 1e-9:
+        found.append(
+            (rest, "came after it was fetched" if rest < 0 else "other settings, under which it was found")
+        )
+    return [(points, what) for points, what in found if abs(points) >= 1e-12] or [
+        (score, "nobody gave it anything yet")
+    ]
 
 
 # ------------------------------------------------------------------------------------------------ again
