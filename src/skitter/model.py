@@ -87,6 +87,21 @@ class Hints(Struct, frozen=True, array_like=True, gc=False):
     source: str = ""  # what listed it: "sitemap" or "feed"; of a sitemap itself "robots", "index" or "guess"; of an asset its kind
     site: str = ""  # of a sitemap: the host it speaks for; empty if a person named it; of an asset: its page, if that is not its parent
     nested: int = 0  # of a sitemap: how many indexes led to it; of an asset: how many other assets did
+    given: tuple[int, float] | None = (
+        None  # of a link on its way: the shard it comes from, and the cash its pages gave so far (`Cash`)
+    )
+
+
+TRUST = -1
+"""Instead of the number of a shard: given by nobody else, because a URL is a seed, or a sitemap lists it."""
+
+
+class Cash(Struct, frozen=True, array_like=True, gc=False):
+    """What a URL got from the pages that link to it (strategy opic). New fields go to the end."""
+
+    received: float = 0.0  # in all
+    passed: float = 0.0  # of that: divided over its links when it was fetched, but for what stays
+    given: dict[int, float] | None = None  # of that: by other shards, and at the start (`TRUST`)
 
 
 class Link(Struct, frozen=True, array_like=True, kw_only=True, omit_defaults=True, gc=False):
@@ -322,6 +337,7 @@ class Document(Struct, frozen=True, omit_defaults=True):
     asset_kinds: Mapping[str, str] | None = (
         None  # of those that may need something themselves (`parse.assets`)
     )
+    anchors: Mapping[str, str] | None = None  # by href: texts of links, only if the strategy asks for words
 
 
 class Place(Struct, frozen=True, array_like=True):
@@ -489,6 +505,7 @@ class UrlRecord(Struct, frozen=True, kw_only=True):
     next_crawl: float | None = None
     hints: Hints | None = None
     purpose: Purpose = Purpose.PAGE
+    cash: Cash | None = None
 
 
 class Pace(Struct, frozen=True, array_like=True, gc=False):
@@ -571,3 +588,6 @@ class Counts(Struct, kw_only=True):
     statuses: dict[int, int] = field(default_factory=dict)
     depths: dict[int, int] = field(default_factory=dict)
     others: dict[str, int] = field(default_factory=dict)  # stored answers that count as no page, by purpose
+    cash_given: float = 0.0  # to seeds and listed pages (strategy opic)
+    cash_kept: float = 0.0  # of what fetched pages received: what they do not pass on
+    cash_sunk: float = 0.0  # passed on to nobody: to refused links, or by pages without links

@@ -148,7 +148,7 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_right_one(tmp_path: Path)
         ('[scope]\ninclude = ["("]\n', 2, "scope.include: '(' is not a regular expression: missing )"),
         ('[scope]\nskip_extensions = [".pdf"]\n', 2, "write it without a dot, as in pdf"),
         ('[scope]\nhosts = ["https://example.org/"]\n', 2, "write only a host name"),
-        ('[schedule]\nstrategy = "best"\n', 2, "schedule.strategy: 'best' is not one of bfs, dfs, depth or number"),
+        ('[schedule]\nstrategy = "best"\n', 2, "schedule.strategy: 'best' is not one of bfs, dfs, depth, number, importance"),
         ("[schedule]\nnumber_pattern = 'page'\n", 2, "has no group 1; put the number in parentheses"),
         ('[robots]\ncache = "2d"\n', 2, "robots.cache: 2d is too large; write 24h or less (RFC 9309 2.4"),
         ("[robots]\nmax_redirects = 4\n", 2, "write 5 or more (RFC 9309 2.3.1.2"),

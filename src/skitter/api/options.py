@@ -59,7 +59,7 @@ class Options(TypedDict, total=False):
     """which sitemaps are read, besides those given by hand: off (none), announced (those that a robots.txt names), search (and the usual places of the seeds' hosts), only (like search, and no other page is crawled) or named (none, and no page is crawled that they do not list)"""
 
     strategy: str
-    """bfs, dfs, depth or number: how links are scored; or module:function, a function of your own"""
+    """how links are ordered: bfs, dfs, depth, number, importance, features or opic; or module:function, a function of your own"""
 
     shards: int
     """parts of the crawl, each handled by one process at a time; fixed when the crawl is created; 0 for one per worker"""
@@ -131,10 +131,55 @@ class Options(TypedDict, total=False):
     """trap rule: session ids in the path are not followed"""
 
     schedule_strategy: str
-    """bfs, dfs, depth or number: how links are scored; or module:function, a function of your own"""
+    """how links are ordered: bfs, dfs, depth, number, importance, features or opic; or module:function, a function of your own"""
 
     schedule_number_pattern: str
     """strategy number: a regular expression whose group 1 is the number"""
+
+    schedule_rank_file: str
+    """strategy importance: a file that ranks domains, with lines rank,domain or domain score (0 to 1)"""
+
+    schedule_importance_domain: float
+    """strategy importance: weight of the rank of its domain"""
+
+    schedule_importance_depth: float
+    """… of 1/(1 + depth)"""
+
+    schedule_importance_news: float
+    """… of a path that looks like news"""
+
+    schedule_importance_new: float
+    """… of never having been crawled"""
+
+    schedule_news_pattern: str
+    """strategy importance: a regular expression for paths that look like news"""
+
+    schedule_feature_depth: float
+    """strategy features: weight of 1/(1 + depth)"""
+
+    schedule_feature_path: float
+    """… of 1/(1 + folders in its path)"""
+
+    schedule_feature_query: float
+    """… of having no query"""
+
+    schedule_feature_extension: float
+    """… of having no extension, or that of a page"""
+
+    schedule_feature_https: float
+    """… of https"""
+
+    schedule_feature_words: float
+    """… of one of `words` in its URL or in the text of its link"""
+
+    schedule_words: Sequence[str]
+    """strategy features: words to look for in URLs and texts of links; case does not matter"""
+
+    schedule_half_life: str | float | None
+    """strategies importance and features: a link counts half after this long since its discovery; none for no decay"""
+
+    schedule_opic_damping: float
+    """strategy opic: what a page passes on to its links, of what was passed on to it"""
 
     schedule_retries: int
     """retries after a 5xx, 429 or network error"""

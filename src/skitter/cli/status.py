@@ -32,7 +32,15 @@ from skitter.reporting.format import (
     window_words,
 )
 from skitter.reporting.records import host_record, window_fields
-from skitter.reporting.report import error_answers, host_table, metric_lines, numbers, pace_lines, reached
+from skitter.reporting.report import (
+    error_answers,
+    host_table,
+    importance_fetched,
+    metric_lines,
+    numbers,
+    pace_lines,
+    reached,
+)
 from skitter.runtime import metrics
 from skitter.runtime.metrics import Metrics
 from skitter.settings import Settings
@@ -251,6 +259,7 @@ def as_fields(
         "state": now.state,
         "advice": now.advice or None,
         "counts": msgspec.to_builtins(counts, str_keys=True),
+        "importance_fetched_at_least": importance_fetched(counts),
         "rates": {
             "pages_per_second": per_second(counts.pages, counts),
             "requests_per_second": per_second(counts.requests, counts),

@@ -18,7 +18,7 @@ from skitter.engines.health import Health
 from skitter.model import Counts, Stop
 from skitter.ports import EngineAway
 from skitter.reporting.format import amount, count, counted, duration, moment, table
-from skitter.reporting.report import TROUBLES, total, trouble_lines
+from skitter.reporting.report import TROUBLES, importance_fetched, total, trouble_lines
 from skitter.reporting.trouble import all_explained
 from skitter.runtime.metrics import Metrics, added_up
 from skitter.runtime.metrics import as_fields as as_metrics
@@ -202,6 +202,7 @@ def as_fields(status: Status, limits: CrawlSettings) -> dict[str, Any]:
             for each in status.engines
         },
         "counts": msgspec.to_builtins(status.counts, str_keys=True) if status.shards else None,
+        "importance_fetched_at_least": importance_fetched(status.counts),
         "limits": {
             "max_pages": limits.max_pages,
             "max_bytes": limits.max_bytes,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from skitter import __version__, parse, plugins
+from skitter import __version__, parse, plugins, schedule
 from skitter.backends.memory import MemoryCache
 from skitter.backends.rocksdb import open_reader as open_state
 from skitter.backends.rocksdb import rocks_frontier
@@ -45,6 +45,7 @@ from skitter.reporting.log import RequestLog, asked_to_wait, terms
 from skitter.robots import product_token
 from skitter.robots.in_force import Permissions
 from skitter.runtime.clock import SystemClock
+from skitter.schedule import ORDERS
 from skitter.seeds import BadSeed
 from skitter.seeds.intake import Intake
 from skitter.settings import Settings
@@ -54,6 +55,7 @@ from skitter.visit import Shared, Stations
 if TYPE_CHECKING:
     from skitter.compose.reading import ClusterReader
     from skitter.export.source import DirectoryReader
+    from skitter.schedule.orders import Order
 
 _RULES_CACHED = 10_000  # parsed robots.txt files
 
@@ -73,6 +75,7 @@ async def opened(
     `Crawl.seed`.
     """
     check(settings)
+    schedule.check(settings.schedule)
     await asyncio.to_thread(plugins.check, settings)
     parse.check(settings.parse)
     directory = CrawlDirectory(path)
@@ -181,7 +184,7 @@ def shared(
         settings=settings,
         fetcher=fetcher,
         scope=scope,
-        links=LinkJudge(settings, scope, scorer),
+        links=LinkJudge(settings, scope, scorer, _ordering(settings, clock, events)),
         clock=clock,
         begun=fetcher.begin,
         gate=_gate(settings, sites, clock, workers, events),
@@ -190,6 +193,20 @@ def shared(
         sites=sites,
     )
     return replace(made, renderers=_browsers(made, directory, events)) if _renders(settings, sites) else made
+
+
+def _ordering(settings: Settings, clock: Clock, events: Events) -> "Order | None":
+    """The strategy, if it is one of those that give levels, with the ranks of domains that it needs."""
+    if settings.schedule.strategy not in ORDERS:
+        return None
+    from skitter.schedule.orders import order_of  # noqa: PLC0415  most crawls need none of it
+    from skitter.schedule.ranks import read_ranks  # noqa: PLC0415
+
+    file = settings.schedule.rank_file if settings.schedule.strategy == "importance" else ""
+    ranks = read_ranks(file)
+    if file:
+        events.emit(Warned(f"{file} ranks {ranks}", once="ranks"))
+    return order_of(settings.schedule, ranks, clock.now)
 
 
 def _renders(settings: Settings, sites: Sites | None) -> bool:

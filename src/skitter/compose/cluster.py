@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from skitter import parse, plugins
+from skitter import parse, plugins, schedule
 from skitter.cluster.agreement import agreed
 from skitter.cluster.announce import AnnouncingFrontier
 from skitter.cluster.clock import EngineClock
@@ -92,6 +92,7 @@ async def joined(
     `version` is that of the shared settings these are made from; without it, they are checked against them.
     """
     check(settings)
+    schedule.check(settings.schedule)
     await asyncio.to_thread(plugins.check, settings)
     parse.check(settings.parse)
     name = worker_name()

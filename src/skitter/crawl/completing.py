@@ -20,6 +20,7 @@ from skitter.links import terms
 from skitter.links.assets import kind_of
 from skitter.model import Document, Failed, Fault, Fetched, Link, Page, Purpose, Reason, Settlement
 from skitter.parse import described, parse, parse_asset
+from skitter.parse.anchors import telling
 from skitter.parse.frames import Read
 from skitter.ports import Packed, Twin
 from skitter.visit import Finished, Stations, as_rendered
@@ -28,6 +29,7 @@ _LONG = 0.05  # seconds that a group may block the event loop
 # What takes longer than that is done in pieces, or in a thread if it is one call of C code.
 _MANY_LINKS = 1_000  # judged at once: 5 ms if all are new
 _LARGE = 256 * 1024  # bytes of an answer packed at once: 0.5 ms, and a group may have 64 of them
+_MUCH_MARKUP = 2**20  # bytes read once more for the texts of its links: 50 ms
 _LONG_TEXT = 2 * 2**20  # characters hashed at once: 20 ms
 _LONGEST_VALIDATOR = 1000  # characters of an ETag or Last-Modified; real ones have fewer than 100
 
@@ -248,6 +250,8 @@ async def opened(finished: Finished, at: Stations) -> Finished:
         return Finished(replace(settlement, page=page), archived=True, stored=finished.stored)
     # Links on an error page are its template's; the page itself does not exist.
     followed = fetched.status < 400 and visit.link.purpose is not Purpose.ASSET
+    if at.links.words and document.charset and len(fetched.content) <= _MUCH_MARKUP:
+        document = replace(document, anchors=telling(fetched.content, document.charset, at.links.words))
     wanted, refused = await _found(visit.link, document, at) if followed else ([], [])
     page = _page(visit.link, fetched, document, len(wanted) + len(refused))
     if isinstance(finished.read, Read):

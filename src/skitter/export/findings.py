@@ -187,7 +187,9 @@ def _allowances(of: str, limits: Limits, counted: HostRecord | None, now: float)
 
 
 def _terms(record: UrlRecord, settings: Settings) -> Sequence[tuple[float, str]]:
-    return schedule.terms(settings.schedule, record.url, record.depth, record.score, record.hints)
+    return schedule.terms(
+        settings.schedule, record.url, record.depth, record.score, record.hints, record.cash
+    )
 
 
 def _requests(url: str, record: UrlRecord | None, source: Source) -> Sequence[Requested | Lost] | None:

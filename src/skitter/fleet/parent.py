@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from skitter import plugins
+from skitter import plugins, schedule
 from skitter.control.desk import Desk, paused_words
 from skitter.control.log import CommandLog
 from skitter.control.orders import Answer
@@ -81,6 +81,7 @@ def assembled(
     `keep` copies seeds into it.
     """
     check(settings)
+    schedule.check(settings.schedule)
     plugins.check(settings)
     if settings.parse.main:
         from skitter import parse  # noqa: PLC0415  the parent parses nothing

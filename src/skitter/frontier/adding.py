@@ -10,7 +10,7 @@ from skitter.frontier import robots_first
 from skitter.frontier.aside import is_blocked, is_passing, take_back
 from skitter.frontier.levels import better, retried
 from skitter.frontier.names import Named
-from skitter.frontier.rows import CRAWLED, FAILED, FOREIGN, QUEUED, REFUSED, UrlRow, extra_of, url_row
+from skitter.frontier.rows import CRAWLED, FAILED, FOREIGN, QUEUED, REFUSED, Extra, UrlRow, extra_of, url_row
 from skitter.frontier.shard import Shard
 from skitter.frontier.store import KNOWN, NEW
 from skitter.model import Level, Link, Purpose, Reason
@@ -78,7 +78,7 @@ def _accept_found(shard: Shard, id16: bytes, named: Named, link: Link, now: floa
 
 def _look_at(shard: Shard, id16: bytes, host: Named, link: Link, now: float, *, is_new: bool) -> None:
     """A link that is new, more urgent than before, or a seed."""
-    if host.foreign and shard.by_message:
+    if host.foreign and shard.by_message and not shard.damping:
         shard.send(link)
         shard.seen.ended(id16)
         return
@@ -91,7 +91,7 @@ def _look_at(shard: Shard, id16: bytes, host: Named, link: Link, now: float, *, 
         shard.counts.known += 1
         if named and row.purpose is not link.purpose:
             _change_purpose(shard, row, link)
-        _move_forward(shard, row, link)
+        _move_forward(shard, row, link, now)
     elif host.foreign:
         _forward(shard, id16, row, link, host, now)
     else:
@@ -147,6 +147,9 @@ def _accept(shard: Shard, id16: bytes, known: UrlRow | None, link: Link, named: 
             shard.set_due(known, None)
         row.first_seen, row.status, row.crashes = known.first_seen, known.status, known.crashes
         row.crawl_count, row.last_crawl = known.crawl_count, known.last_crawl
+        if shard.damping and known.extra is not None and known.extra.cash is not None:
+            row.extra = replace(row.extra or Extra(), cash=known.extra.cash)
+            row.score = known.extra.cash.received
     row.seq = shard.next_seq()
     shard.enqueue(row)
     shard.counts.added += known is None or not known.seq
@@ -174,27 +177,30 @@ def _change_purpose(shard: Shard, row: UrlRow, link: Link) -> None:
         return
     if row.due is None:
         shard.take(shard.host(row.host), row.level, row.spot())
+    cash = None if row.extra is None else row.extra.cash
     row.extra = extra_of(replace(link, hints=row.hints))
+    if cash is not None:
+        row.extra = replace(row.extra or Extra(), cash=cash)
     if row.due is None:
         shard.push(shard.host(row.host), row)
     else:
         shard.keep(row)
 
 
-def _move_forward(shard: Shard, row: UrlRow, link: Link) -> None:
-    """A waiting link was offered again as more urgent. It keeps its age."""
+def _move_forward(shard: Shard, row: UrlRow, link: Link, now: float) -> None:
+    """A waiting link was offered again as more urgent. It keeps its age, also where scores grow with the time of discovery."""
     if row.state != QUEUED or shard.is_out(row):
         if row.state == REFUSED and (not row.seq or is_by_settings(row.reason)):
             shard.seen.refused(row.id, row.depth)
         else:
             shard.seen.ended(row.id)
         return
-    level = row.level % _LEVELS
-    if better(link.level, link.score, level, row.score):
+    level, score = row.level % _LEVELS, link.score - (now - row.first_seen) * shard.decay
+    if better(link.level, score, level, row.score):
         if row.due is None:
             shard.take(shard.host(row.host), row.level, row.spot())
         row.level = int(link.level) if row.level == level else retried(link.level)
-        row.score = link.score
+        row.score = score
         if link.depth < row.depth:
             row.depth, row.parent = link.depth, link.parent
         if row.due is None:

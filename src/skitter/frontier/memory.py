@@ -313,7 +313,8 @@ class Memory:
         for row in changed:
             if row.host == ask.host and row.level == ask.level and row.state == QUEUED and row.due is None:
                 spot = row.spot()
-                if spot > window.horizon and (horizon is None or spot <= horizon):
+                in_window = spot > window.horizon and (horizon is None or spot <= horizon)
+                if in_window and row.id not in leases:
                     found.append((spot, row))
         window.fill(found, horizon)
 

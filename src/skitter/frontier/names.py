@@ -65,7 +65,7 @@ class Names:
     def __init__(self, store: Store, shard: int, shards: int, capacity: int) -> None:
         self._store = store
         self.hash_key, self.secret = store.hash_key, store.secret
-        self._shard, self._shards = shard, shards
+        self.number, self._shards = shard, shards
         self.hosts: Bounded[str, Named] = Bounded(4 * capacity)  # recently used ones
         self.known = Same(_SAME)  # changes nothing if offered again
         self.refused = Same(_SAME)  # … if refused again
@@ -75,8 +75,8 @@ class Names:
         named = self.hosts.get(name)
         if named is None:
             domain = urls.registrable_domain(name)
-            owner = urls.shard(domain, self._shards) if self._shards > 1 else self._shard
-            named = Named(domain, owner, owner != self._shard, self._store.domain_prefix(domain))
+            owner = urls.shard(domain, self._shards) if self._shards > 1 else self.number
+            named = Named(domain, owner, owner != self.number, self._store.domain_prefix(domain))
             self.hosts[name] = named
         return named
 

@@ -36,10 +36,13 @@ def need_links(
     """Request what adding these links needs; returns those that must be looked up."""
     looked, known, told = [], shard.names.known.ids, shard.names.refused.ids
     for link in links:
-        if id(link) in known:
-            continue
         if link.purpose is Purpose.ROBOTS:
             _need_robots(shard, link, wanted)
+        elif shard.damping:  # what a page passes on to it changes its row
+            _need_row(shard, link, wanted)
+            looked.append(link)
+        elif id(link) in known:
+            continue
         elif _need_link(shard, link, wanted):
             looked.append(link)
     for link, _ in refused:
@@ -56,13 +59,18 @@ def _need_link(shard: Shard, link: Link, wanted: Wanted) -> bool:
         return False
     if named.foreign and shard.by_message:
         return False
+    _need_row(shard, link, wanted)
+    return True
+
+
+def _need_row(shard: Shard, link: Link, wanted: Wanted) -> None:
+    id16, named = shard.names.id_of(link), shard.names.host(link.host)
     if not shard.has_row(id16):
         wanted.urls.append(id16)
     if not named.foreign:
         need_host(shard, link.host, wanted)
         if names_seed(link) and (origin := urls.origin(link.url)) not in shard.rules:
             wanted.robots.append(origin)
-    return True
 
 
 def need_host(shard: Shard, name: str, wanted: Wanted) -> None:

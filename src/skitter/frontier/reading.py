@@ -219,4 +219,5 @@ def _url_record(row: UrlRow, host: HostRow | None, *, leased: bool) -> UrlRecord
         next_crawl=None if state is State.REFUSED else row.due,
         hints=row.hints,
         purpose=row.purpose,
+        cash=None if row.extra is None else row.extra.cash,
     )

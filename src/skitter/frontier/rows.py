@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 
 from skitter.frontier.crashes import Suspicion
-from skitter.frontier.levels import QUEUES
+from skitter.frontier.levels import DUE_AGAIN, QUEUES
 from skitter.model import (
+    Cash,
     Counts,
     Hints,
     Level,
@@ -42,6 +43,7 @@ class Extra(Struct, frozen=True, array_like=True, gc=False):
 
     hints: Hints | None = None
     purpose: Purpose = Purpose.PAGE
+    cash: Cash | None = None
 
 
 class UrlRow(Struct, array_like=True, gc=False):
@@ -317,6 +319,12 @@ def url_row(id16: bytes, link: Link, domain: str, now: float) -> UrlRow:
         origin=link.origin if link.purpose is Purpose.ROBOTS else "",
         extra=extra_of(link),
     )
+
+
+def order_by_cash(row: UrlRow) -> None:
+    """What a URL has received decides about its place. The row must not be in a queue; one that is due again has another order."""
+    if row.extra is not None and row.extra.cash is not None and row.level < DUE_AGAIN:
+        row.score = row.extra.cash.received
 
 
 def extra_of(link: Link) -> Extra | None:

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from skitter import politeness, reasons, urls
-from skitter.frontier import counting, robots_first
+from skitter.frontier import counting, flow, robots_first
 from skitter.frontier.adding import add, is_by_settings, queue_hop
 from skitter.frontier.aside import set_aside
 from skitter.frontier.levels import LEVELS, retried
 from skitter.frontier.pages import keep_page
-from skitter.frontier.rows import CODES, CRAWLED, REFUSED, HostExtra, HostRow, UrlRow
+from skitter.frontier.rows import CODES, CRAWLED, REFUSED, HostExtra, HostRow, UrlRow, order_by_cash
 from skitter.frontier.shard import Shard
 from skitter.model import Link, Purpose, Reason, Settlement, State, Visit, is_put_off
 from skitter.politeness import listening
@@ -68,7 +68,8 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
             set_aside(shard, host.name, verdict.host_aside, now)
         if lease.row is None:
             raise AssertionError(f"{visit.link.url} was leased and has no row")
-        _settle_page(shard, lease.row, _put_off(settlement, parked), targets, now)
+        end = _settle_giver if shard.damping else _settle_page
+        end(shard, lease.row, _put_off(settlement, parked), targets, now)
     if shard.ahead and host.ready_at() > now + max(_FAR * shard.ahead, _FAR_AT_LEAST):
         shard.put_back(host.name)
     return True
@@ -192,6 +193,15 @@ def _settle_page(shard: Shard, row: UrlRow, settlement: Settlement, targets: lis
             shard.set_due(row, verdict.due)
         else:
             shard.keep(row)
+
+
+def _settle_giver(
+    shard: Shard, row: UrlRow, settlement: Settlement, targets: list[bytes], now: float
+) -> None:
+    """The same if pages pass on what they have to their links."""
+    order_by_cash(row)
+    _settle_page(shard, row, settlement, targets, now)
+    flow.pass_on(shard, row, settlement, targets)
 
 
 def _settle_robots(shard: Shard, settlement: Settlement, now: float) -> None:

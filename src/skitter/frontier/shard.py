@@ -32,10 +32,12 @@ from skitter.frontier.rows import (
     Standing,
     UrlRow,
     new_host,
+    order_by_cash,
 )
 from skitter.frontier.store import Seen, Source
 from skitter.model import Level, Link, Purpose, Reason, RobotsCopy
 from skitter.runtime.metrics import HostMetrics, Metrics, QueueMetrics, StoreMetrics
+from skitter.schedule import FLOWS
 from skitter.settings import Settings
 from skitter.settings.sites import sites_of
 
@@ -54,7 +56,7 @@ class Shard(Memory):
     """Everything that the owner of a shard has in memory."""
 
     __slots__ = (
-        "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "drain", "flights", "kept_tallies", "messages",
+        "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "drain", "flights", "kept_tallies", "messages",
         "meta", "names", "nearby", "new_rules", "only_assets", "out", "per_host", "politeness", "reserve", "seen", "suspects", "unsure_since", "usual_delay",
     )  # fmt: skip
 
@@ -78,6 +80,10 @@ class Shard(Memory):
         self.kept_tallies: dict[str, int] = {}  # by tally: visits leased
         self.out: dict[str, int] = {}  # by tally: visits in flight
         self.usual_delay = float(settings.politeness.delay)
+        half_life = settings.schedule.half_life
+        self.decay = 0.0 if half_life is None else 1 / float(half_life)  # what a score loses in a second
+        # Of what a page has received, what it passes on (see `flow`); 0: pages pass nothing on.
+        self.damping = settings.schedule.opic_damping if settings.schedule.strategy in FLOWS else 0.0
         self._sites = sites_of(settings)
         self.budgets = budgets_of(settings, self._sites)
         self.by_message = by_message  # links of other shards have no record here
@@ -195,6 +201,8 @@ class Shard(Memory):
             self.drop(row.id)
             return
         row.state = QUEUED
+        if self.damping:  # it may have received something while it was elsewhere
+            order_by_cash(row)
         counting.count_waiting(self.counts, host.aside, 1)
         host.hops += bool(row.origin)
         if not row.origin:

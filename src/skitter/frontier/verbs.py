@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from skitter.engines.parts import in_parts
 from skitter.engines.retry import patiently
-from skitter.frontier import adding, ahead, leasing, pages, prefetch, recovery, settling
+from skitter.frontier import adding, ahead, flow, leasing, pages, prefetch, recovery, settling
 from skitter.frontier.counting import copied
 from skitter.frontier.crashes import NOTHING
 from skitter.frontier.held import Lease
@@ -217,7 +217,7 @@ class Verbs(ShardReader):
         if self._at_hand is not None:
             shard = self._begin()
             before = shard.counts.added
-            adding.add(shard, links, refused, now)
+            (flow if shard.damping else adding).add(shard, links, refused, now)
             await self._end(shard, now)
             return shard.counts.added - before
         before = self._open_shard.counts.added
@@ -263,7 +263,7 @@ class Verbs(ShardReader):
         looked = prefetch.need_links(shard, links, refused, wanted)
         await self._fetch(wanted)
         await self._until_known(lambda: prefetch.need_more(shard, looked))
-        adding.add(shard, links, refused, now)
+        (flow if shard.damping else adding).add(shard, links, refused, now)
         shard.meta.positions.update(positions)
         await self._commit(now)
 

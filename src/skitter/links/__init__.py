@@ -10,6 +10,7 @@ scorer of their own), nothing is memoised.
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -22,9 +23,12 @@ from skitter.links.scoring import UserScorer
 from skitter.model import Document, Hints, Link, Purpose, Reason
 from skitter.plugins import FoundLink
 from skitter.runtime.metrics import LinkMetrics
-from skitter.schedule import BY_DEPTH_ALONE, COUNTS_IN_LINKS, by_priority, strategy
+from skitter.schedule import BY_DEPTH_ALONE, COUNTS_IN_LINKS, FLOWS, by_priority, order, strategy
 from skitter.settings import Settings
 from skitter.settings.sites import judging_settings, waiting_settings
+
+if TYPE_CHECKING:
+    from skitter.schedule.orders import Order
 
 Judged = tuple[Link, Reason | None]
 Refused = tuple[Link, Reason]
@@ -46,19 +50,31 @@ _DOUBTED = 100_000  # most links that wait for news about roots; others queue fo
 class LinkJudge:
     """Turns hrefs, redirects and seeds into links, each wanted or refused with a reason."""
 
-    def __init__(self, settings: Settings, scope: Scope, scorer: UserScorer | None = None) -> None:
-        """`scorer` is the user's own, if `schedule.strategy` names one."""
+    def __init__(
+        self,
+        settings: Settings,
+        scope: Scope,
+        scorer: UserScorer | None = None,
+        ordering: "Order | None" = None,
+    ) -> None:
+        """`scorer` is the user's own, if `schedule.strategy` names one; `ordering` what it names, if that gives levels."""
         self._settings = settings
         self._scope = scope
         self._strategy = strategy(settings.schedule)
         self._scorer = scorer
-        self._by_depth_alone = settings.schedule.strategy in BY_DEPTH_ALONE
+        # Links bring nothing themselves: pages that are fetched pass something on to them.
+        self._flows = settings.schedule.strategy in FLOWS
+        self._order = ordering or order(settings.schedule)
+        # What is looked for in the texts of links; most crawls read none.
+        self.words = settings.schedule.words if settings.schedule.strategy == "features" else ()
+        self._anchors: Mapping[str, str] | None = None  # of the page whose links are judged
+        self._by_depth_alone = settings.schedule.strategy in BY_DEPTH_ALONE or self._flows
         self._memo: dict[str, Known] = {}  # by the relevant part of the base
         self._before: dict[str, Known] = {}  # parts not used lately, evicted next
         self._remembered = 0  # judgements made or recalled since the last eviction
         counts = scorer is not None or settings.schedule.strategy in COUNTS_IN_LINKS
         self._in_links: dict[str, int] | None = {} if counts else None
-        self.lists = Lists(settings, scope, self._score_alone)
+        self.lists = Lists(settings, scope, self._placed)
         self.assets = Assets(settings, scope)
         self.hits = self.misses = 0
         self.dropped = 0  # waiting links that are no longer wanted
@@ -69,6 +85,7 @@ class LinkJudge:
 
     def found(self, page: Link, document: Document) -> tuple[list[Link], list[Refused]]:
         """The links of a page: (wanted, refused)."""
+        self._anchors = document.anchors
         wanted, refused = self._judge(document.links, document.base, page, document.rels)
         if not document.directives.follow:
             refused += [(link, _NOFOLLOW_PAGE) for link in wanted]
@@ -95,7 +112,7 @@ class LinkJudge:
             depth=link.depth,
             parent=link.url,
             level=link.level,
-            score=link.score,
+            score=0.0 if self._flows else link.score,
             purpose=link.purpose,
             requested=link.requested or link.url,
             hops=link.hops + 1,
@@ -108,11 +125,19 @@ class LinkJudge:
     def seed(self, seed: Link) -> Judged:
         """A seed as a link. Its file may have given a score, or a priority, which moves it among its likes."""
         if not seed.score:
-            seed = replace(seed, score=self._score_alone(seed))
+            seed = self._placed(seed)
         return seed, self._scope.seed_refusal(seed.url)
 
+    def _placed(self, link: Link) -> Link:
+        """What no page led to, a seed or what a sitemap lists, with its score."""
+        if self._order is None:
+            score = 1.0 + by_priority(link.hints) if self._flows else self._score_alone(link)
+            return replace(link, score=score)
+        level, score = self._order.place(link.url, link.host, link.depth, "")
+        return replace(link, level=level, score=score + by_priority(link.hints))
+
     def _score_alone(self, link: Link) -> float:
-        """The score of what no page led to: a seed, or what a sitemap lists."""
+        """The score of what no page led to."""
         if self._scorer is not None:
             found = FoundLink(
                 url=link.url,
@@ -282,6 +307,20 @@ class LinkJudge:
         url, key, host = forms
         depth = page.depth + 1
         reason = self._scope.refusal(url, depth, host)
+        if score is None and self._order is not None:
+            anchor = self._anchors.get(href, "") if self._anchors else ""
+            level, score = self._order.place(url, host, depth, anchor)
+            link = Link(
+                url=url,
+                key=key,
+                host=host,
+                depth=depth,
+                parent=page.url,
+                level=level,
+                score=score,
+                hints=hints,
+            )
+            return (link, reason) if reason else link
         if score is None:  # also of what is refused: other settings may want it
             seen = 0 if reason or self._in_links is None else self._count(key)
             if self._scorer is None:

@@ -24,7 +24,7 @@ from skitter.parse.sitemaps import Entry, SitemapReader
 from skitter.settings import Settings
 
 Refused = tuple[Link, Reason]
-Score = Callable[[Link], float]
+Placed = Callable[[Link], Link]
 Store = Callable[[Sequence[Link], Sequence[Refused]], Awaitable[None]]
 
 ANNOUNCED = frozenset(("announced", "search", "only"))
@@ -54,8 +54,8 @@ class Listed(Struct, frozen=True):
 class Lists:
     """Judges sitemaps and their entries."""
 
-    def __init__(self, settings: Settings, scope: Scope, score: Score) -> None:
-        self._settings, self._scope, self._score = settings, scope, score
+    def __init__(self, settings: Settings, scope: Scope, placed: Placed) -> None:
+        self._settings, self._scope, self._placed = settings, scope, placed
         self._mode = settings.scope.sitemaps
         self.alone = self._mode in ALONE  # nothing is crawled but what is listed
         self.searches = self._mode in SEARCHED  # the usual places are tried
@@ -138,11 +138,7 @@ class Lists:
         reason = self._scope.refusal(url, _DEPTH, host, listed=True)
         if reason is None and not _speaks_for(host, said.site):
             reason = _foreign(sitemap, link)
-        score = self._score(link) if reason is None else 0.0
-        return (
-            Link(url=url, key=key, host=host, depth=_DEPTH, parent=sitemap.url, score=score, hints=hints),
-            reason,
-        )
+        return (self._placed(link), None) if reason is None else (link, reason)
 
 
 def _speaks_for(host: str, *sites: str) -> bool:

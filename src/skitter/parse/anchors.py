@@ -1,15 +1,15 @@
 """Texts and rels of the links in an HTML document.
 
-A crawl needs neither, so they are not read with the rest; this is for programs that ask. Read from the tags,
-in time linear in the document.
+Most crawls need neither, so they are not read with the rest; this is for programs that ask, and for the strategy
+`features` if it looks for words. Read from the tags, in time linear in the document.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from skitter.parse import markup
-from skitter.parse.findings import INLINE, folded
+from skitter.parse.findings import INLINE, folded, tidy
 
 _LONGEST_TEXT = 1000  # characters kept of an anchor's text: an unclosed <a> contains the rest of the page
 
@@ -45,3 +45,18 @@ def anchors(source: str) -> Iterator[Anchor]:
             if tag.name == "area" and href:  # it has no content, but an alternative text
                 yield Anchor(href, folded(attributes.get("alt") or ""), rel)
                 href = ""
+
+
+def telling(body: bytes, charset: str, words: Sequence[str]) -> dict[str, str] | None:
+    """The texts of those links that have one of these words in them, by href without its fragment."""
+    looked_for = [word.lower() for word in words]
+    try:
+        source = body.decode(charset, "replace")
+    except LookupError:
+        return None
+    found = {
+        tidy(anchor.href).partition("#")[0]: anchor.text
+        for anchor in anchors(source)
+        if any(word in anchor.text.lower() for word in looked_for)
+    }
+    return found or None

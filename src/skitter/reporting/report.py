@@ -230,6 +230,11 @@ def error_answers(counts: Counts) -> int:
     return sum(number for status, number in counts.statuses.items() if status >= 400)
 
 
+def importance_fetched(counts: Counts) -> float | None:
+    """A lower bound of the share of PageRank that the fetched pages have, as seen from the seeds. None if nothing is known."""
+    return min(1.0, counts.cash_kept / counts.cash_given) if counts.cash_given else None
+
+
 def numbers(counts: Counts) -> list[str]:
     """The counts as lines, without hosts; `status` shows the same."""
     refused = sum(counts.refused.values())
@@ -255,6 +260,8 @@ def numbers(counts: Counts) -> list[str]:
     width = max(len(name) for name, _ in rows)
     lines = ["", *(f"{name:<{width}}  {count(number):>12}" for name, number in rows)]
     lines.append(f"{'Received':<{width}}  {amount(counts.bytes):>12}")
+    if (share := importance_fetched(counts)) is not None:
+        lines.append(f"{'Importance fetched':<{width}}  {f'>= {100 * share:.1f} %':>12}")
     lines += _by_reason("Refused because of", counts.refused)
     lines += _by_reason("Given up because of", counts.failures)
     lines += _by_status("Answers by status", counts.statuses)

@@ -280,6 +280,9 @@ COUNTS: dict[str, Metric] = {
     "failures": _gauge("URLs given up", label="reason"),
     "statuses": _counter("answers", label="status"),
     "depths": _counter("pages", label="depth"),
+    "cash_given": _counter("cash given to seeds and listed pages (strategy opic)"),
+    "cash_kept": _counter("cash that fetched pages received and do not pass on"),
+    "cash_sunk": _counter("cash passed on to nobody"),
 }
 """What the fields of `model.Counts` mean."""
 

@@ -7,12 +7,17 @@ and 1.
 
 import math
 import re
+import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from skitter import politeness, reasons
+from skitter import politeness, reasons, urls
 from skitter.model import (
+    TRUST,
+    Cash,
     Exchange,
     Failed,
     Fault,
@@ -32,7 +37,10 @@ from skitter.model import (
 )
 from skitter.plugins import is_own
 from skitter.politeness import listening
-from skitter.settings import ScheduleSettings, Settings
+from skitter.settings import ScheduleSettings, Settings, SettingsError
+
+if TYPE_CHECKING:
+    from skitter.schedule.orders import Order
 
 # ------------------------------------------------------------------------------------------------ order
 
@@ -69,23 +77,46 @@ def number(pattern: str) -> Strategy:
     return by_number
 
 
-STRATEGIES = ("bfs", "dfs", "depth", "number")
+STRATEGIES = ("bfs", "dfs", "depth", "number", "importance", "features", "opic")
+FLOWS = frozenset({"opic"})  # scores come from the pages that were fetched (see `frontier.flow`)
+ORDERS = frozenset({"importance", "features"})  # they give levels too (see `orders`)
 COUNTS_IN_LINKS = frozenset({"depth"})
 BY_DEPTH_ALONE = frozenset({"bfs", "dfs"})  # all links of a page have one score
 
 
 def unscored(_url: str, _depth: int, _parent_score: float, _in_links: int) -> float:
-    """Where a user's own scorer is not at hand."""
+    """Where something else gives the scores: a user's own scorer, an order, or pages that pass on what they have."""
     return 0.0
 
 
 def strategy(settings: ScheduleSettings) -> Strategy:
     """The strategy named in the settings. One of the user's own (`module:function`) is asked by `links.scoring`."""
-    if is_own(settings.strategy):
+    if is_own(settings.strategy) or settings.strategy in ORDERS | FLOWS:
         return unscored
     if settings.strategy == "number":
         return number(settings.number_pattern)
     return {"bfs": bfs, "dfs": dfs, "depth": depth}[settings.strategy]
+
+
+def check(settings: ScheduleSettings) -> None:
+    """Refuse a file of ranks that cannot be read, before anything is started."""
+    try:
+        if settings.rank_file:
+            Path(settings.rank_file).open("rb").close()
+    except OSError as problem:
+        raise SettingsError(
+            f"schedule.rank_file: {settings.rank_file} cannot be read: {problem.strerror or problem}"
+        ) from None
+
+
+def order(settings: ScheduleSettings, now: Callable[[], float] = time.time) -> "Order | None":
+    """The strategy named in the settings, if it gives levels too; None for all others. Reads the file of ranks."""
+    if settings.strategy not in ORDERS:
+        return None
+    from skitter.schedule.orders import order_of  # noqa: PLC0415  most crawls need none of it
+    from skitter.schedule.ranks import read_ranks  # noqa: PLC0415
+
+    return order_of(settings, read_ranks(settings.rank_file), now)
 
 
 _USUAL_PRIORITY = 0.5  # what a sitemap means that gives none (sitemaps.org)
@@ -97,15 +128,24 @@ def by_priority(hints: Hints | None) -> float:
 
 
 def terms(
-    settings: ScheduleSettings, url: str, depth: int, score: float, hints: Hints | None
+    settings: ScheduleSettings,
+    url: str,
+    depth: int,
+    score: float,
+    hints: Hints | None,
+    cash: Cash | None = None,
 ) -> list[tuple[float, str]]:
     """What a score is made of: numbers that add up to it, each with what it stands for."""
+    if settings.strategy in FLOWS:
+        return _of_cash(score, cash or Cash())
     if is_own(settings.strategy):
         return [(score, f"given by {settings.strategy}")]
     found: list[tuple[float, str]] = []
     if priority := by_priority(hints):
         found.append((priority, "its priority where it was found, beside the usual 0.5"))
-    if settings.strategy == "number":
+    if (ordered := order(settings)) is not None:
+        found += ordered.terms(url, urls.host(url), depth, score - priority)
+    elif settings.strategy == "number":
         found.append((number(settings.number_pattern)(url, depth, 0.0, 0), "the number in its URL"))
     elif settings.strategy == "depth":
         found += [(100 * 0.8**depth, f"its depth, {depth}"), (20.0, "it was new")]
@@ -116,6 +156,23 @@ def terms(
         )
     rest = score - sum(each for each, _ in found)
     return found if abs(rest) < 1e-9 else [*found, (rest, "other settings, under which it was found")]
+
+
+def _of_cash(score: float, cash: Cash) -> list[tuple[float, str]]:
+    given = dict(cash.given or {})
+    found = [
+        (given.pop(TRUST, 0.0), "given to it as a seed, or because a sitemap lists it"),
+        (sum(given.values()), "passed on by pages of other shards that link to it"),
+    ]
+    found.append((cash.received - sum(each for each, _ in found), "passed on by pages that link to it"))
+    rest = score - cash.received
+    if abs(rest) >= 1e-9:
+        found.append(
+            (rest, "came after it was fetched" if rest < 0 else "other settings, under which it was found")
+        )
+    return [(points, what) for points, what in found if abs(points) >= 1e-12] or [
+        (score, "nobody gave it anything yet")
+    ]
 
 
 # ------------------------------------------------------------------------------------------------ again

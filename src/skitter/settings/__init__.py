@@ -104,11 +104,40 @@ class ScheduleSettings(Struct, frozen=True):
     """The order of visits, and retries."""
 
     strategy: Annotated[
-        str, "bfs, dfs, depth or number: how links are scored; or module:function, a function of your own"
+        str,
+        "how links are ordered: bfs, dfs, depth, number, importance, features or opic; or module:function, a function of "
+        "your own",
     ] = "bfs"
     number_pattern: Annotated[str, "strategy number: a regular expression whose group 1 is the number"] = (
         r"(\d+)(?!.*\d)"
     )
+    rank_file: Annotated[
+        str, "strategy importance: a file that ranks domains, with lines rank,domain or domain score (0 to 1)"
+    ] = ""
+    importance_domain: Annotated[float, "strategy importance: weight of the rank of its domain"] = 0.4
+    importance_depth: Annotated[float, "… of 1/(1 + depth)"] = 0.2
+    importance_news: Annotated[float, "… of a path that looks like news"] = 0.2
+    importance_new: Annotated[float, "… of never having been crawled"] = 0.2
+    news_pattern: Annotated[
+        str, "strategy importance: a regular expression for paths that look like news"
+    ] = r"/(?:news|blog|articles?|story|stories|press|posts?|aktuell|actualites|noticias)(?:[/?]|$)|/(?:19|20)\d\d/[01]?\d(?:/|$)"
+    feature_depth: Annotated[float, "strategy features: weight of 1/(1 + depth)"] = 1.0
+    feature_path: Annotated[float, "… of 1/(1 + folders in its path)"] = 0.5
+    feature_query: Annotated[float, "… of having no query"] = 0.5
+    feature_extension: Annotated[float, "… of having no extension, or that of a page"] = 0.25
+    feature_https: Annotated[float, "… of https"] = 0.25
+    feature_words: Annotated[float, "… of one of `words` in its URL or in the text of its link"] = 1.0
+    words: Annotated[
+        tuple[str, ...],
+        "strategy features: words to look for in URLs and texts of links; case does not matter",
+    ] = ()
+    half_life: Annotated[
+        Seconds | None,
+        "strategies importance and features: a link counts half after this long since its discovery; none for no decay",
+    ] = None
+    opic_damping: Annotated[
+        float, "strategy opic: what a page passes on to its links, of what was passed on to it"
+    ] = 0.85
     retries: Annotated[int, "retries after a 5xx, 429 or network error"] = 3
     retry_base: Annotated[Seconds, "wait before the first retry; doubles each time"] = Seconds(30.0)
     retry_max: Annotated[Seconds, "longest wait before a retry"] = Seconds(3600.0)

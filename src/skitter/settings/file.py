@@ -22,7 +22,7 @@ from skitter.settings.rules import is_file_name
 from skitter.settings.values import KEYS, convert, from_text, written
 
 PREFIX = "SKITTER_"
-_FILES = ("fetch.cookies", "fetch.secrets", "fetch.identity")
+_FILES = ("fetch.cookies", "fetch.secrets", "fetch.identity", "schedule.rank_file")
 LOCAL_SHARDS = 256  # most shards of a crawl on one machine
 
 # Variables with our prefix that are not settings: the folder of conformance cases, and what Kubernetes sets

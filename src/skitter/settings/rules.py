@@ -106,6 +106,18 @@ RANGES: Mapping[str, Range] = {
     "crawl.shards": Range(0, 4096, "0 means one per worker, and more were not measured"),
     "crawl.worker_patience": Range(1, why="a busy worker needs a moment to answer"),
     "schedule.retry_jitter": _SHARE,
+    **dict.fromkeys(
+        (
+            *(f"schedule.importance_{part}" for part in ("domain", "depth", "news", "new")),
+            *(
+                f"schedule.feature_{part}"
+                for part in ("depth", "path", "query", "extension", "https", "words")
+            ),
+        ),
+        Range(-1000, 1000, "weights are compared with each other"),
+    ),
+    "schedule.half_life": Range(60, why="a queue cannot be told apart by less"),
+    "schedule.opic_damping": Range(0.01, 0.99, "something must be passed on, and something must stay"),
     "politeness.adaptive_jitter": _SHARE,
     "politeness.adaptive_shrink": Range(0.001, 0.9, "a delay must shrink, and not to nothing at once"),
     "politeness.adaptive_slow": Range(1.5, why="answers vary that much on a healthy server"),
@@ -133,7 +145,7 @@ def _one_of(*words: str) -> Callable[[str], None]:
 def _strategy(value: str) -> None:
     if ":" not in value:
         try:
-            _one_of("bfs", "dfs", "depth", "number")(value)
+            _one_of("bfs", "dfs", "depth", "number", "importance", "features", "opic")(value)
         except SettingsError as problem:
             raise SettingsError(f"{problem}, nor module:function") from None
     elif not re.fullmatch(r"[^:\s]+:[^\W\d]\w*", value):
@@ -170,6 +182,11 @@ def _pattern(value: str) -> re.Pattern[str]:
 def _number_pattern(value: str) -> None:
     if _pattern(value).groups < 1:
         raise SettingsError(rf"{value!r} has no group 1; put the number in parentheses, as in page=(\d+)")
+
+
+def _word(value: str) -> None:
+    if not value.strip():
+        raise SettingsError("an empty word is in every URL")
 
 
 def _network(value: str) -> None:
@@ -419,6 +436,8 @@ RULES: Mapping[str, Callable[[str], object]] = {
     "scope.skip_extensions": _extension,
     "schedule.strategy": _strategy,
     "schedule.number_pattern": _number_pattern,
+    "schedule.news_pattern": _pattern,
+    "schedule.words": _word,
     "politeness.window": _window,
     "group.window": _window,
     "fetch.user_agent": _user_agent,

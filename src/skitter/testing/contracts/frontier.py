@@ -13,6 +13,7 @@ from skitter.testing.contracts.frontier_assets import AssetContract
 from skitter.testing.contracts.frontier_changes import ChangeContract
 from skitter.testing.contracts.frontier_commands import CommandContract
 from skitter.testing.contracts.frontier_crashes import CrashContract
+from skitter.testing.contracts.frontier_flow import FlowContract
 from skitter.testing.contracts.frontier_forwarding import FrontierMessageContract, FrontierOutboxContract
 from skitter.testing.contracts.frontier_kept import KeptContract
 from skitter.testing.contracts.frontier_listening import ListeningContract
@@ -40,6 +41,7 @@ class _Invariants(
     KeptContract,
     CommandContract,
     AssetContract,
+    FlowContract,
 ):
     """All invariants but the eighth."""
 
