@@ -3,7 +3,7 @@
 import pytest
 
 from skitter.frontier.agenda import drawn
-from skitter.frontier.levels import DRAW, LEVELS, QUEUES, RULER, draw_retry, retried
+from skitter.frontier.levels import DRAW, DUE_AGAIN, LEVELS, RULER, draw_retry, retried
 from skitter.frontier.rows import new_host
 from skitter.model import Level
 
@@ -41,10 +41,10 @@ def test_retries_are_drawn_by_the_same_weights():
         queue, host.turn = drawn(host)
         queues.append(queue)
     assert queues == [6, 6, 8, 6, 6, 6]
-    assert draw_retry([0, 0, 0, 0, 1], 0)[0] == QUEUES - 1
+    assert draw_retry([0, 0, 0, 0, 1], 0)[0] == retried(Level.BACKGROUND)
 
 
-@pytest.mark.parametrize("queue", range(QUEUES))
+@pytest.mark.parametrize("queue", range(DUE_AGAIN))
 def test_a_link_that_is_tried_again_keeps_its_level(queue):
     assert retried(queue) % len(LEVELS) == queue % len(LEVELS)
     assert retried(queue) >= len(LEVELS)
