@@ -108,7 +108,9 @@ def test_a_strategy_that_is_no_module_and_function_is_refused(wrong):
 
 
 def test_a_strategy_without_a_function_says_how_to_write_one():
-    with pytest.raises(SettingsError, match="bfs, dfs, depth or number, nor module:function"):
+    with pytest.raises(
+        SettingsError, match="bfs, dfs, depth, number, importance, features or opic, nor module:function"
+    ):
         load(None, {}, {"schedule.strategy": "scorer"})
 
 
