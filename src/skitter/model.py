@@ -550,6 +550,7 @@ class HostRecord(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None  # of its budget, if it has one
     held: float = 0.0  # until then its pages wait: for a window, the next day, or a robots.txt
     pace: Pace | None = None
+    lined_up: int = 0  # of those queued: the ones that wait for this host alone
 
 
 class Stop(StrEnum):

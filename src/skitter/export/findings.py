@@ -33,6 +33,7 @@ from skitter.politeness.keys import Key, keys_of
 from skitter.reporting.log import MAX_REQUESTS, requests_for
 from skitter.robots import RobotsLine, product_token, rules_in_force
 from skitter.runtime.windows import Windows
+from skitter.schedule.hosts import pressed
 from skitter.seeds import without_credentials
 from skitter.settings import Settings
 from skitter.settings.sites import Overlay, Sites
@@ -85,6 +86,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     )
     keys: Sequence[Key] = ()  # what its requests have to wait for
     budgets: Sequence[Allowance] = ()
+    pressed: str = ""  # why its host has sunk by a level; empty if it has not
 
     @property
     def read_as_robots(self) -> bool:
@@ -154,6 +156,7 @@ async def _look_up(text: str, source: Source, now: float) -> Findings:
         requests=_requests(url if record is None else record.url, record, source),
         keys=keys_of(url, host_record, sites, in_force, now),
         budgets=await _budgets(url, host_record, sites, source, now),
+        pressed="" if host_record is None else pressed(host_record, source.settings.schedule),
     )
 
 

@@ -125,6 +125,10 @@ class HostRow(Struct, array_like=True, gc=False):
         """Links waiting for a visit, due or not."""
         return sum(self.levels) + self.waiting
 
+    def lined_up(self) -> int:
+        """Those of them that wait for their host alone, retries included: a large number may change its place among hosts."""
+        return sum(self.levels[:DUE_AGAIN])
+
     def ready_at(self) -> float:
         """When its clock allows the next visit."""
         return self.free_at if self.hops else max(self.free_at, self.held)

@@ -105,8 +105,8 @@ class ScheduleSettings(Struct, frozen=True):
 
     strategy: Annotated[
         str,
-        "how links are ordered: bfs, dfs, depth, number, importance, features or opic; or module:function, a function of "
-        "your own",
+        "how links are ordered: bfs, dfs, depth, number, importance, features, opic or larger-sites; or module:function, a "
+        "function of your own",
     ] = "bfs"
     number_pattern: Annotated[str, "strategy number: a regular expression whose group 1 is the number"] = (
         r"(\d+)(?!.*\d)"
@@ -138,6 +138,11 @@ class ScheduleSettings(Struct, frozen=True):
     opic_damping: Annotated[
         float, "strategy opic: what a page passes on to its links, of what was passed on to it"
     ] = 0.85
+    pressure: Annotated[
+        float | None,
+        "a host with more than 1,000 links waiting, and more than this many for each page stored from it, sinks by a level; "
+        "none for no such rule",
+    ] = None
     retries: Annotated[int, "retries after a 5xx, 429 or network error"] = 3
     retry_base: Annotated[Seconds, "wait before the first retry; doubles each time"] = Seconds(30.0)
     retry_max: Annotated[Seconds, "longest wait before a retry"] = Seconds(3600.0)

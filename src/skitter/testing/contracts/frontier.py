@@ -17,6 +17,7 @@ from skitter.testing.contracts.frontier_flow import FlowContract
 from skitter.testing.contracts.frontier_forwarding import FrontierMessageContract, FrontierOutboxContract
 from skitter.testing.contracts.frontier_kept import KeptContract
 from skitter.testing.contracts.frontier_listening import ListeningContract
+from skitter.testing.contracts.frontier_order import HostOrderContract
 from skitter.testing.contracts.frontier_politeness import PolitenessContract
 from skitter.testing.contracts.frontier_put_off import PutOffContract
 from skitter.testing.contracts.frontier_queue import QueueContract
@@ -42,6 +43,7 @@ class _Invariants(
     CommandContract,
     AssetContract,
     FlowContract,
+    HostOrderContract,
 ):
     """All invariants but the eighth."""
 
