@@ -54,7 +54,7 @@ def crawled(web: LinkedWeb, strategy: str, directory: Path, *, store: str = ROCK
         frontier = made.stations.frontier
         settle = frontier.settle
 
-        async def settled(settlements, mark, now):  # type: ignore[no-untyped-def]
+        async def settled(settlements, mark, now):
             told = await settle(settlements, mark, now)
             done.extend(number[each.page.url] for each in settlements if each.page is not None)
             share = importance_fetched(await frontier.counts())
@@ -216,9 +216,7 @@ def _table(webs: Sequence[dict[str, Any]], about: str) -> str:
         f"| strategy | {columns} | against bfs |",
         "| --- |" + " --- |" * (len(webs) + 1),
     ]
-    lines += [
-        _row(name, [web["crawls"][name]["first"] for web in webs], webs) for name in webs[0]["crawls"]
-    ]
+    lines += [_row(name, [web["crawls"][name]["first"] for web in webs], webs) for name in webs[0]["crawls"]]
     lines.append(_row("the most there can be", [web["limit"] for web in webs], webs))
     return "\n".join(lines)
 

@@ -30,6 +30,7 @@ from skitter.politeness.budgets import (
 )
 from skitter.politeness.hours import all_hours, never
 from skitter.politeness.keys import Key, keys_of
+from skitter.politeness.linked import counted, linked_budget
 from skitter.reporting.log import MAX_REQUESTS, requests_for
 from skitter.robots import RobotsLine, product_token, rules_in_force
 from skitter.runtime.windows import Windows
@@ -169,6 +170,13 @@ async def _budgets(
     if limits := domain_limits(own):
         together = await source.frontier.host(tally_name(urls.registrable_domain(name)))
         found += _allowances("its domain", limits, together, now)
+    if (by_links := linked_budget(own)) is not None:
+        together = await source.frontier.host(tally_name(urls.registrable_domain(name)))
+        known = None if together is None else together.linked
+        of = f"its domain, to which {counted(b'' if known is None else known.bits):,} others link"
+        found.append(
+            Allowance(of, "pages", by_links.allowed(known), 0 if together is None else together.pages)
+        )
     for group in sites.groups(name):
         if limits := group_limits(group):
             together = await source.frontier.host(group_tally(group.name))

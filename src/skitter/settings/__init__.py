@@ -216,6 +216,13 @@ class BudgetSettings(Struct, frozen=True):
     domain_bytes: Annotated[Bytes | None, "bytes received from all hosts of a domain"] = None
     domain_seconds: Annotated[Seconds | None, "time that all hosts of a domain may spend"] = None
     domain_requests_per_day: Annotated[int | None, "requests to all hosts of a domain per day (UTC)"] = None
+    linked_first: Annotated[
+        int | None,
+        "stored pages of a domain to which no other domain links; with it, the pages of each domain are limited by links from "
+        "others, and what is over that waits until there are more; none for no such limit",
+    ] = None
+    linked_more: Annotated[int, "… pages more for each other domain that links to it"] = 10
+    linked_most: Annotated[int, "… pages at most, however many do"] = 10_000
     bandwidth: Annotated[
         Bytes | None,
         "bytes received per second on average, by the whole crawl; over the workers it is divided equally",

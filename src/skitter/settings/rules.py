@@ -59,6 +59,8 @@ RANGES: Mapping[str, Range] = {
             "budget.host_bytes",
             "budget.host_requests_per_day",
             "budget.domain_pages",
+            "budget.linked_first",
+            "budget.linked_most",
             "budget.domain_bytes",
             "budget.domain_requests_per_day",
             "budget.bandwidth",

@@ -16,6 +16,7 @@ from skitter.testing.contracts.frontier_crashes import CrashContract
 from skitter.testing.contracts.frontier_flow import FlowContract
 from skitter.testing.contracts.frontier_forwarding import FrontierMessageContract, FrontierOutboxContract
 from skitter.testing.contracts.frontier_kept import KeptContract
+from skitter.testing.contracts.frontier_linked import LinkedContract
 from skitter.testing.contracts.frontier_listening import ListeningContract
 from skitter.testing.contracts.frontier_order import HostOrderContract
 from skitter.testing.contracts.frontier_politeness import PolitenessContract
@@ -44,6 +45,7 @@ class _Invariants(
     AssetContract,
     FlowContract,
     HostOrderContract,
+    LinkedContract,
 ):
     """All invariants but the eighth."""
 
