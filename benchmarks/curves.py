@@ -14,7 +14,6 @@ COLOURS = {
     "larger-sites": "#5b4bb7",
     "features": "#a02c6d",
     "bfs": "#1d2433",
-    "dfs": "#8a94a6",
 }
 
 

@@ -1,10 +1,10 @@
 """The order of visits: how much of a web's PageRank the first pages of a crawl hold, by strategy, against breadth first.
 
-    python -m benchmarks.order [--pages 10000] [--hosts 100] [--webs 3] [--keep]
+    python -m benchmarks.order [--pages 4000] [--hosts 100] [--webs 2] [--keep]
 
 The webs are synthetic and their PageRank is known (`linked_web`). The crawls are whole crawls in virtual time: frontier, visits,
-politeness, parser and archive are the product's, only the network and the clock are not. Four requests are in flight at once and each
-host rests for 0.1 s after an answer, so that there is something to choose. Each web is crawled from a quarter of its front pages,
+politeness, parser and archive are the product's, only the network and the clock are not. One request is in flight at a time, which
+takes 0.05 s, and each host rests for 0.1 s afterwards: as in a large crawl there are many more hosts than requests, and something to choose. Each web is crawled from a quarter of its front pages,
 by every strategy, and again from a twentieth, breadth first and by opic. With --keep, figures and chart are written to docs/order.*.
 """
 
@@ -23,10 +23,11 @@ from benchmarks.linked_web import LinkedWeb, make, pagerank
 from skitter import urls
 from skitter.reporting.report import importance_fetched
 
-STRATEGIES = ("bfs", "opic", "importance", "features", "larger-sites", "dfs")
+STRATEGIES = ("bfs", "opic", "importance", "features", "larger-sites")
 FIRST = 0.1  # of the pages
-AT_ONCE = 4
+AT_ONCE = 1
 DELAY = "100ms"
+TAKES = 0.05  # seconds until an answer is there
 MANY, FEW = 4, 20  # one of so many front pages is a seed
 POINTS = 100  # of a curve
 DOCS = Path("docs")
@@ -45,7 +46,7 @@ def crawled(web: LinkedWeb, strategy: str, directory: Path, *, store: str = ROCK
     """Crawl the whole web."""
     number = {url: page for page, url in enumerate(web.urls)}
     answers = {
-        url: html(*(web.urls[target] for target in targets))
+        url: html(*(web.urls[target] for target in targets), takes=TAKES)
         for url, targets in zip(web.urls, web.links, strict=True)
     }
     done, bounds = [], []
@@ -159,9 +160,9 @@ def main() -> None:
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("--pages", type=int, default=10_000)
+    options.add_argument("--pages", type=int, default=4_000)
     options.add_argument("--hosts", type=int, default=100)
-    options.add_argument("--webs", type=int, default=3)
+    options.add_argument("--webs", type=int, default=2)
     options.add_argument(
         "--keep", action="store_true", help="write docs/order.json, order.svg and the figures in order.md"
     )
