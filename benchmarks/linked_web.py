@@ -3,8 +3,8 @@
 Links in and out follow power laws with the exponents that Broder and others found in 200 million pages (2000): 2.1 and 2.7.
 How much a page is liked has nothing to do with how far it is from anything: it is drawn, and decides how often others link to it
 (the static model of Goh and others, 2001). Three of four links stay within their site; half of those that leave it lead to a front
-page. Sites have sizes by a power law. So that every page can be reached, each is linked from one page of its site besides, and each
-front page from a page elsewhere.
+page. Sites have sizes by a power law, and lists: the front page links to them, and every other page is in one of them. Each front page but
+the first is linked from a page of a site before it, so that nearly everything can be reached.
 """
 
 import random
