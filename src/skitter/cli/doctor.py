@@ -36,6 +36,7 @@ _FAMILIES = {
     "images": "describing images",
     "main": "extracting main content",
     "tables": "Parquet and SQL",
+    "identity": "signing requests and WACZ files, and checking such signatures,",
 }
 _PROGRAMS = {
     "tesseract": ("reading text in images (parse.ocr)", ("tesseract",)),
