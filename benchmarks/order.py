@@ -1,6 +1,6 @@
 """The order of visits: how much of a web's PageRank the first pages of a crawl hold, by strategy, against breadth first.
 
-    python -m benchmarks.order [--pages 4000] [--hosts 100] [--webs 2] [--keep]
+    python -m benchmarks.order [--pages 10000] [--hosts 100] [--webs 2] [--keep]
 
 The webs are synthetic and their PageRank is known (`linked_web`). The crawls are whole crawls in virtual time: frontier, visits,
 politeness, parser and archive are the product's, only the network and the clock are not. One request is in flight at a time, which
@@ -160,7 +160,7 @@ def main() -> None:
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("--pages", type=int, default=4_000)
+    options.add_argument("--pages", type=int, default=10_000)
     options.add_argument("--hosts", type=int, default=100)
     options.add_argument("--webs", type=int, default=2)
     options.add_argument(
