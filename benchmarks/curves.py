@@ -36,7 +36,7 @@ def draw(results: Mapping[str, Any]) -> str:
             *_panel(LEFT, "By strategy", "pages fetched", orders),
             *_panel(
                 right,
-                "What status says (opic), for a reader who starts at a seed",
+                "What status says, by opic (from the seeds)",
                 "the crawl goes on",
                 truth,
             ),
