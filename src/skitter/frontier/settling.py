@@ -10,7 +10,7 @@ from skitter.frontier.adding import add, is_by_settings, queue_hop
 from skitter.frontier.aside import set_aside
 from skitter.frontier.levels import LEVELS, retried
 from skitter.frontier.pages import keep_page
-from skitter.frontier.rows import CODES, CRAWLED, REFUSED, HostExtra, HostRow, UrlRow, order_by_cash
+from skitter.frontier.rows import CODES, CRAWLED, REFUSED, Extra, HostExtra, HostRow, UrlRow, order_by_cash
 from skitter.frontier.shard import Shard
 from skitter.model import Link, Purpose, Reason, Settlement, State, Visit, is_put_off
 from skitter.politeness import listening
@@ -70,6 +70,8 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
             raise AssertionError(f"{visit.link.url} was leased and has no row")
         end = _settle_giver if shard.damping else _settle_page
         end(shard, lease.row, _put_off(settlement, parked), targets, now)
+        if shard.depths is not None:
+            shard.depths.settled(shard, lease.row, visit)
     if shard.ahead and host.ready_at() > now + max(_FAR * shard.ahead, _FAR_AT_LEAST):
         shard.put_back(host.name)
     return True
@@ -169,6 +171,8 @@ def _settle_page(shard: Shard, row: UrlRow, settlement: Settlement, targets: lis
         links = b"".join(dict.fromkeys(targets))
         before = bool(row.attempts or row.crawl_count or row.status)  # there may be an earlier page
         keep_page(shard, row.id, replace(page, text="") if page.text else page, links, replaces=before)
+    elif targets and 300 <= settlement.status < 400:
+        row.extra = replace(row.extra or Extra(), leads=targets[0])
     row.status = settlement.status or (page.status if page else row.status)
     row.attempts = settlement.visit.attempt - (not verdict.attempted)
     row.reason = verdict.reason
