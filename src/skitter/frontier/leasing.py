@@ -250,6 +250,8 @@ def next_due(shard: Shard, now: float, refill_at: float) -> float | None:
         return None
     if shard.drain and shard.leases and _is_draining(shard):
         return None
+    if shard.depths is not None and shard.depths.owed:
+        return now
     later = shard.agenda.next_later()
     times = []
     if shard.ahead and (reserved := shard.reserve.next_time()) is not None:

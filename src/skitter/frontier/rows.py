@@ -45,6 +45,7 @@ class Extra(Struct, frozen=True, array_like=True, gc=False):
     hints: Hints | None = None
     purpose: Purpose = Purpose.PAGE
     cash: Cash | None = None
+    leads: bytes = b""  # the id that it redirects to
 
 
 class UrlRow(Struct, array_like=True, gc=False):

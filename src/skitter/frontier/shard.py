@@ -6,6 +6,7 @@ hosts, rules and heads of lists stay, a bounded number of them.
 """
 
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from skitter import urls
 from skitter.frontier import counting, robots_first
@@ -42,6 +43,9 @@ from skitter.schedule.hosts import host_order
 from skitter.settings import Settings
 from skitter.settings.sites import sites_of
 
+if TYPE_CHECKING:
+    from skitter.frontier.depths import Depths
+
 _LARGEST_WINDOW = 1024
 _LEVELS = len(Level)
 _ROBOTS = Purpose.ROBOTS
@@ -57,7 +61,7 @@ class Shard(Memory):
     """Everything that the owner of a shard has in memory."""
 
     __slots__ = (
-        "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "drain", "flights", "kept_tallies", "messages",
+        "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "depths", "drain", "flights", "kept_tallies", "messages",
         "meta", "names", "nearby", "new_rules", "only_assets", "order", "out", "per_host", "politeness", "reserve", "seen", "suspects", "unsure_since", "usual_delay",
     )  # fmt: skip
 
@@ -88,6 +92,7 @@ class Shard(Memory):
         self.order = host_order(settings.schedule)
         self._sites = sites_of(settings)
         self.budgets = budgets_of(settings, self._sites)
+        self.depths: Depths | None = None  # set if some setting limits them
         self.by_message = by_message  # links of other shards have no record here
         self.meta: Meta = opening.meta
         self.counts = self.meta.counts
@@ -128,7 +133,9 @@ class Shard(Memory):
 
     def follow(self, other: "Shard") -> None:
         """Replace another instance under the same epoch: the engine takes batches in the order of their numbers."""
-        self.batches, self.only_assets = other.batches, other.only_assets
+        self.batches, self.only_assets, self.depths = other.batches, other.only_assets, other.depths
+        if self.depths is not None:
+            self.depths.forget()
         self.names.known.forget()
         self.names.refused.forget()
 
@@ -170,6 +177,8 @@ class Shard(Memory):
             self.seen.trim()
         if not self.batches % _NOW_AND_THEN:
             self.names.trim()
+            if self.depths is not None:
+                self.depths.trim()
 
     # -- rows of URLs ------------------------------------------------------------------------------------------
 

@@ -75,7 +75,8 @@ class ScopeSettings(Struct, frozen=True):
     ] = ()
     exclude: Annotated[tuple[str, ...], "no URLs matching one of these regular expressions"] = ()
     max_depth: Annotated[
-        int | None, "maximum number of links between a seed and a page; unlimited when not set"
+        int | None,
+        "maximum number of links between a seed and a page, on the shortest way that is found; unlimited when not set",
     ] = None
     sitemaps: Annotated[
         str,
