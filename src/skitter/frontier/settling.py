@@ -68,8 +68,6 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
             raise AssertionError(f"{visit.link.url} was leased and has no row")
         end = _settle_giver if shard.damping else _settle_page
         end(shard, lease.row, _put_off(settlement, parked), targets, now)
-        if shard.depths is not None:
-            shard.depths.settled(shard, lease.row, visit)
     if shard.budgets is not None and shard.budgets.linked is not None:
         linked.settled(shard, settlement, shard.budgets.linked)
     if shard.ahead and host.ready_at() > now + max(_FAR * shard.ahead, _FAR_AT_LEAST):
@@ -197,6 +195,8 @@ def _settle_page(shard: Shard, row: UrlRow, settlement: Settlement, targets: lis
             shard.set_due(row, verdict.due)
         else:
             shard.keep(row)
+    if shard.depths is not None:
+        shard.depths.settled(shard, row, settlement.visit)
 
 
 def _settle_giver(

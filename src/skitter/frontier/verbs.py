@@ -18,18 +18,7 @@ from msgspec.structs import replace
 
 from skitter.engines.parts import in_parts
 from skitter.engines.retry import patiently
-from skitter.frontier import (
-    adding,
-    ahead,
-    depths,
-    flow,
-    leasing,
-    linked,
-    pages,
-    prefetch,
-    recovery,
-    settling,
-)
+from skitter.frontier import adding, ahead, depths, flow, leasing, linked, pages, prefetch, recovery, settling
 from skitter.frontier.counting import copied
 from skitter.frontier.crashes import NOTHING
 from skitter.frontier.held import Lease

@@ -45,9 +45,9 @@ class _Invariants(
     CommandContract,
     AssetContract,
     FlowContract,
+    DepthContract,
     HostOrderContract,
     LinkedContract,
-    DepthContract,
 ):
     """All invariants but the eighth."""
 
