@@ -370,17 +370,13 @@ class Shard:
 
     async def _commit(self, group: Sequence[Finished]) -> None:
         """One atomic step for a batch of visits: archive first, then everything else together with its mark."""
-        at = self._at
-        for finished in group:
-            if (request := request_of(finished.settlement)) is not None:
-                self._events.emit(request)
-                at.requests.ended(request.end - request.start, request.bytes)
-            for beside in requests_beside(finished.settlement) if finished.settlement.beside else ():
-                self._events.emit(beside)
-                at.requests.ended(beside.end - beside.start, beside.bytes)
-        self._events.flush()  # a request is in the log before its visit is settled
+        at, ended = self._at, self._at.clock.now()
+        self._tell_requests(group, ended)
         completed, packs = await complete(group, at)
-        places = iter(await at.archive.append([packed for packed in packs if packed]))
+        kept = [packed for packed in packs if packed]
+        places = iter(await at.archive.append(kept))
+        if kept:
+            at.measuring.archived(len(kept), ended)
         settlements = [
             _placed(settlement, next(places)) if packed else settlement
             for settlement, packed in zip(completed, packs, strict=True)
@@ -407,6 +403,21 @@ class Shard:
                     await self._tell_trouble(settlement, heard, now)
         if any(settlement.robots is not None and settlement.robots.changed for settlement in settlements):
             self._new_rules.look()
+
+    def _tell_requests(self, group: Sequence[Finished], now: float) -> None:
+        """A request is in the log before its visit is settled."""
+        measuring = self._at.measuring
+        for finished in group:
+            settlement, answer = finished.settlement, finished.unread
+            measuring.visited(settlement, answer.content if answer else None, now)
+            if (request := request_of(settlement)) is not None:
+                self._events.emit(request)
+            if settlement.beside:
+                for beside in settlement.beside:
+                    measuring.requested(beside.exchange, beside.status, beside.fault)
+                for request in requests_beside(settlement):
+                    self._events.emit(request)
+        self._events.flush()
 
     def take_into_scope(self, links: Sequence[Link], seed: Link | None = None) -> None:
         """Seeds widen the scope; so does a seed's redirect, with a message. What is neither a page nor a list of pages does not."""
