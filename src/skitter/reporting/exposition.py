@@ -154,6 +154,23 @@ _NETWORK = (
     Fault.PROTOCOL,
 )
 NETWORK_FAILURES = tuple(fault.value for fault in _NETWORK)
+_REFUSALS = frozenset(
+    (
+        "scope",
+        "budget",
+        "trap",
+        "nofollow",
+        "filter",
+        "robots",
+        "window",
+        "address",
+        "blocked",
+        "redirect",
+        "host",
+    )
+)
+_FAILURES = frozenset((*(fault.value for fault in Fault), "http_429", "http_5xx", "host"))
+"""What is told apart of reasons. Of the others each is rare, and they are told together."""
 
 
 def _points(metric: Metric, value: float | Histogram | Mapping[object, float]) -> list[Point]:
@@ -168,6 +185,8 @@ def _points(metric: Metric, value: float | Histogram | Mapping[object, float]) -
     folded: dict[str, float] = dict.fromkeys(always, 0)
     for key, number in value.items():
         name = _fold(label, key)
+        if label == "reason" and name not in (_REFUSALS if metric is COUNTS["refused"] else _FAILURES):
+            name = "other"
         folded[name] = folded.get(name, 0) + max(0, number)
     return _labelled(label, folded)
 
@@ -191,9 +210,9 @@ def _fold(label: str, key: object) -> str:
 def _reason(code: str) -> str:
     """The first word of a code: `scope.host` and `scope.depth` are told together. See `skitter status` for each."""
     word, _, rest = code.partition(".")
-    if word != "http":
-        return word
-    return "http_429" if rest == "429" else "http_5xx"
+    if word == "http":
+        word = "http_429" if rest == "429" else "http_5xx"
+    return word
 
 
 def _histogram(value: Histogram) -> Iterator[Point]:
