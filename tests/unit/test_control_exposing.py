@@ -147,7 +147,9 @@ def test_an_address_in_use_is_said_in_one_line():
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
-            with pytest.raises(SettingsError, match=r"metrics.address: .*in use; name another with --metrics"):
+            with pytest.raises(
+                SettingsError, match=r"metrics.address: .*in use; name another with --metrics"
+            ):
                 async with served(address=f"127.0.0.1:{taken.getsockname()[1]}"):
                     pass
 
