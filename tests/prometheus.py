@@ -57,7 +57,8 @@ class Server:
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """The result of an expression now; a wrong one raises."""
-        return self.get("/api/v1/query", query=expression)["data"]["result"]
+        found: list[dict[str, Any]] = self.get("/api/v1/query", query=expression)["data"]["result"]
+        return found
 
     def value(self, expression: str) -> float | None:
         found = self.query(expression)
@@ -80,7 +81,7 @@ class Server:
     def is_ready(self) -> bool:
         try:
             with urllib.request.urlopen(f"{self._at}/-/ready", timeout=2) as answer:
-                return answer.status == 200
+                return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False
 

@@ -186,7 +186,7 @@ def _polite_waiting(now: Minute, number: int) -> None:
 def _few_failures(now: Minute, number: int) -> None:
     """Half of very few requests fail."""
     now.ready = 0
-    if number > 15:  # the many requests of before no longer count
+    if 15 < number < 105:  # at both ends, the many requests besides them would count
         now.answers, now.failures = {"2xx": 2, "5xx": 2}, {"timeout": 1}
     else:
         now.answers = {"2xx": 2}

@@ -143,8 +143,8 @@ def input_series(looks: list[Observation]) -> list[dict[str, str]]:
     by: dict[tuple[str, str], list[str]] = {}
     for number, look in enumerate(looks):
         for name, values in numbers(families(look), names).items():
-            for value, told in values.items():
-                by.setdefault((name, value), ["_"] * number).append(f"{told:.10g}")
+            for value, figure in values.items():
+                by.setdefault((name, value), ["_"] * number).append(f"{figure:.10g}")
     found = []
     for (name, value), told in by.items():
         own = f'{labels[rule_label(name)]}="{value}",' if value else ""

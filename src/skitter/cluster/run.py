@@ -14,7 +14,7 @@ from skitter.cluster.opening import ShardOpener
 from skitter.cluster.roots import NewRoots
 from skitter.cluster.status import Watched, all_complete, snapshot
 from skitter.cluster.worker import ClusterWorker
-from skitter.control.watching import Watch, watched
+from skitter.control.watching import Alerting, Watch, watched
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.done import Activity, Snapshot, why_it_ended
 from skitter.crawl.local_shards import measured
@@ -125,6 +125,7 @@ class WorkerRun:
             at.clock,
             lambda text: self._events.emit(Warned(text)),
         )
+        self._alerting: Alerting | None = None
         self._observer = WorkerObserver(worker, engines, guards, at, directory.path)
         self._events.subscribe(self._count, Requested)
         worker.says = self.about
@@ -145,7 +146,8 @@ class WorkerRun:
         elif (why := await self._limits.reached()) and not await self._may_complete():
             self._leave_because(why, Stop.LIMIT)  # others have reached it before we joined
         else:
-            async with watched(self._watched()):
+            async with watched(self._watched()) as alerting:
+                self._alerting = alerting
                 await unwrapped(self._run())
         for text in link_remarks(self._at.links.metrics()):
             self._events.emit(Warned(text))
@@ -279,6 +281,9 @@ class WorkerRun:
             "engines": self._watch.about(),
             "disk": self._storage.disk,
             "complete": self._complete,
+            "alerts": []
+            if self._alerting is None
+            else [each.name for each in self._alerting.notifier.firing],
             **self.worker.obeyed(),
             "failed": {} if counts.bytes else dict(islice(held.failed.items(), TROUBLES)),
         }

@@ -35,7 +35,7 @@ class Watch(Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def watched(crawl: Watch) -> AsyncIterator[None]:
+async def watched(crawl: Watch) -> AsyncIterator["Alerting"]:
     """Serve the metrics, and look at the rules, while a crawl runs. At its end the rules are looked at once more."""
     settings = crawl.settings
     async with AsyncExitStack() as stack:
@@ -48,7 +48,7 @@ async def watched(crawl: Watch) -> AsyncIterator[None]:
         alerting = Alerting(crawl)
         tasks = [asyncio.create_task(alerting.run()), asyncio.create_task(alerting.notifier.run())]
         try:
-            yield
+            yield alerting
         finally:
             for task in tasks:
                 task.cancel()

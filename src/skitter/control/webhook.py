@@ -66,6 +66,6 @@ async def post(
         case Failed(fault, detail):
             return f"{fault.value}: {detail}"
         case Refused(reason):
-            return reason.detail or reason.code
+            return (reason.detail or reason.code).partition("; allow it with")[0]  # that is for sites
         case _:
             return "it was not sent"

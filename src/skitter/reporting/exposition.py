@@ -180,8 +180,8 @@ def _points(metric: Metric, value: float | Histogram | Mapping[object, float]) -
         return [Point("", (), value)]
     label = metric.label
     always = _ALWAYS.get(label, ())
-    if label == "reason" and metric.kind is Kind.COUNTER:
-        always = NETWORK_FAILURES
+    if label == "reason":
+        always = NETWORK_FAILURES if metric.kind is Kind.COUNTER else ("other",)
     folded: dict[str, float] = dict.fromkeys(always, 0)
     for key, number in value.items():
         name = _fold(label, key)
