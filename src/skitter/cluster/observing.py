@@ -43,31 +43,27 @@ class OwnCounts:
     """
 
     def __init__(self) -> None:
-        self._taken: dict[Shard, Counts] = {}  # the counts when a shard was first seen here
-        self._last: dict[Shard, Counts] = {}
+        self._held: set[Shard] = set()
         self._gone = Counts()
 
     def of(self, shards: Iterable[Shard]) -> Counts:
         """What has grown here since; what waits is that of the shards held now."""
-        held = list(shards)
-        for shard in self._taken.keys() - set(held):
-            grown = _difference(self._last.pop(shard), self._taken.pop(shard))
-            self._gone = total([self._gone, grown])
-        for shard in held:
-            self._taken.setdefault(shard, shard.counts)
-            self._last[shard] = shard.counts
-        own = total([self._gone, *(_difference(self._last[shard], self._taken[shard]) for shard in held)])
-        now = total([Counts(), *(shard.counts for shard in held)])
+        held = set(shards)
+        for shard in self._held - held:
+            self._gone = total([self._gone, _grown(shard)])
+        self._held = held
+        own = total([self._gone, Counts(), *(_grown(shard) for shard in held)])
+        now = total([Counts(), Counts(), *(shard.counts for shard in held)])
         for name, metric in COUNTS.items():
             if metric.kind is Kind.GAUGE:
                 setattr(own, name, getattr(now, name))
         return own
 
 
-def _difference(now: Counts, before: Counts) -> Counts:
+def _grown(shard: Shard) -> Counts:
     grown = Counts()
     for name in Counts.__struct_fields__:
-        value, had = getattr(now, name), getattr(before, name)
+        value, had = getattr(shard.counts, name), getattr(shard.counts_before, name)
         if isinstance(value, dict):
             setattr(grown, name, {key: number - had.get(key, 0) for key, number in value.items()})
         else:
@@ -105,7 +101,7 @@ class WorkerObserver:
         """The worker now. `storage` is what its archive measures."""
         at, held = self._at, self._worker.held
         for number, shard in held.shards.items():
-            self._lasting.note(number, id(shard), shard.metrics())
+            self._lasting.note(number, shard, shard.metrics())
         self._lasting.only(set(held.shards))
         measured = added_up([shared(at), storage, self._lasting.metrics()])
         free, size = disk_of(self._path)

@@ -115,6 +115,7 @@ class Shard:
         self._has_caretaker = False
         self._unsynced: list[asyncio.Future[None]] = []  # waiting for the next sync
         self.counts = Counts()
+        self.counts_before = Counts()  # as they were when it was opened
         self._new_rules = NewRules(at.frontier, at.permissions, at.clock, self._judged_by_rules)
         self.failed: dict[str, str] = {}  # origins whose robots.txt could not be fetched in this run, and why
         self._pauses = Pauses(at.settings.politeness.delay)
@@ -140,7 +141,7 @@ class Shard:
         for visit in opened.aside:
             reason = Reason(reasons.CRASH, "the process died each time this page was worked on")
             self._events.emit(SetAside(visit.link.url, reason))
-        self.counts = await at.frontier.counts()
+        self.counts = self.counts_before = await at.frontier.counts()
         if at.groups is not None:
             await at.groups.open(at.frontier, at.clock.monotonic())
         if (
