@@ -35,8 +35,12 @@ _IN_BODY = (
     (b"px-captcha", "human"),
     (b"/.within.website/x/", "anubis"),
 )
-_LOOKED_AT = 4096  # bytes at the beginning of a body
+_LOOKED_AT = 4096  # bytes at the beginning of a body …
+_SHORT = 16384  # … that is no longer than this: a challenge says little
 VENDORS = (*_HEAD_VENDORS, *(vendor for _, vendor in _IN_BODY))
+
+
+_CLASSES = tuple(f"{digit}xx" for digit in range(10))
 
 
 class Measuring:
@@ -79,7 +83,8 @@ class Measuring:
         sizes.counts[bisect_left(sizes.bounds, size)] += 1
         sizes.total += size
         if status:
-            _count(requests.answers, f"{status // 100}xx")
+            name, answers = _CLASSES[status // 100], requests.answers
+            answers[name] = answers.get(name, 0) + 1
         else:
             _count(requests.failures, problem if problem in _FAULTS else reasons.UNKNOWN)
 
@@ -127,10 +132,9 @@ def challenge(status: int, head: bytes, body: bytes) -> str:
         vendor = _HEAD_VENDORS[(found.lastindex or 1) - 1]
         if vendor != "akamai" or (status == 403 and b"Reference&#32;&#35;" in body[:_LOOKED_AT]):
             return vendor
-    if status == 200 or status in _CHALLENGED:
-        beginning = body[:_LOOKED_AT]
+    if len(body) < _SHORT and (status == 200 or status in _CHALLENGED):
         for mark, vendor in _IN_BODY:
-            if mark in beginning:
+            if body.find(mark, 0, _LOOKED_AT) >= 0:
                 return vendor
     return ""
 
