@@ -10,7 +10,7 @@ from math import inf
 from msgspec.structs import replace
 
 from skitter import urls
-from skitter.frontier import crashes, robots_first
+from skitter.frontier import crashes, linked, robots_first
 from skitter.frontier.agenda import drawn, is_ready
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Lease
@@ -18,6 +18,7 @@ from skitter.frontier.levels import LEVELS
 from skitter.frontier.rows import QUEUED, RECRAWL, RETRY, HostRow, UrlRow
 from skitter.frontier.shard import Shard
 from skitter.model import Link, Purpose, Visit
+from skitter.politeness.linked import LinkedBudget
 
 # Due hosts and URLs are moved when visits are leased. After a long stop there may be very many: the rest is
 # moved with the next lease, and `next_due` says that it is time.
@@ -102,7 +103,19 @@ def chosen_host(shard: Shard, now: float) -> tuple[str, int] | None:
         shard.drain = ""
     if shard.drain:
         return None if shard.leases else (shard.drain, shard.agenda.turn)
+    if shard.budgets is not None and shard.budgets.linked is not None:
+        return _host_within_budget(shard, shard.budgets.linked, now)
     return shard.agenda.next_ready() if shard.unsure_since is None else _rested_host(shard, now)
+
+
+def _host_within_budget(shard: Shard, budget: LinkedBudget, now: float) -> tuple[str, int] | None:
+    """The same if domains may have so many pages: hosts of one that has them wait until it may have more."""
+    for _ in range(_MOVED_AT_ONCE):
+        chosen = shard.agenda.next_ready() if shard.unsure_since is None else _rested_host(shard, now)
+        if chosen is None or not linked.is_over(shard, shard.host(chosen[0]), budget):
+            return chosen
+        linked.wait(shard, shard.host(chosen[0]), budget, now)
+    return None
 
 
 def _is_draining(shard: Shard) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from skitter import politeness, reasons, urls
-from skitter.frontier import counting, flow, robots_first
+from skitter.frontier import counting, flow, linked, robots_first
 from skitter.frontier.adding import add, is_by_settings, queue_hop
 from skitter.frontier.aside import set_aside
 from skitter.frontier.levels import LEVELS, retried
@@ -70,6 +70,8 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
             raise AssertionError(f"{visit.link.url} was leased and has no row")
         end = _settle_giver if shard.damping else _settle_page
         end(shard, lease.row, _put_off(settlement, parked), targets, now)
+    if shard.budgets is not None and shard.budgets.linked is not None:
+        linked.settled(shard, settlement, shard.budgets.linked)
     if shard.ahead and host.ready_at() > now + max(_FAR * shard.ahead, _FAR_AT_LEAST):
         shard.put_back(host.name)
     return True

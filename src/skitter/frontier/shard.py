@@ -38,6 +38,7 @@ from skitter.frontier.store import Seen, Source
 from skitter.model import Level, Link, Purpose, Reason, RobotsCopy
 from skitter.runtime.metrics import HostMetrics, Metrics, QueueMetrics, StoreMetrics
 from skitter.schedule import FLOWS
+from skitter.schedule.hosts import host_order
 from skitter.settings import Settings
 from skitter.settings.sites import sites_of
 
@@ -57,7 +58,7 @@ class Shard(Memory):
 
     __slots__ = (
         "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "drain", "flights", "kept_tallies", "messages",
-        "meta", "names", "nearby", "new_rules", "only_assets", "out", "per_host", "politeness", "reserve", "seen", "suspects", "unsure_since", "usual_delay", "waited",
+        "meta", "names", "nearby", "new_rules", "only_assets", "order", "out", "per_host", "politeness", "reserve", "seen", "suspects", "unsure_since", "usual_delay", "waited",
     )  # fmt: skip
 
     def __init__(
@@ -84,6 +85,7 @@ class Shard(Memory):
         self.decay = 0.0 if half_life is None else 1 / float(half_life)  # what a score loses in a second
         # Of what a page has received, what it passes on (see `flow`); 0: pages pass nothing on.
         self.damping = settings.schedule.opic_damping if settings.schedule.strategy in FLOWS else 0.0
+        self.order = host_order(settings.schedule)
         self._sites = sites_of(settings)
         self.budgets = budgets_of(settings, self._sites)
         self.by_message = by_message  # links of other shards have no record here
@@ -133,6 +135,8 @@ class Shard(Memory):
 
     def seal(self, now: float) -> tuple[Batch, list[Link]]:
         """All changes of this verb, and the messages that must be safe before they are written."""
+        if self.order is not None:  # a host may move whenever its queue grows, not only at its head
+            self.moved.update(self.touched)
         for host in self.moved.values():
             self.place(host, now)
         self.moved.clear()
@@ -311,7 +315,7 @@ class Shard(Memory):
         """Put a host into its place in the agenda."""
         name = host.name
         busy = (name in self.flights and not self.has_room(name)) or name in self.reserve.hosts
-        where = b"" if busy else place_of(host, now, only_assets=self.only_assets)
+        where = b"" if busy else place_of(host, now, only_assets=self.only_assets, order=self.order)
         before = host.place
         if where == before:
             return
