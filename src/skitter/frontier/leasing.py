@@ -4,6 +4,7 @@ Every step reads what it needs before it changes anything, so that it can be rep
 (see `memory`).
 """
 
+from bisect import bisect_left
 from math import inf
 
 from msgspec.structs import replace
@@ -179,6 +180,10 @@ def take(shard: Shard, name: str, now: float) -> Lease | None:
         host.turn = turn
         host.hops -= bool(taken.origin)
         shard.counts.queued -= 1
+        if not taken.attempts and not taken.crawl_count:
+            waited, wait = shard.waited, now - taken.first_seen  # `observe`, without a call for every visit
+            waited.counts[bisect_left(waited.bounds, wait)] += 1
+            waited.total += wait
     recrawl = is_page and first.crawl_count > 0
     visit = Visit(link, attempt, now, alone, _pages(shard, host), host.free_at, recrawl)
     lease = Lease(visit, taken, known.expires if is_page else inf)
