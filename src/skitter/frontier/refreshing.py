@@ -1,0 +1,336 @@
+"""Pages that are fetched again and again (`schedule.recrawl`): what their visits teach, and when each is due.
+
+A page that was answered has a time for its next visit, in the list of times of its shard; when it comes, the page waits in a
+queue of its host (`levels.DUE_AGAIN`) that has a share of the host's requests. With a fixed time nothing is learnt. Otherwise
+the maths are in `schedule.freshness`; here is what they work on: what is believed of a page is in its row, what is usual
+for its host, and the price of a visit there, in the row of the host. Both are written with the visit that taught them.
+
+Change means main content (`Settlement.gist`), or the bytes of the answer where there is none. Validators are taken at
+their word, but now and then a page is asked for without them: if it has changed under the same ones, they lie, and a host
+that does so is not asked for changes any more.
+"""
+
+import math
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from msgspec.structs import replace
+
+from skitter.frontier.rows import HostExtra, HostRow, PageRow, UrlRow, keep_watch, watch_of
+from skitter.model import Again, Counts, Level, Page, Refresh, Settlement, Watch
+from skitter.schedule import freshness
+from skitter.settings import ScheduleSettings, Settings, seconds
+from skitter.settings.sites import Sites
+
+if TYPE_CHECKING:
+    from skitter.frontier.shard import Shard
+
+_PLAIN = 20  # one visit in so many is made without validators
+_LIARS = 2  # lies after which a host's validators are not sent
+_LISTS = (3600.0, freshness.DAY)  # between two visits of a sitemap or feed: it tells of other pages
+_AUDITED = 0.03  # of the visits of a page are drawn by lot
+_KEPT = 12  # visits of a page that are shown
+_LATER = freshness.DAY  # a date further ahead is a mistake
+_EARLIEST = 631_152_000.0  # 1990: the same of one before there was a web
+_GONE = frozenset({404, 410})
+_COUNTED_DATES = 200.0  # visits: what was learnt of dates before counts less
+_ORDINARY = 0.5  # the priority of a page that a sitemap gives none
+
+
+class Refreshing:
+    """Says of each visit when the next one is."""
+
+    def __init__(self, settings: Settings, sites: Sites | None) -> None:
+        self._settings, self._sites = settings, sites
+
+    def _of(self, url: str) -> Settings:
+        return self._settings if self._sites is None else self._sites.of(url)
+
+    def asks_plainly(self, host: HostRow, row: UrlRow) -> bool:
+        """Whether a page is asked for without validators: now and then, and always where they lie."""
+        lies = host.extra is not None and host.extra.refresh is not None and host.extra.refresh.lied >= _LIARS
+        return lies or watch_of(row).audit or not (row.crawl_count + row.id[-1]) % _PLAIN
+
+    def failed(self, shard: "Shard", row: UrlRow, now: float) -> float | None:
+        """A page that was there before could not be fetched, after all retries. When it is tried again."""
+        rules, watch = self._of(row.url).schedule, watch_of(row)
+        if rules.recrawl == "off" or not row.crawl_count:
+            return None
+        every = watch.every or _usual_wait(rules)
+        keep_watch(row, replace(watch, visits=_seen(watch, now, row.reason.code if row.reason else "failed")))
+        _count(shard.counts, Again.FAILED)
+        return now + every
+
+    def settled(
+        self, shard: "Shard", row: UrlRow, settlement: Settlement, stored: PageRow | None, now: float
+    ) -> float | None:
+        """A page was answered: learn from it. When it is due again; None: never."""
+        settings, watch, host = self._of(row.url), watch_of(row), shard.host(row.host)
+        rules, known = settings.schedule, _refresh(host)
+        first, before = not row.crawl_count, None if stored is None else stored.page
+        found = "new" if first else _found(settlement, watch, before)
+        gone = watch.gone + 1 if settlement.status in _GONE else 0
+        if gone:
+            found = "gone"
+        elapsed = now - (row.last_crawl or now)
+        if not first:
+            known = _notice(shard.counts, known, settlement, before, found)
+            _count_visit(shard.counts, found, settlement.status)
+        after = replace(
+            watch,
+            gist=settlement.gist or watch.gist,
+            gone=gone,
+            told=False,
+            visits=_seen(watch, now, _shown(found, settlement.status)),
+        )
+        if rules.recrawl == "off":
+            _keep_refresh(shard, host, known)
+            keep_watch(row, _no_more(shard, host, after))
+            return None
+        if rules.recrawl != "adaptive":
+            every = float(seconds(rules.recrawl))
+            after = replace(after, every=freshness.wait_for_gone(every, gone - 1) if gone else every)
+            known = replace(known, share=rules.refresh_share)
+        else:
+            after, known = _learnt(shard, row, known, after, settings, elapsed, found)
+        return _planned(shard, host, row, (watch, after), known, now)
+
+    def no_more(self, shard: "Shard", row: UrlRow) -> None:
+        """A page is not wanted any more, or not allowed: it has no next visit."""
+        if (watch := watch_of(row)).every:
+            keep_watch(row, _no_more(shard, shard.host(row.host), watch))
+
+    def told(self, shard: "Shard", row: UrlRow, lastmod: float, now: float) -> None:
+        """A sitemap or feed says when a page last changed. It is due sooner if that is worth something."""
+        watch = watch_of(row)
+        if not _EARLIEST < lastmod < now + _LATER or lastmod <= watch.dated:
+            return
+        new = lastmod > (row.last_crawl or 0.0) - (freshness.DAY if watch.dated else 0.0)
+        watch = replace(watch, dated=lastmod, told=watch.told or new)
+        keep_watch(row, watch)
+        shard.keep(row)
+        rules, host = self._of(row.url).schedule, shard.host(row.host)
+        known = _refresh(host)
+        if not (new and freshness.are_trusted(known.trust) and rules.recrawl == "adaptive"):
+            return
+        if row.due is None or row.parked or watch.gone or row.last_crawl is None or shard.is_out(row):
+            return
+        weights = freshness.weights_of(freshness.unpacked(watch.belief), freshness.sums(known.usual))
+        dates = freshness.dates_of(known.dates)
+        every = freshness.wait(weights, known.price / watch.weight, _usual_wait(rules), dates, told=True)
+        due = max(now, row.last_crawl + every)
+        if due < row.due:
+            shard.set_due(row, due)
+
+
+# ------------------------------------------------------------------------------------------------ what was found
+
+
+def _found(settlement: Settlement, watch: Watch, before: Page | None) -> str:
+    """What a visit found, beside the one before: "same" or "changed"."""
+    if settlement.status == 304:
+        return "same"
+    page = settlement.page
+    if page is None or before is None:
+        return "changed" if watch.gone or before is not None else "same"
+    if page.status != before.status:
+        return "changed"
+    if settlement.gist and watch.gist:
+        return "same" if settlement.gist == watch.gist else "changed"
+    return "same" if page.digest == before.digest else "changed"
+
+
+def _shown(found: str, status: int) -> str:
+    return f"{found} ({status})" if status else found
+
+
+def _seen(watch: Watch, now: float, what: str) -> tuple[tuple[int, str], ...]:
+    return (*watch.visits, (int(now), what))[-_KEPT:]
+
+
+def _notice(
+    counts: Counts, known: Refresh, settlement: Settlement, before: Page | None, found: str
+) -> Refresh:
+    """Validators that stayed though the page has changed, and the other way round."""
+    page = settlement.page
+    if page is None or before is None or page.status != 200 or before.status != 200:
+        return known
+    old, new = (before.etag, before.last_modified), (page.etag, page.last_modified)
+    if not any(old) or not any(new):
+        return known
+    same = old[0] == new[0] if old[0] and new[0] else old[1] == new[1]
+    if found == "changed" and same:
+        _count(counts, Again.LIED)
+        return replace(known, lied=known.lied + 1)
+    if found == "same" and not same:
+        _count(counts, Again.RESTLESS)
+        return replace(known, restless=known.restless + 1)
+    return known
+
+
+def _count(counts: Counts, what: Again, by: float = 1) -> None:
+    counts.again[what.value] = counts.again.get(what.value, 0) + by
+
+
+def _count_visit(counts: Counts, found: str, status: int) -> None:
+    _count(counts, Again.VISITS)
+    if found == "gone":
+        _count(counts, Again.GONE)
+    elif found == "changed":
+        _count(counts, Again.CHANGED)
+    else:
+        _count(counts, Again.UNMODIFIED if status == 304 else Again.SAME)
+
+
+# ------------------------------------------------------------------------------------------------ when again
+
+
+def _refresh(host: HostRow) -> Refresh:
+    return Refresh() if host.extra is None or host.extra.refresh is None else host.extra.refresh
+
+
+def _usual_wait(rules: ScheduleSettings) -> float:
+    if rules.recrawl in ("off", "adaptive"):
+        return freshness.DAY / rules.refresh_rate
+    return float(seconds(rules.recrawl))
+
+
+def _learnt(
+    shard: "Shard",
+    row: UrlRow,
+    known: Refresh,
+    watch: Watch,
+    settings: Settings,
+    elapsed: float,
+    found: str,
+) -> tuple[Watch, Refresh]:
+    """What a visit has taught about the page and its host."""
+    before, usual = watch_of(row), freshness.sums(known.usual)
+    belief = freshness.unpacked(watch.belief)
+    weights = freshness.weights_of(belief, usual)
+    if found in ("same", "changed") and elapsed > 0:
+        changed = found == "changed"
+        known = _judged_dates(known, before, weights, elapsed, changed=changed)
+        if before.audit:
+            _count(shard.counts, Again.AUDITS)
+            _count(shard.counts, Again.AUDITS_FRESH, not changed)
+            _count(shard.counts, Again.AUDITS_EXPECTED, freshness.fresh_at(weights, elapsed))
+        belief = freshness.learn(belief, elapsed, changed=changed)
+        weights = freshness.weights_of(belief, usual)
+        kept = freshness.with_page(usual, weights, first=not before.belief)
+        usual = freshness.sums(kept)
+        weights = freshness.weights_of(belief, usual)
+        known = replace(known, usual=kept)
+    rules = settings.schedule
+    usual_wait, weight = _usual_wait(rules), _weight(row)
+    price = known.price or freshness.value(weights, usual_wait)
+    allowed = _allowed(shard, shard.host(row.host), known.pages, settings)
+    if found != "new":
+        price = freshness.moved_price(price, known.planned, allowed, known.pages)
+    dates = (
+        freshness.dates_of(known.dates)
+        if freshness.are_trusted(known.trust) and before.dated
+        else freshness.NO_DATES
+    )
+    every = (
+        freshness.wait_for_gone(usual_wait, watch.gone)
+        if watch.gone
+        else freshness.wait(weights, price / weight, usual_wait, dates)
+    )
+    if row.purpose.handling.lists:
+        every = min(max(every, _LISTS[0]), _LISTS[1])
+    fresh = freshness.fresh_until(weights, every)
+    known = replace(known, price=price, share=rules.refresh_share)
+    return replace(watch, belief=freshness.packed(belief), every=every, weight=weight, fresh=fresh), known
+
+
+def _judged_dates(
+    known: Refresh, watch: Watch, weights: freshness.Weights, elapsed: float, *, changed: bool
+) -> Refresh:
+    """Whether what a sitemap said about the page was true, and whether its dates were a help."""
+    if not watch.dated:
+        return known
+    told, false, untold = known.dates
+    dates = freshness.dates_of(known.dates)
+    trust = known.trust
+    if dates.precision:
+        guesses = (
+            freshness.fresh_at(weights, elapsed, dates, told=watch.told),
+            freshness.fresh_at(weights, elapsed),
+        )
+        trust = freshness.trust_after(trust, guesses, changed=changed)
+    fade = 1.0 if told + false + untold < _COUNTED_DATES else 1 - 1 / _COUNTED_DATES
+    counted = (
+        told * fade + (watch.told and changed),
+        false * fade + (watch.told and not changed),
+        untold * fade + (changed and not watch.told),
+    )
+    return replace(known, dates=counted, trust=trust)
+
+
+def _weight(row: UrlRow) -> float:
+    """The importance of a page: its level among new pages, and what a sitemap says beside the usual."""
+    hints = row.hints
+    priority = _ORDINARY if hints is None or hints.priority is None else hints.priority
+    return max(2.0 ** (Level.NORMAL - row.level % len(Level)) * priority / _ORDINARY, 1e-3)
+
+
+def _allowed(shard: "Shard", host: HostRow, pages: int, settings: Settings) -> float:
+    """Visits a second that the known pages of a host may have: what they are meant to get, or what politeness leaves them."""
+    rules, daily = settings.schedule, settings.budget.host_requests_per_day
+    delay = max(host.delay, shard.delay(host.name))
+    possible = min(1 / delay if delay > 0 else math.inf, math.inf if daily is None else daily / freshness.DAY)
+    return min(max(pages, 1) * rules.refresh_rate / freshness.DAY, possible)
+
+
+def _no_more(shard: "Shard", host: HostRow, watch: Watch) -> Watch:
+    """The page has no next visit any more."""
+    known = _refresh(host)
+    if watch.every:
+        planned = max(known.planned - 1 / watch.every, 0.0)
+        _keep_refresh(shard, host, replace(known, planned=planned, pages=max(known.pages - 1, 0)))
+        _count(shard.counts, Again.PAGES, -1)
+        _count(shard.counts, Again.WEIGHT, -watch.weight)
+        _count(shard.counts, Again.FRESH, -watch.weight * watch.fresh)
+    return replace(watch, every=0.0, audit=False, told=False)
+
+
+def _keep_refresh(shard: "Shard", host: HostRow, known: Refresh) -> None:
+    host.extra = HostExtra(refresh=known) if host.extra is None else replace(host.extra, refresh=known)
+    shard.touch(host)
+
+
+def _planned(
+    shard: "Shard", host: HostRow, row: UrlRow, watches: tuple[Watch, Watch], known: Refresh, now: float
+) -> float:
+    """Plan the next visit: what all visits of the host amount to is kept beside it."""
+    before, after = watches
+    counts = shard.counts
+    planned = known.planned + 1 / after.every - (1 / before.every if before.every else 0.0)
+    known = replace(known, planned=max(planned, 0.0), pages=known.pages + (not before.every))
+    if not before.every:
+        _count(counts, Again.PAGES)
+    old = before.weight if before.every else 0.0
+    _count(counts, Again.WEIGHT, after.weight - old)
+    _count(counts, Again.FRESH, after.weight * after.fresh - old * before.fresh)
+    _keep_refresh(shard, host, known)
+    due = now + after.every
+    chance = _chance(row)
+    audit = False
+    if after.belief:
+        if not row.crawl_count:  # pages found together do not come back together
+            due = now + after.every * max(chance, 0.01)
+        elif (drawn := -math.log(max(_chance(row, b"audit"), 1e-9)) * _mean(known) / _AUDITED) < after.every:
+            due, audit = now + drawn, True
+    keep_watch(row, replace(after, audit=audit))
+    return due
+
+
+def _mean(known: Refresh) -> float:
+    """The mean time between two visits of a page of the host."""
+    return known.pages / known.planned if known.planned > 0 else freshness.DAY
+
+
+def _chance(row: UrlRow, about: bytes = b"") -> float:
+    """A number between 0 and 1 that nobody can foresee who does not know the row, and the same after a crash."""
+    return crc32(row.id + row.crawl_count.to_bytes(4, "little") + about) / 2**32
