@@ -137,6 +137,9 @@ class Refresh(Struct, frozen=True, array_like=True, gc=False):
     trust: float = 0.0  # how much better its dates let us guess than none (a logarithm); used if it is large
     lied: int = 0  # answers that had changed under the same validators
     restless: int = 0  # validators that changed though the page had not
+    weight: float = 0.0  # the importance of all these pages
+    moved: float = 0.0  # when the price last moved
+    allowed: float = 0.0  # visits a second that these pages may have
 
 
 class Link(Struct, frozen=True, array_like=True, kw_only=True, omit_defaults=True, gc=False):
@@ -637,9 +640,8 @@ class Again(StrEnum):
 
     PAGES = "pages"  # that have a next visit
     WEIGHT = "weight"  # of all these: their importance
-    FRESH = (
-        "fresh"  # of that weight: the part of which our copy should be right, on average until the next visit
-    )
+    FRESH = "fresh"  # of that weight: the part of which our copy should be right
+    ALLOWED = "allowed"  # visits a second that these pages may have (recrawl adaptive)
     VISITS = "visits"  # to pages that were answered before
     UNMODIFIED = "unmodified"  # of these: answered with 304
     SAME = "same"  # … or in full, and with the same main content

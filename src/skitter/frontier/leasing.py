@@ -63,7 +63,7 @@ def _bring_back(shard: Shard, now: float) -> None:
             if not window.keys and (window.complete or window.first() is None):
                 break
             time, id16 = window.keys[0]
-            if time > now:
+            if time > now and (kind == RETRY or not _is_early(shard, window.values[time, id16], now)):
                 break
             row = _due_row(shard, id16)
             host = shard.host(row.host)
@@ -77,8 +77,18 @@ def _bring_back(shard: Shard, now: float) -> None:
             shard.set_due(row, None)
             if kind == RECRAWL:
                 make_due_again(row, time)
+                if shard.refreshing is not None:
+                    shard.refreshing.spend(shard.counts, now)
             shard.enqueue(row)
     _place_moved(shard, now)
+
+
+def _is_early(shard: Shard, name: str, now: float) -> bool:
+    """Whether the next recrawl, which is of this host, may be made before its time."""
+    return (
+        shard.refreshing is not None
+        and shard.refreshing.early_from(shard.counts, shard.host(name), now) <= now
+    )
 
 
 def _due_row(shard: Shard, id16: bytes) -> UrlRow:
@@ -254,6 +264,9 @@ def next_due(shard: Shard, now: float, refill_at: float) -> float | None:
         times.append(max(later[0] - shard.ahead, refill_at))
     for kind in () if shard.only_assets else (RETRY, RECRAWL):
         first = _first_wanted(shard, kind)
+        if kind == RECRAWL and first is not None and first > now and shard.refreshing is not None:
+            host = shard.host(shard.times[kind].in_memory(1)[0][1])
+            first = min(first, shard.refreshing.early_from(shard.counts, host, now))
         # A later recrawl is work only if the settings want recrawls: else the crawl is over before.
         if first is not None and (kind == RETRY or first <= now or shard.refreshing is not None):
             times.append(max(first, refill_at))

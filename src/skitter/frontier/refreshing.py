@@ -25,15 +25,20 @@ from skitter.settings.sites import Sites
 if TYPE_CHECKING:
     from skitter.frontier.shard import Shard
 
-_PLAIN = 20  # one visit in so many is made without validators
+_PLAIN = 40  # one visit in so many is made without validators
 _LIARS = 2  # lies after which a host's validators are not sent
-_LISTS = (3600.0, freshness.DAY)  # between two visits of a sitemap or feed: it tells of other pages
+_LISTS = (
+    3600.0,
+    freshness.DAY,
+    10,
+)  # a sitemap or feed is read so often, or ten times as often as the usual page
 _AUDITED = 0.03  # of the visits of a page are drawn by lot
 _KEPT = 12  # visits of a page that are shown
 _LATER = freshness.DAY  # a date further ahead is a mistake
 _EARLIEST = 631_152_000.0  # 1990: the same of one before there was a web
 _GONE = frozenset({404, 410})
 _COUNTED_DATES = 200.0  # visits: what was learnt of dates before counts less
+_SAVED = 100  # one visit for so many pages may be made up for later
 _ORDINARY = 0.5  # the priority of a page that a sitemap gives none
 
 
@@ -42,6 +47,26 @@ class Refreshing:
 
     def __init__(self, settings: Settings, sites: Sites | None) -> None:
         self._settings, self._sites = settings, sites
+        self._credit, self._since = 0.0, math.inf  # visits that were allowed and not made, and since when
+
+    def early_from(self, counts: Counts, host: HostRow, now: float) -> float:
+        """From when on the page that is due next may be fetched before its time, as more visits are allowed than are due."""
+        if not _refresh(host).price:  # its pages have fixed times
+            return math.inf
+        rate = self._earn(counts, now)
+        return now + max(0.0, 1 - self._credit) / rate if rate > 0 else math.inf
+
+    def spend(self, counts: Counts, now: float) -> None:
+        """A page waits for its visit."""
+        self._earn(counts, now)
+        self._credit = max(self._credit - 1, -counts.again.get(Again.PAGES.value, 0))
+
+    def _earn(self, counts: Counts, now: float) -> float:
+        rate = counts.again.get(Again.ALLOWED.value, 0.0)
+        most = max(1.0, counts.again.get(Again.PAGES.value, 0) / _SAVED)
+        self._credit = min(self._credit + rate * max(0.0, now - self._since), most)
+        self._since = now
+        return rate
 
     def _of(self, url: str) -> Settings:
         return self._settings if self._sites is None else self._sites.of(url)
@@ -49,7 +74,7 @@ class Refreshing:
     def asks_plainly(self, host: HostRow, row: UrlRow) -> bool:
         """Whether a page is asked for without validators: now and then, and always where they lie."""
         lies = host.extra is not None and host.extra.refresh is not None and host.extra.refresh.lied >= _LIARS
-        return lies or watch_of(row).audit or not (row.crawl_count + row.id[-1]) % _PLAIN
+        return lies or not (row.crawl_count + row.id[-1]) % _PLAIN
 
     def failed(self, shard: "Shard", row: UrlRow, now: float) -> float | None:
         """A page that was there before could not be fetched, after all retries. When it is tried again."""
@@ -72,7 +97,6 @@ class Refreshing:
         gone = watch.gone + 1 if settlement.status in _GONE else 0
         if gone:
             found = "gone"
-        elapsed = now - (row.last_crawl or now)
         if not first:
             known = _notice(shard.counts, known, settlement, before, found)
             _count_visit(shard.counts, found, settlement.status)
@@ -92,7 +116,7 @@ class Refreshing:
             after = replace(after, every=freshness.wait_for_gone(every, gone - 1) if gone else every)
             known = replace(known, share=rules.refresh_share)
         else:
-            after, known = _learnt(shard, row, known, after, settings, elapsed, found)
+            after, known = _learnt(shard, row, known, after, settings, now, found)
         return _planned(shard, host, row, (watch, after), known, now)
 
     def no_more(self, shard: "Shard", row: UrlRow) -> None:
@@ -117,7 +141,9 @@ class Refreshing:
             return
         weights = freshness.weights_of(freshness.unpacked(watch.belief), freshness.sums(known.usual))
         dates = freshness.dates_of(known.dates)
-        every = freshness.wait(weights, known.price / watch.weight, _usual_wait(rules), dates, told=True)
+        every = freshness.wait(
+            weights, known.price * _mean_weight(known) / watch.weight, _usual_wait(rules), dates, told=True
+        )
         due = max(now, row.last_crawl + every)
         if due < row.due:
             shard.set_due(row, due)
@@ -201,12 +227,12 @@ def _learnt(
     known: Refresh,
     watch: Watch,
     settings: Settings,
-    elapsed: float,
+    now: float,
     found: str,
 ) -> tuple[Watch, Refresh]:
     """What a visit has taught about the page and its host."""
     before, usual = watch_of(row), freshness.sums(known.usual)
-    belief = freshness.unpacked(watch.belief)
+    belief, elapsed = freshness.unpacked(watch.belief), now - (row.last_crawl or now)
     weights = freshness.weights_of(belief, usual)
     if found in ("same", "changed") and elapsed > 0:
         changed = found == "changed"
@@ -225,8 +251,9 @@ def _learnt(
     usual_wait, weight = _usual_wait(rules), _weight(row)
     price = known.price or freshness.value(weights, usual_wait)
     allowed = _allowed(shard, shard.host(row.host), known.pages, settings)
-    if found != "new":
-        price = freshness.moved_price(price, known.planned, allowed, known.pages)
+    _count(shard.counts, Again.ALLOWED, allowed - known.allowed)
+    if known.pages:
+        price = freshness.moved_price(price, known.planned, allowed, known.pages, now - known.moved)
     dates = (
         freshness.dates_of(known.dates)
         if freshness.are_trusted(known.trust) and before.dated
@@ -235,12 +262,12 @@ def _learnt(
     every = (
         freshness.wait_for_gone(usual_wait, watch.gone)
         if watch.gone
-        else freshness.wait(weights, price / weight, usual_wait, dates)
+        else freshness.wait(weights, price * _mean_weight(known) / weight, usual_wait, dates)
     )
     if row.purpose.handling.lists:
-        every = min(max(every, _LISTS[0]), _LISTS[1])
+        every = min(max(every, _LISTS[0]), max(_LISTS[1], usual_wait / _LISTS[2]))
     fresh = freshness.fresh_until(weights, every)
-    known = replace(known, price=price, share=rules.refresh_share)
+    known = replace(known, price=price, share=rules.refresh_share, moved=now, allowed=allowed)
     return replace(watch, belief=freshness.packed(belief), every=every, weight=weight, fresh=fresh), known
 
 
@@ -275,6 +302,10 @@ def _weight(row: UrlRow) -> float:
     return max(2.0 ** (Level.NORMAL - row.level % len(Level)) * priority / _ORDINARY, 1e-3)
 
 
+def _mean_weight(known: Refresh) -> float:
+    return known.weight / known.pages if known.pages and known.weight > 0 else 1.0
+
+
 def _allowed(shard: "Shard", host: HostRow, pages: int, settings: Settings) -> float:
     """Visits a second that the known pages of a host may have: what they are meant to get, or what politeness leaves them."""
     rules, daily = settings.schedule, settings.budget.host_requests_per_day
@@ -288,7 +319,13 @@ def _no_more(shard: "Shard", host: HostRow, watch: Watch) -> Watch:
     known = _refresh(host)
     if watch.every:
         planned = max(known.planned - 1 / watch.every, 0.0)
-        _keep_refresh(shard, host, replace(known, planned=planned, pages=max(known.pages - 1, 0)))
+        left = replace(
+            known,
+            planned=planned,
+            pages=max(known.pages - 1, 0),
+            weight=max(known.weight - watch.weight, 0.0),
+        )
+        _keep_refresh(shard, host, left)
         _count(shard.counts, Again.PAGES, -1)
         _count(shard.counts, Again.WEIGHT, -watch.weight)
         _count(shard.counts, Again.FRESH, -watch.weight * watch.fresh)
@@ -307,10 +344,15 @@ def _planned(
     before, after = watches
     counts = shard.counts
     planned = known.planned + 1 / after.every - (1 / before.every if before.every else 0.0)
-    known = replace(known, planned=max(planned, 0.0), pages=known.pages + (not before.every))
+    old = before.weight if before.every else 0.0
+    known = replace(
+        known,
+        planned=max(planned, 0.0),
+        pages=known.pages + (not before.every),
+        weight=known.weight + after.weight - old,
+    )
     if not before.every:
         _count(counts, Again.PAGES)
-    old = before.weight if before.every else 0.0
     _count(counts, Again.WEIGHT, after.weight - old)
     _count(counts, Again.FRESH, after.weight * after.fresh - old * before.fresh)
     _keep_refresh(shard, host, known)

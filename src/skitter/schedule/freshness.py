@@ -98,13 +98,20 @@ def weights_of(belief: Belief, usual: Weights) -> Weights:
     return [one / total for one in raw] if total > 0 else [1 / len(raw)] * len(raw)
 
 
-def moved_price(price: float, planned: float, allowed: float, pages: int) -> float:
-    """The price after one more visit: higher if more visits a second are planned than allowed, lower if fewer."""
-    off = max(-1.0, min(1.0, planned / allowed - 1)) if allowed > 0 else 1.0
-    return price * math.exp(_GAIN * off / max(pages, 1))
+def moved_price(price: float, planned: float, allowed: float, pages: int, seconds: float) -> float:
+    """The price after one more visit: higher if more visits a second are planned than allowed, lower if fewer.
+
+    `seconds` have passed since it last moved: if visits are rare because it is too high, it must not wait for them.
+    """
+    if allowed <= 0:
+        return price
+    off = max(-1.0, min(1.0, planned / allowed - 1))
+    visits = min(max(1.0, allowed * seconds), max(pages / 10, 1.0))
+    return price * math.exp(_GAIN * off * visits / (pages + _FEW))
 
 
 _GAIN = 3.0  # of the price, in a round over all pages: it follows within a few rounds, and does not swing
+_FEW = 3  # pages: of fewer than that nothing can be told
 
 
 # ------------------------------------------------------------------------------------------------ dates
@@ -193,7 +200,7 @@ def fresh_until(weights: Weights, seconds: float) -> float:
     )
 
 
-_GONE_WAIT, _GONE_DOUBLES = 1.0, 8
+_GONE_DOUBLES = 8
 
 
 def wait_for_gone(usual_wait: float, times: int) -> float:
