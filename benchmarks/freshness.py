@@ -13,17 +13,14 @@ as they are published: each page equally often; the adaptive schedules of Nutch 
 overdue first; and the greedy schedule that knows all rates, which nobody can have.
 """
 
-import argparse
 import asyncio
 import math
 import random
-import sys
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from pathlib import Path
-from statistics import NormalDist, fmean
+from statistics import NormalDist
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -76,7 +73,7 @@ class World(Struct):
     @classmethod
     def of(cls, run: Run, seed: int, *, pareto: bool) -> "World":
         """The site of a seed."""
-        dice = random.Random(seed)  # noqa: S311  not a secret
+        dice = random.Random(seed)
         parts = [(number + 0.5) / run.pages for number in range(run.pages)]
         rates = [_MEDIAN * math.exp(_SIGMA * NormalDist().inv_cdf(part)) for part in parts]
         weights = [(1 - part) ** (-1 / _SHAPE) if pareto else 1.0 for part in parts]
@@ -127,7 +124,7 @@ def multiplied(grow: float, shrink: float) -> Callable[[World, Run, float], Visi
     """An interval per page, longer after a visit that found no change, shorter after one that did."""
 
     def visits(world: World, run: Run, rate: float) -> Visits:
-        spread = random.Random(0)  # noqa: S311  not a secret
+        spread = random.Random(0)
         every = [1 / rate] * run.pages
         due = [(spread.random() / rate, page) for page in range(run.pages)]
         due.sort()
@@ -241,7 +238,7 @@ class Ours:
         sent = Exchange(visit.link.url, "192.0.2.1", now, now, b"", b"", b"")
         if visit.link.purpose is Purpose.SITEMAP:
             await self._frontier.add(list(self._dated(now)), (), now)
-            gist, version = str(now).encode(), -1
+            gist, version = str(now).encode(), int(now)
         else:
             number = int(visit.link.url.rpartition("/")[2])
             version = self._world.version(number, day)

@@ -129,12 +129,7 @@ class Refresh(Struct, frozen=True, array_like=True, gc=False):
     planned: float = 0.0  # visits a second that are planned
     pages: int = 0  # that have a next visit
     share: float = 0.5  # of its requests that pages known already may have while new ones wait
-    dates: tuple[float, float, float] = (
-        0.0,
-        0.0,
-        0.0,
-    )  # changes that a sitemap told, told and not found, and found but not told
-    trust: float = 0.0  # how much better its dates let us guess than none (a logarithm); used if it is large
+    dates: tuple[float, float, float, float] = (0.0,) * 4  # what its sitemaps told (see `schedule.freshness`)
     lied: int = 0  # answers that had changed under the same validators
     restless: int = 0  # validators that changed though the page had not
     weight: float = 0.0  # the importance of all these pages

@@ -16,7 +16,7 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
-from skitter.frontier.rows import HostExtra, HostRow, PageRow, UrlRow, keep_watch, watch_of
+from skitter.frontier.rows import CRAWLED, HostExtra, HostRow, PageRow, UrlRow, keep_watch, watch_of
 from skitter.model import Again, Counts, Level, Page, Refresh, Settlement, Watch
 from skitter.schedule import freshness
 from skitter.settings import ScheduleSettings, Settings, seconds
@@ -32,12 +32,11 @@ _LISTS = (
     freshness.DAY,
     10,
 )  # a sitemap or feed is read so often, or ten times as often as the usual page
-_AUDITED = 0.03  # of the visits of a page are drawn by lot
+_AUDITED = 0.02  # of the visits of a page are drawn by lot
 _KEPT = 12  # visits of a page that are shown
 _LATER = freshness.DAY  # a date further ahead is a mistake
 _EARLIEST = 631_152_000.0  # 1990: the same of one before there was a web
 _GONE = frozenset({404, 410})
-_COUNTED_DATES = 200.0  # visits: what was learnt of dates before counts less
 _SAVED = 100  # one visit for so many pages may be made up for later
 _ORDINARY = 0.5  # the priority of a page that a sitemap gives none
 
@@ -129,24 +128,30 @@ class Refreshing:
         watch = watch_of(row)
         if not _EARLIEST < lastmod < now + _LATER or lastmod <= watch.dated:
             return
-        new = lastmod > (row.last_crawl or 0.0) - (freshness.DAY if watch.dated else 0.0)
+        whole_day = not lastmod % freshness.DAY  # only the day is known
+        new = lastmod > (row.last_crawl or 0.0) - (freshness.DAY if whole_day and watch.dated else 0.0)
         watch = replace(watch, dated=lastmod, told=watch.told or new)
         keep_watch(row, watch)
         shard.keep(row)
+        if new and watch.belief and row.state == CRAWLED and row.due is not None and not row.parked:
+            self._hurry(shard, row, watch, row.due, now)
+
+    def _hurry(self, shard: "Shard", row: UrlRow, watch: Watch, due: float, now: float) -> None:
+        """A page has probably changed."""
         rules, host = self._of(row.url).schedule, shard.host(row.host)
-        known = _refresh(host)
-        if not (new and freshness.are_trusted(known.trust) and rules.recrawl == "adaptive"):
-            return
-        if row.due is None or row.parked or watch.gone or row.last_crawl is None or shard.is_out(row):
+        known, last = _refresh(host), row.last_crawl or now
+        if rules.recrawl != "adaptive" or watch.gone:
             return
         weights = freshness.weights_of(freshness.unpacked(watch.belief), freshness.sums(known.usual))
+        price = known.price * _mean_weight(known) / watch.weight
         dates = freshness.dates_of(known.dates)
-        every = freshness.wait(
-            weights, known.price * _mean_weight(known) / watch.weight, _usual_wait(rules), dates, told=True
-        )
-        due = max(now, row.last_crawl + every)
-        if due < row.due:
-            shard.set_due(row, due)
+        sooner = max(now, last + freshness.wait(weights, price, _usual_wait(rules), dates, told=True))
+        if sooner < due:
+            keep_watch(row, replace(watch, audit=False))
+            shard.set_due(row, sooner)
+            unplanned = min(max(1 - (sooner - last) / watch.every, 0.0), 1.0) if watch.every else 0.0
+            more = freshness.price_of_one_more(known.price, unplanned, known.pages)
+            _keep_refresh(shard, host, replace(known, price=more))
 
 
 # ------------------------------------------------------------------------------------------------ what was found
@@ -236,17 +241,20 @@ def _learnt(
     weights = freshness.weights_of(belief, usual)
     if found in ("same", "changed") and elapsed > 0:
         changed = found == "changed"
-        known = _judged_dates(known, before, weights, elapsed, changed=changed)
+        if before.dated:
+            guess = freshness.fresh_at(weights, elapsed)
+            told = freshness.counted_dates(known.dates, guess, told=before.told, changed=changed)
+            known = replace(known, dates=told)
         if before.audit:
             _count(shard.counts, Again.AUDITS)
             _count(shard.counts, Again.AUDITS_FRESH, not changed)
             _count(shard.counts, Again.AUDITS_EXPECTED, freshness.fresh_at(weights, elapsed))
         belief = freshness.learn(belief, elapsed, changed=changed)
         weights = freshness.weights_of(belief, usual)
-        kept = freshness.with_page(usual, weights, first=not before.belief)
-        usual = freshness.sums(kept)
-        weights = freshness.weights_of(belief, usual)
-        known = replace(known, usual=kept)
+        if not row.purpose.handling.lists:
+            kept = freshness.with_page(usual, weights, first=not before.belief)
+            weights = freshness.weights_of(belief, freshness.sums(kept))
+            known = replace(known, usual=kept)
     rules = settings.schedule
     usual_wait, weight = _usual_wait(rules), _weight(row)
     price = known.price or freshness.value(weights, usual_wait)
@@ -254,11 +262,7 @@ def _learnt(
     _count(shard.counts, Again.ALLOWED, allowed - known.allowed)
     if known.pages:
         price = freshness.moved_price(price, known.planned, allowed, known.pages, now - known.moved)
-    dates = (
-        freshness.dates_of(known.dates)
-        if freshness.are_trusted(known.trust) and before.dated
-        else freshness.NO_DATES
-    )
+    dates = freshness.dates_of(known.dates) if before.dated else freshness.NO_DATES
     every = (
         freshness.wait_for_gone(usual_wait, watch.gone)
         if watch.gone
@@ -269,30 +273,6 @@ def _learnt(
     fresh = freshness.fresh_until(weights, every)
     known = replace(known, price=price, share=rules.refresh_share, moved=now, allowed=allowed)
     return replace(watch, belief=freshness.packed(belief), every=every, weight=weight, fresh=fresh), known
-
-
-def _judged_dates(
-    known: Refresh, watch: Watch, weights: freshness.Weights, elapsed: float, *, changed: bool
-) -> Refresh:
-    """Whether what a sitemap said about the page was true, and whether its dates were a help."""
-    if not watch.dated:
-        return known
-    told, false, untold = known.dates
-    dates = freshness.dates_of(known.dates)
-    trust = known.trust
-    if dates.precision:
-        guesses = (
-            freshness.fresh_at(weights, elapsed, dates, told=watch.told),
-            freshness.fresh_at(weights, elapsed),
-        )
-        trust = freshness.trust_after(trust, guesses, changed=changed)
-    fade = 1.0 if told + false + untold < _COUNTED_DATES else 1 - 1 / _COUNTED_DATES
-    counted = (
-        told * fade + (watch.told and changed),
-        false * fade + (watch.told and not changed),
-        untold * fade + (changed and not watch.told),
-    )
-    return replace(known, dates=counted, trust=trust)
 
 
 def _weight(row: UrlRow) -> float:

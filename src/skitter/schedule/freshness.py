@@ -12,8 +12,8 @@ all pages together: each host has a price, a page is due when its value reaches 
 until the visits planned are those that the host may get (`moved_price`).
 
 Dates of sitemaps are evidence (`Dates`): if a change was told since the last visit, the page is the more probably stale
-the more often such news were true; if the host tells most changes, silence means something too. Whether they are used at all
-depends on how well outcomes would have been guessed with them and without: dates that lie are not believed.
+the more often such news were true; if the host tells most changes, silence means something too. They count for what they
+tell beyond the rates of the pages, so dates that lie, or name today for every page, count for nothing.
 """
 
 import math
@@ -110,7 +110,7 @@ def moved_price(price: float, planned: float, allowed: float, pages: int, second
     return price * math.exp(_GAIN * off * visits / (pages + _FEW))
 
 
-_GAIN = 3.0  # of the price, in a round over all pages: it follows within a few rounds, and does not swing
+_GAIN = 2.0  # of the price, in a round over all pages: it follows within a few rounds, and does not swing
 _FEW = 3  # pages: of fewer than that nothing can be told
 
 
@@ -125,28 +125,39 @@ class Dates(Struct, frozen=True):
 
 
 NO_DATES = Dates()
-_TRUSTED = 2.0  # a logarithm: outcomes were guessed seven times as well with dates as without
-_LEAST_TOLD = 3.0  # visits
-_OLD_TRUST = 0.98  # of it stays with each visit
+_DOUBT = 3.0  # visits that dates have to outweigh before they count
+_SURE = 0.95  # nothing is believed more than that
+_COUNTED = 200.0  # visits: what was learnt before counts less
+
+Told = tuple[float, float, float, float]
+"""Of pages that were told to have changed: how many had not, and how many should not have, going by their own rates; of the
+others: how many had changed, and how many should have."""
 
 
-def dates_of(counted: tuple[float, float, float]) -> Dates:
-    """From visits: changes that were told, told ones that were none, and changes that were not told."""
-    told, false, untold = counted
-    if told + false < _LEAST_TOLD:
-        return NO_DATES
-    return Dates((told + 1) / (told + untold + 2), (told + 1) / (told + false + 2))
+def dates_of(counted: Told) -> Dates:
+    """Dates are worth what they tell beyond the rates of pages: if every page is told to have changed every day, nothing."""
+    fresh, fresh_expected, changed, changed_expected = counted
+    return Dates(
+        recall=_told_beyond(changed, changed_expected), precision=_told_beyond(fresh, fresh_expected)
+    )
 
 
-def are_trusted(trust: float) -> bool:
-    """Whether dates are used."""
-    return trust > _TRUSTED
+def _told_beyond(seen: float, expected: float) -> float:
+    return min(max(1 - (seen + _DOUBT) / (expected + _DOUBT), 0.0), _SURE)
 
 
-def trust_after(trust: float, fresh: tuple[float, float], *, changed: bool) -> float:
-    """How much better outcomes are guessed with dates, after one more; `fresh`: how probable with dates, and without."""
-    guessed = [min(max(1 - one if changed else one, 1e-3), 1.0) for one in fresh]
-    return max(-10.0, min(20.0, _OLD_TRUST * trust + math.log(guessed[0] / guessed[1])))
+def counted_dates(counted: Told, expected: float, *, told: bool, changed: bool) -> Told:
+    """With one more visit. `expected`: how probable it was, by its rate, that the page had not changed."""
+    fade = 1 - 1 / _COUNTED
+    fresh, fresh_expected, moved, moved_expected = (one * fade for one in counted)
+    if told:
+        return fresh + (not changed), fresh_expected + expected, moved, moved_expected
+    return fresh, fresh_expected, moved + changed, moved_expected + 1 - expected
+
+
+def price_of_one_more(price: float, part: float, pages: int) -> float:
+    """The price after a visit that was not planned, or this part of one."""
+    return price * math.exp(_GAIN * part / (pages + _FEW))
 
 
 # ------------------------------------------------------------------------------------------------ a page
@@ -206,3 +217,11 @@ _GONE_DOUBLES = 8
 def wait_for_gone(usual_wait: float, times: int) -> float:
     """How long a page that is gone is left alone: twice as long each time that it still is."""
     return min(usual_wait * 2.0 ** min(times, _GONE_DOUBLES), _LONGEST)
+
+
+def changes_every(kept: bytes) -> float | None:
+    """The time between two changes of a page, as far as its own visits tell; None if nothing is known."""
+    if not kept:
+        return None
+    weights = weights_of(unpacked(kept), START)
+    return 1 / sum(much * rate for much, rate in zip(weights, RATES, strict=True))
