@@ -103,4 +103,5 @@ def copied(counts: Counts) -> Counts:
         depths=dict(counts.depths),
         levels=dict(counts.levels),
         others=dict(counts.others),
+        again=dict(counts.again),
     )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import ceil
 
 from skitter import urls
-from skitter.frontier.adding import names_seed
+from skitter.frontier.adding import names_seed, tells_a_date
 from skitter.frontier.agenda import drawn
 from skitter.frontier.aside import is_passing
 from skitter.frontier.held import rules_of
@@ -38,7 +38,7 @@ def need_links(
     for link in links:
         if link.purpose is Purpose.ROBOTS:
             _need_robots(shard, link, wanted)
-        elif shard.damping or _is_shorter(shard, link):  # its row may change
+        elif shard.damping or _is_shorter(shard, link) or _tells(shard, link):  # its row may change
             _need_row(shard, link, wanted)
             looked.append(link)
         elif id(link) in known:
@@ -54,6 +54,11 @@ def need_links(
             if shard.seen.refuse(id16, link.depth) != KNOWN and not shard.has_row(id16):
                 wanted.urls.append(id16)
     return looked
+
+
+def _tells(shard: Shard, link: Link) -> bool:
+    """Whether a link brings a date, by which its page may be fetched sooner."""
+    return shard.refreshing is not None and tells_a_date(link)
 
 
 def _is_shorter(shard: Shard, link: Link) -> bool:

@@ -14,6 +14,7 @@ from skitter.frontier.agenda import Agenda, place_of
 from skitter.frontier.budgets import budgets_of
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Flight, Lease, Rules, rules_of
+from skitter.frontier.levels import DUE_AGAIN
 from skitter.frontier.memory import Memory
 from skitter.frontier.names import Names
 from skitter.frontier.pages import Nearby
@@ -41,10 +42,11 @@ from skitter.runtime.metrics import HostMetrics, Metrics, QueueMetrics, StoreMet
 from skitter.schedule import FLOWS
 from skitter.schedule.hosts import host_order
 from skitter.settings import Settings
-from skitter.settings.sites import sites_of
+from skitter.settings.sites import Sites, sites_of
 
 if TYPE_CHECKING:
     from skitter.frontier.depths import Depths
+    from skitter.frontier.refreshing import Refreshing
 
 _LARGEST_WINDOW = 1024
 _LEVELS = len(Level)
@@ -62,7 +64,7 @@ class Shard(Memory):
 
     __slots__ = (
         "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "depths", "drain", "flights", "kept_tallies", "messages",
-        "meta", "names", "nearby", "new_rules", "only_assets", "order", "out", "per_host", "politeness", "reserve", "seen", "suspects", "unsure_since", "usual_delay", "waited",
+        "meta", "names", "nearby", "new_rules", "only_assets", "order", "out", "per_host", "politeness", "refreshing", "reserve", "seen", "suspects", "unsure_since", "usual_delay", "waited",
     )  # fmt: skip
 
     def __init__(
@@ -93,6 +95,7 @@ class Shard(Memory):
         self._sites = sites_of(settings)
         self.budgets = budgets_of(settings, self._sites)
         self.depths: Depths | None = None  # set if some setting limits them
+        self.refreshing = _refreshing(settings, self._sites)
         self.by_message = by_message  # links of other shards have no record here
         self.meta: Meta = opening.meta
         self.counts = self.meta.counts
@@ -219,7 +222,7 @@ class Shard(Memory):
             order_by_cash(row)
         counting.count_waiting(self.counts, host.aside, 1)
         host.hops += bool(row.origin)
-        if not row.origin:
+        if not row.origin and row.level < DUE_AGAIN:
             self.rank(row)
         self.push(host, row)
 
@@ -469,6 +472,15 @@ class Shard(Memory):
             nearby=self.nearby.metrics(),
             store=store,
         )
+
+
+def _refreshing(settings: Settings, sites: Sites | None) -> "Refreshing | None":
+    """Pages that are fetched again; None if there are none, so that nobody has to ask."""
+    if settings.schedule.recrawl == "off" and (sites is None or not sites.sets("schedule.recrawl")):
+        return None
+    from skitter.frontier.refreshing import Refreshing  # noqa: PLC0415  most crawls need none of it
+
+    return Refreshing(settings, sites)
 
 
 def _bump(counts: dict[str, int], name: str, by: int) -> None:

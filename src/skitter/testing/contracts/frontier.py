@@ -24,6 +24,7 @@ from skitter.testing.contracts.frontier_politeness import PolitenessContract
 from skitter.testing.contracts.frontier_put_off import PutOffContract
 from skitter.testing.contracts.frontier_queue import QueueContract
 from skitter.testing.contracts.frontier_reading import ReadingContract
+from skitter.testing.contracts.frontier_refresh import RefreshContract
 from skitter.testing.contracts.frontier_seeds import SeedContract
 from skitter.testing.contracts.frontier_settling import SettlingContract
 from skitter.testing.contracts.owner import Ground, Owner
@@ -48,6 +49,7 @@ class _Invariants(
     DepthContract,
     HostOrderContract,
     LinkedContract,
+    RefreshContract,
 ):
     """All invariants but the eighth."""
 
