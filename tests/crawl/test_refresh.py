@@ -4,8 +4,7 @@ import asyncio
 from pathlib import Path
 
 from skitter.compose import open_reader
-from skitter.crawl.directory import CrawlDirectory
-from skitter.model import Again, Counts, Stop, UrlRecord
+from skitter.model import Again, Counts, UrlRecord
 from skitter.testing.warc_check import check
 from tests.crawl.harness import archives, crawl_on_this_loop, settings_for
 from tests.fetching import Server, ok, run, serving
@@ -50,14 +49,16 @@ def _html(main: str, footer: str) -> bytes:
 
 
 async def _read(directory: Path, paths: dict[str, str]) -> tuple[Counts, dict[str, UrlRecord]]:
-    kept = CrawlDirectory(directory)
-    async with open_reader(kept, kept.read_settings()) as reader:
+    reader = open_reader(directory)
+    try:
         found = {}
         for name, url in paths.items():
-            record = await reader.url(url, "127.0.0.1")
+            record = await reader.frontier.url(url, "127.0.0.1")
             assert record is not None
             found[name] = record
-        return await reader.counts(), found
+        return await reader.frontier.counts(), found
+    finally:
+        await reader.close()
 
 
 def test_pages_are_fetched_again_until_a_limit_and_change_means_main_content(tmp_path):
@@ -65,15 +66,11 @@ def test_pages_are_fetched_again_until_a_limit_and_change_means_main_content(tmp
 
     async def judged():
         async with serving(site.talk) as server:
-            settings = settings_for(
-                server.url,
-                delay=0.0,
-                **{"schedule.recrawl": "1s", "crawl.max_time": "7s", "dedup.near": False},
-            )
-            crawled = await crawl_on_this_loop(tmp_path / "crawl", [server.url], settings)
-            assert crawled.report.stop is Stop.LIMIT
+            settings = settings_for(schedule__recrawl="1s", crawl__max_time="7s", dedup__near=False)
+            crawled = await crawl_on_this_loop(tmp_path / "crawl", [server.url()], settings)
+            assert crawled.report.limit == "crawl.max_time"
             names = ("", "news", "same", "old")
-            return await _read(tmp_path / "crawl", {name: f"{server.url}{name}" for name in names})
+            return await _read(tmp_path / "crawl", {name: server.url(f"/{name}") for name in names})
 
     counts, records = run(judged())
     found = {name: [what for _, what in record.watch.visits] for name, record in records.items()}

@@ -79,7 +79,7 @@ def place_of(
     if head is None:
         raise AssertionError(f"{host.name} counts links in queue {queue} and has no head there")
     level, score = Level.LOW if queue == DUE_AGAIN else queue % _LEVELS, -head[0]
-    if order is not None and not host.hops:
+    if order is not None and not host.hops and queue != DUE_AGAIN:
         level, score = order.placed(level, score, host.lined_up(), host.pages)
     return bytes((level,)) + score8(score) + number8(head[1])  # no two links have the same sequence number
 
