@@ -348,6 +348,8 @@ def take_in(shard: Shard, wanted: Wanted, found: Found) -> None:
         _take_host(shard, name, found.hosts.get(name))
     for origin in wanted.robots:
         shard.rules.setdefault(origin, rules_of(found.robots.get(origin)))
+    for name in wanted.learned:
+        shard.learned.setdefault(name, found.learned.get(name))
     for host, rows in found.parked.items():
         shard.parked[host] = shard.adopted(rows)
     for id16 in wanted.pages:

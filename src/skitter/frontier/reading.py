@@ -20,6 +20,7 @@ from skitter.model import Counts, HostRecord, Page, Reason, RobotsCopy, State, U
 from skitter.politeness.budgets import is_tally
 from skitter.ports import Likeness, Mark, Twin
 from skitter.runtime.metrics import Metrics
+from skitter.schedule.learning.learned import Learned
 
 _AT_ONCE = 500  # rows whose hosts or links are loaded together
 _ID = 16
@@ -76,6 +77,15 @@ class ShardReader:
     async def robots(self, origin: str) -> RobotsCopy | None:
         """The copy of an origin's robots.txt."""
         return (await self._load(Wanted(robots=[origin]))).robots.get(origin)
+
+    async def learned(self, name: str) -> Learned | None:
+        """What was learned of a host, or of all hosts of a domain, as of the last write."""
+        return (await self._load(Wanted(learned=[name]))).learned.get(name)
+
+    async def all_learned(self) -> AsyncIterator[Learned]:
+        """The same of every host."""
+        async for row in self._store.learned():
+            yield row
 
     # -- twins -------------------------------------------------------------------------------------------------
 

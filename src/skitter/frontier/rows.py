@@ -26,6 +26,7 @@ from skitter.model import (
     Visit,
 )
 from skitter.ports import Mark
+from skitter.schedule.learning.learned import Learned
 
 Spot = tuple[float, int]
 """A link's place in a queue of its host: (-score, sequence number). Smaller comes first; no two are equal."""
@@ -226,6 +227,7 @@ class Wanted(Struct, gc=False):
     digests: list[tuple[str, str]] = field(default_factory=list)  # (domain, digest)
     simhashes: list[tuple[str, int]] = field(default_factory=list)  # (domain, SimHash)
     domains: list[tuple[str, int]] = field(default_factory=list)  # (domain, at most this many)
+    learned: list[str] = field(default_factory=list)  # hosts, or names that stand for all hosts of a domain
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__struct_fields__)
@@ -245,6 +247,7 @@ class Found(Struct, gc=False):
     digests: dict[tuple[str, str], PageRow] = field(default_factory=dict)  # represents a digest
     simhashes: dict[tuple[str, int], PageRow] = field(default_factory=dict)  # represents a SimHash
     domains: dict[str, list[int]] = field(default_factory=dict)  # SimHashes that a page represents
+    learned: dict[str, Learned] = field(default_factory=dict)
 
 
 class Batch(Struct, gc=False):
@@ -263,6 +266,7 @@ class Batch(Struct, gc=False):
     robots: dict[str, RobotsCopy | None] = field(default_factory=dict)
     leases: dict[bytes, Visit | None] = field(default_factory=dict)
     suspects: dict[bytes, Suspicion | None] = field(default_factory=dict)
+    learned: dict[str, Learned | None] = field(default_factory=dict)
     outbox: dict[int, Link | None] = field(default_factory=dict)
     stood: dict[bytes, Standing] = field(default_factory=dict)  # of URLs that were in an index
     placed: dict[str, bytes] = field(

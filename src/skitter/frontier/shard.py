@@ -38,6 +38,7 @@ from skitter.frontier.store import Seen, Source
 from skitter.model import Level, Link, Purpose, Reason, RobotsCopy
 from skitter.runtime.metrics import HostMetrics, Metrics, QueueMetrics, StoreMetrics
 from skitter.schedule import FLOWS
+from skitter.schedule.learning.learned import Learned
 from skitter.settings import Settings
 from skitter.settings.sites import sites_of
 
@@ -45,6 +46,7 @@ _LARGEST_WINDOW = 1024
 _LEVELS = len(Level)
 _ROBOTS = Purpose.ROBOTS
 _NOW_AND_THEN = 16  # writes
+_LEARNED_FROM = 32  # visits: what was learned is written after so many, at the latest
 _MOST_NEW_RULES = 1_000  # origins remembered; with more, all are judged
 ALL_ORIGINS = ""
 NEW_RULES = "rules"
@@ -57,7 +59,7 @@ class Shard(Memory):
 
     __slots__ = (
         "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "drain", "flights", "kept_tallies", "messages",
-        "meta", "names", "nearby", "new_rules", "only_assets", "out", "per_host", "politeness", "reserve", "seen", "suspects", "unsure_since", "usual_delay",
+        "meta", "names", "nearby", "new_rules", "only_assets", "out", "per_host", "politeness", "reserve", "seen", "suspects", "unsaved", "unsure_since", "usual_delay",
     )  # fmt: skip
 
     def __init__(
@@ -98,6 +100,7 @@ class Shard(Memory):
         self.alone = b""  # the visit that must run alone
         self.drain = ""  # the host whose suspected visit waits to run alone
         self.batches = 0  # written so far
+        self.unsaved: dict[str, int] = {}  # by name: what was learned from so many visits is not written yet
         # Origins whose robots.txt has changed, until their URLs are judged by it.
         self.only_assets = False  # nothing else is leased
         self.new_rules: set[str] = {ALL_ORIGINS} if self.meta.positions.get(NEW_RULES) == "1" else set()
@@ -121,7 +124,15 @@ class Shard(Memory):
     def has_changes(self) -> bool:
         """Whether a write would change more than the counts."""
         batch = self.batch
-        changes = (batch.urls, batch.leases, batch.pages, batch.robots, batch.suspects, batch.outbox)
+        changes = (
+            batch.urls,
+            batch.leases,
+            batch.pages,
+            batch.robots,
+            batch.suspects,
+            batch.outbox,
+            batch.learned,
+        )
         return bool(self.touched) or any(changes)
 
     def follow(self, other: "Shard") -> None:
@@ -157,6 +168,8 @@ class Shard(Memory):
                 kept = name in self.flights or name in self.reserve.hosts or name in self.kept_tallies
                 if not kept and name != self.drain:
                     del self.hosts[name]
+        if len(self.learned) > self.learned.capacity:
+            self._forget_learned()
         if len(self.rules) > self.rules.capacity:
             self.rules.trim()
         if len(self.queues) > self.queues.capacity:
@@ -166,6 +179,40 @@ class Shard(Memory):
             self.seen.trim()
         if not self.batches % _NOW_AND_THEN:
             self.names.trim()
+
+    # -- what is learned ---------------------------------------------------------------------------------------
+
+    def learned_of(self, name: str) -> Learned:
+        """What was learned of a host. Whoever changes it says so with `learn`."""
+        row = self.learned[name]
+        if row is None:
+            row = self.learned[name] = Learned(name)
+        return row
+
+    def learn(self, row: Learned, *, decided: bool = False) -> None:
+        """Something was learned from a visit. It is written with what this verb writes if it has decided something.
+
+        Else it is written after some more visits: a crash may cost a few counts, never a decision.
+        """
+        visits = self.unsaved.get(row.name, 0) + 1
+        if decided or visits >= _LEARNED_FROM:
+            self.batch.learned[row.name] = row
+            self.unsaved.pop(row.name, None)
+        else:
+            self.unsaved[row.name] = visits
+
+    def save_learned(self) -> None:
+        """Everything learned is written with this verb."""
+        self.batch.learned.update((name, self.learned[name]) for name in self.unsaved)
+        self.unsaved.clear()
+
+    def _forget_learned(self) -> None:
+        """Of what was not written yet, nothing is forgotten: it is written with the next verb."""
+        for name in list(islice(self.learned, len(self.learned) - self.learned.capacity // 2)):
+            if self.unsaved.pop(name, 0):
+                self.batch.learned[name] = self.learned[name]
+            elif name not in self.batch.learned:
+                del self.learned[name]
 
     # -- rows of URLs ------------------------------------------------------------------------------------------
 
