@@ -13,6 +13,7 @@ from skitter.testing.learnable import Serving
 
 OVER = (0, 3)  # exit codes of a crawl that ended, or stopped at a limit
 _SECTION = "learning"
+PATIENCE = 1800.0  # seconds: a bound, not a promise
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def crawl(seeds: list[str], folder: Path, *flags: str, workers: int = 1) -> Ran:
     command += ["--allow-private=127.0.0.0/8", "--delay=0", "--per-address=none", f"--workers={workers}"]
     command += ["--set=schedule.retry_base=50ms", "--set=politeness.adaptive=false", *flags]
     began = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
     if done.returncode not in OVER:
         raise SystemExit(f"{' '.join(command)}\nended with {done.returncode}: {done.stderr[-2000:]}")
     return Ran(time.monotonic() - began, done.returncode, json.loads(done.stdout))

@@ -41,7 +41,9 @@ def main() -> None:
             f"{name}: {found.fetched} of {found.real} distinct pages in {found.requests:,} requests, "
             f"{found.wasted:,} of them for nothing new"
         )
-    print(f"{1 - learned.requests / plain.requests:.1%} fewer fetches; at most {plain.wasted_share:.1%} are possible")
+    print(
+        f"{1 - learned.requests / plain.requests:.1%} fewer fetches; at most {plain.wasted_share:.1%} are possible"
+    )
 
 
 if __name__ == "__main__":

@@ -122,7 +122,9 @@ class HostileWeb:
 
     def _html(self, host: str, target: str, found: Found) -> str:
         nav = "".join(f'<a href="http://{self.home}{PORT}{to}">{to.strip("/") or "home"}</a> ' for to in _NAV)
-        links = "".join(f'<li><a href="{to.replace("&", "&amp;")}">{_label(to)}</a></li>' for to in found.links)
+        links = "".join(
+            f'<li><a href="{to.replace("&", "&amp;")}">{_label(to)}</a></li>' for to in found.links
+        )
         served = int(_token(host, target)[:6], 16)  # like a time or a counter: different in every answer
         return (
             f"<!doctype html><html lang=en><head><title>{found.title}</title></head><body><nav>{nav}</nav>"
@@ -266,7 +268,9 @@ class HostileWeb:
             return None
         onward = [f"/news?page={number + 1}"]
         if number > NEWS_PAGES:
-            return Found("(pagination)", f"News, page {number}", "<p>There are no more news.</p>", tuple(onward))
+            return Found(
+                "(pagination)", f"News, page {number}", "<p>There are no more news.</p>", tuple(onward)
+            )
         each = NEWS // NEWS_PAGES
         items = [f"/news/item-{n}" for n in range((number - 1) * each, number * each)]
         return self._page(target, [*items, *onward])

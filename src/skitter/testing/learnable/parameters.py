@@ -20,6 +20,8 @@ from skitter.testing.web.pages import reply
 from skitter.testing.web.server import Served
 from skitter.testing.web.words import below, dice, paragraphs, phrase, pick
 
+NEEDLESS, MATTERS = True, False
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -48,38 +50,46 @@ def _words(count: int) -> Callable[[Random], str]:
 
 
 _NEEDLESS = (
-    Kind("visit", True, "same", _hex(32)),
-    Kind("tok", True, "same", _hex(16)),
-    Kind("zid", True, "markup", _hex(8)),
-    Kind("src", True, "same", _of("mail", "home", "menu", "foot", "feed")),
-    Kind("campaign", True, "same", _of("spring", "autumn", "sale", "launch")),
-    Kind("aff", True, "same", _up_to(40)),
-    Kind("clickpos", True, "same", _up_to(20)),
-    Kind("from", True, "same", _of("list", "search", "top", "side")),
-    Kind("ref", True, "same", lambda chance: quote(f"/page/{below(chance, 900)}", safe="")),
-    Kind("back", True, "markup", _words(1)),
-    Kind("highlight", True, "markup", _words(1)),
-    Kind("hl", True, "markup", _words(2)),
-    Kind("sort", True, "order", _of("name", "date", "price", "rating")),
-    Kind("dir", True, "order", _of("asc", "desc", "random")),
-    Kind("view", True, "markup", _of("list", "grid", "wide")),
-    Kind("theme", True, "markup", _of("dark", "light", "plain")),
-    Kind("font", True, "markup", _of("small", "large", "serif")),
-    Kind("width", True, "markup", _up_to(12)),
-    Kind("print", True, "frame", _of("1")),
-    Kind("nocache", True, "same", _hex(10)),
-    Kind("ts", True, "same", lambda chance: str(1_700_000_000 + below(chance, 10**8))),
-    Kind("debug", True, "same", _of("0")),
-    Kind("tab", True, "same", _of("about", "more", "terms")),
-    Kind("popup", True, "markup", _of("yes", "no", "auto")),
+    Kind("visit", NEEDLESS, "same", _hex(32)),
+    Kind("tok", NEEDLESS, "same", _hex(16)),
+    Kind("zid", NEEDLESS, "markup", _hex(8)),
+    Kind("src", NEEDLESS, "same", _of("mail", "home", "menu", "foot", "feed")),
+    Kind("campaign", NEEDLESS, "same", _of("spring", "autumn", "sale", "launch")),
+    Kind("aff", NEEDLESS, "same", _up_to(40)),
+    Kind("clickpos", NEEDLESS, "same", _up_to(20)),
+    Kind("from", NEEDLESS, "same", _of("list", "search", "top", "side")),
+    Kind("ref", NEEDLESS, "same", lambda chance: quote(f"/page/{below(chance, 900)}", safe="")),
+    Kind("back", NEEDLESS, "markup", _words(1)),
+    Kind("highlight", NEEDLESS, "markup", _words(1)),
+    Kind("hl", NEEDLESS, "markup", _words(2)),
+    Kind("sort", NEEDLESS, "order", _of("name", "date", "price", "rating")),
+    Kind("dir", NEEDLESS, "order", _of("asc", "desc", "random")),
+    Kind("view", NEEDLESS, "markup", _of("list", "grid", "wide")),
+    Kind("theme", NEEDLESS, "markup", _of("dark", "light", "plain")),
+    Kind("font", NEEDLESS, "markup", _of("small", "large", "serif")),
+    Kind("width", NEEDLESS, "markup", _up_to(12)),
+    Kind("print", NEEDLESS, "frame", _of("1")),
+    Kind("nocache", NEEDLESS, "same", _hex(10)),
+    Kind("ts", NEEDLESS, "same", lambda chance: str(1_700_000_000 + below(chance, 10**8))),
+    Kind("debug", NEEDLESS, "same", _of("0")),
+    Kind("tab", NEEDLESS, "same", _of("about", "more", "terms")),
+    Kind("popup", NEEDLESS, "markup", _of("yes", "no", "auto")),
 )
 _MATTER = (
-    *(Kind(name, False, "page", _up_to(10**6)) for name in ("id", "page", "item", "product", "topic", "chapter")),
-    *(Kind(name, False, "page", _words(1)) for name in ("q", "category", "tag", "author", "city", "section")),
-    Kind("lang", False, "page", _of("en", "de", "fr")),
-    Kind("rare", False, "same", _up_to(30)),  # changes one page in twenty
-    Kind("start", False, "same", _of("0")),  # 0 is what a page shows without it; any other value is another page
-    Kind("mode", False, "markup", _of("full", "short", "brief")),  # needless except in one section
+    *(
+        Kind(name, MATTERS, "page", _up_to(10**6))
+        for name in ("id", "page", "item", "product", "topic", "chapter")
+    ),
+    *(
+        Kind(name, MATTERS, "page", _words(1))
+        for name in ("q", "category", "tag", "author", "city", "section")
+    ),
+    Kind("lang", MATTERS, "page", _of("en", "de", "fr")),
+    Kind("rare", MATTERS, "same", _up_to(30)),  # changes one page in twenty
+    Kind(
+        "start", MATTERS, "same", _of("0")
+    ),  # 0 is what a page shows without it; any other value is another page
+    Kind("mode", MATTERS, "markup", _of("full", "short", "brief")),  # needless except in one section
 )
 KINDS = (*_NEEDLESS, *_MATTER)
 _NAMED = {kind.name: kind for kind in KINDS}
@@ -160,7 +170,7 @@ class ParameterWeb:
 
         One page in ten that has another spelling is linked by that alone.
         """
-        respelt = {}
+        respelt: dict[str, str] = {}
         for target in self.spellings:
             respelt.setdefault(self.plain_of(target), target)
         links: list[list[str]] = [[] for _ in self.plain]
@@ -238,7 +248,9 @@ class ParameterWeb:
         style = f' class="{effects["markup"]}"' if "markup" in effects else ""
         place = self._places.get(page)
         links = () if place is None else self.linked[place]
-        anchors = "".join(f'<li><a href="{to.replace("&", "&amp;")}">{to.split("?")[0]}</a></li>' for to in links)
+        anchors = "".join(
+            f'<li><a href="{to.replace("&", "&amp;")}">{to.split("?")[0]}</a></li>' for to in links
+        )
         frame = "" if "frame" in effects else "<nav>Home News Products Contact Search Help Imprint</nav>"
         noise = f"<p>Answer {hashlib.sha256(target.encode()).hexdigest()[:8]}.</p>" if self.noise else ""
         return (
