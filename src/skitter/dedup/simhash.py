@@ -55,8 +55,8 @@ def _blocks(octets: bytes) -> Iterator[bytes]:
 
 # ------------------------------------------------------------------------------------------------ what is new
 
-_SAMPLE = 1_024  # shingles, of 4 bytes
-_FEW = 8  # shingles that are looked for one by one
+_SAMPLE = 4_096  # shingles, of 4 bytes
+_COMPARED = 8_000  # characters of a text
 _HALF = np.uint64(32)
 
 
@@ -75,26 +75,28 @@ def news(text: str, sample: bytes, shift: int) -> News:
     The sample takes in shingles whose hash ends in `shift` zeros, and half as many of them each time it is full, so it
     is a fair one of everything seen, whatever its amount (adaptive sampling; Wegman 1984, Flajolet 1990).
     """
-    words = _words(text[:_BLOCK].encode("utf-8", "surrogatepass")[:_BLOCK], fold=True)
+    words = _words(text[:_COMPARED].encode("utf-8", "surrogatepass")[:_BLOCK], fold=True)
     if len(words) < SHINGLE:
         return News(sample, shift, 0, 0)
     hashes = (_mixed(words) >> _HALF).astype(np.uint32)
     known = np.frombuffer(sample, np.uint32)
     if shift:
         hashes = hashes[hashes & np.uint32((1 << shift) - 1) == 0]
-    found = set(hashes.tolist())
-    new = (
-        found.difference(known.tolist())
-        if len(found) > _FEW
-        else {each for each in found if each not in known}
-    )
+    found = np.array(sorted(set(hashes.tolist())), np.uint32)
+    if not len(found):
+        return News(sample, shift, 0, 0)
+    places = np.searchsorted(known, found)
+    fresh = np.ones(len(found), bool)
+    if len(known):
+        fresh = known[np.minimum(places, len(known) - 1)] != found
+    new = int(np.count_nonzero(fresh))
     if not new:
         return News(sample, shift, 0, len(found))
-    merged = np.concatenate((known, np.fromiter(new, np.uint32, len(new))))
+    merged = np.insert(known, places[fresh], found[fresh])
     while len(merged) > _SAMPLE:
         shift += 1
         merged = merged[merged & np.uint32((1 << shift) - 1) == 0]
-    return News(merged.tobytes(), shift, len(new), len(found))
+    return News(merged.tobytes(), shift, new, len(found))
 
 
 def _words(block: bytes, *, fold: bool = False) -> Numbers:

@@ -29,7 +29,8 @@ _PAGE = Purpose.PAGE  # looked up once
 _SIFTED_AT_ONCE = 128  # URLs of a host that are put aside before others have their turn
 _SIFTED = 8  # hosts that had nothing else, in one lease
 _BEHIND = -1e9  # the score of URLs that wait aside, behind those that are tried again
-_WAIT_FOR_NEWS = 1.0  # seconds that a new host of a domain waits while many other new ones are in flight
+_NOBODY: frozenset[str] = frozenset()
+_WAIT_FOR_NEWS = 0.25  # seconds that a new host of a domain waits while many other new ones are in flight
 _MANY_DOMAINS = 1_000
 
 # ------------------------------------------------------------------------------------------------ exactly now
@@ -321,17 +322,17 @@ def _crowds(shard: Shard, host: HostRow, of_all: Learned | None, now: float) -> 
         return False
     if len(shard.newcomers) > _MANY_DOMAINS:
         shard.newcomers.clear()
-    others = {
-        name
-        for name in shard.newcomers.get(host.domain, ())
-        if name in shard.flights or name in shard.reserve.hosts
-    }
+    closed, names = shard.newcomers.get(host.domain, (0.0, _NOBODY))
+    others = {name for name in names if name in shard.flights or name in shard.reserve.hosts}
     pattern = None if of_all is None else of_all.patterns.get(patterns.host_pattern(host.name, host.domain))
-    if len(others - {host.name}) >= patterns.PARKED / 2 - (pattern.dry / 2 if pattern else 0) and others:
-        host.free_at = max(host.free_at, now + _WAIT_FOR_NEWS)
+    room = patterns.PARKED / 2 - (pattern.dry / 2 if pattern else 0)
+    if host.name not in others and others and (now < closed or len(others) >= room):
+        closed = closed if now < closed else now + _WAIT_FOR_NEWS
+        host.free_at = max(host.free_at, closed)  # all at the same time: the one found first is the next
         shard.touch(host)
+        shard.newcomers[host.domain] = closed, others
         return True
-    shard.newcomers[host.domain] = others | {host.name}
+    shard.newcomers[host.domain] = closed, others | {host.name}
     return False
 
 

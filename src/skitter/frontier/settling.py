@@ -17,6 +17,7 @@ from skitter.model import Link, Purpose, Reason, Settlement, State, Visit, is_pu
 from skitter.politeness import listening
 from skitter.schedule.learning import patterns
 from skitter.schedule.learning.learned import Learned, of_domain
+from skitter.schedule.learning.patterns import NOTHING, Brought
 
 # If a host asks for a pause longer than this many times the lead, or seconds, its visits leased ahead are put
 # back.
@@ -24,10 +25,6 @@ _FAR = 10
 _FAR_AT_LEAST = 30.0
 _ROBOTS, _QUEUED = Purpose.ROBOTS, State.QUEUED  # looked up once, not with every visit
 
-
-_PROVEN = 16  # useful visits to a pattern: then only some of its pages are compared with all others
-_SOME = 4
-_HARDLY = 0.01  # of the shingles of a page: so few new ones are noise
 
 Targets = Mapping[int, list[bytes]]
 """The ids of links that were added before, by the identity of the settlement."""
@@ -275,11 +272,8 @@ def learn(shard: Shard, host: HostRow, settlement: Settlement, *, leads_on: bool
     told = _brought(shard, host, settlement, (learned, of_all), names, leads_on=leads_on)
     if told is None:
         return
-    dry, news = told
-    changed = patterns.note(learned, names, dry, news)
-    if not dry:
-        of_all.pages += 1
-        of_all.news += news
+    changed = patterns.note(learned, names, told)
+    if told.useful:
         learned.asked, learned.grown, learned.rest = 0.0, 0, False
     if any(not learned.patterns[name].parked for name in changed):
         wake(shard, host)
@@ -287,7 +281,7 @@ def learn(shard: Shard, host: HostRow, settlement: Settlement, *, leads_on: bool
     met: list[str] = []
     if host.name != host.domain and host.pages <= 1:
         name = patterns.host_pattern(host.name, host.domain)
-        met = patterns.note(of_all, patterns.Names(name, ()), dry, news)
+        met = patterns.note(of_all, patterns.Names(name, ()), told)
         if met and not of_all.patterns[name].parked:
             shard.to_wake += of_all.hosts
             of_all.hosts = []
@@ -314,33 +308,28 @@ def _brought(
     names: patterns.Names,
     *,
     leads_on: bool,
-) -> tuple[float, int] | None:
-    """Whether a visit was dry (0 to 1), and how many shingles were new. None if it says nothing about its pattern."""
+) -> Brought | None:
+    """What a visit has brought. None if it says nothing about its pattern."""
     page, status, (learned, of_all) = settlement.page, settlement.status, known
     if page is None:
         moved = 300 <= status < 400
         if settlement.verdict.state is _QUEUED or not (moved or status >= 400) or (moved and leads_on):
             return None
-        return 1.0, 0
+        return NOTHING
     if not page.robots.index:
         learned.unlisted += 1
         if 2 * learned.unlisted <= host.pages + 1:  # else it is the whole site that asks for it
-            return 1.0, 0
+            return NOTHING
     if page.status >= 400 or page.identical:
-        return 1.0, 0
+        return NOTHING
     if page.duplicate_of and patterns.names_of(page.duplicate_of).leaf != names.leaf:
-        return 1.0, 0
+        return NOTHING
     if not page.text or not shard.near:
-        return (1.0 if page.duplicate_of else 0.0), 0
-    leaf = learned.patterns.get(names.leaf)
-    if leaf is not None and not leaf.dry and leaf.useful >= _PROVEN and leaf.fetched % _SOME:
-        return 0.0, leaf.news // leaf.useful
+        return NOTHING if page.duplicate_of else Brought(useful=True, share=1.0)
     from skitter.dedup.simhash import news  # noqa: PLC0415  it loads numpy, which is there: the page has a SimHash
 
-    told, shift = news(page.text, of_all.sample, of_all.shift), of_all.shift
+    told = news(page.text, of_all.sample, of_all.shift)
     if not told.met:
-        return (1.0, 0) if page.duplicate_of else None
+        return NOTHING if page.duplicate_of else None
     of_all.sample, of_all.shift = told.sample, told.shift
-    if told.new > _HARDLY * told.met:
-        return 0.0, told.new << shift
-    return patterns.weight(leaf, of_all), 0
+    return patterns.judge(told.new, told.met, learned.patterns.get(names.leaf), of_all)
