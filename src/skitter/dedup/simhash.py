@@ -57,6 +57,7 @@ def _blocks(octets: bytes) -> Iterator[bytes]:
 
 _SAMPLE = 4_096  # shingles, of 4 bytes
 _COMPARED = 8_000  # characters of a text
+_SHORT = 2  # characters: pieces of tokens, mostly
 _HALF = np.uint64(32)
 
 
@@ -70,7 +71,8 @@ class News(NamedTuple):
 
 
 def news(text: str, sample: bytes, shift: int) -> News:
-    """Which shingles of a text are new to a sample of those seen before; words with digits in them all count as the same.
+    """Which shingles of a text are new to a sample of those seen before; words with digits in them, and very
+    short ones, all count as the same.
 
     The sample takes in shingles whose hash ends in `shift` zeros, and half as many of them each time it is full, so it
     is a fair one of everything seen, whatever its amount (adaptive sampling; Wegman 1984, Flajolet 1990).
@@ -100,7 +102,7 @@ def news(text: str, sample: bytes, shift: int) -> News:
 
 
 def _words(block: bytes, *, fold: bool = False) -> Numbers:
-    """The hash of each word. `fold`: 0 for a word with digits, whichever they are."""
+    """The hash of each word. `fold`: 0 for a word with digits, whichever they are, and for a very short one."""
     octets = np.frombuffer(b" %b " % block, np.uint8)
     blank = octets <= ord(" ")
     (edges,) = (
@@ -111,7 +113,7 @@ def _words(block: bytes, *, fold: bool = False) -> Numbers:
     words: Numbers = (sums[ends] - sums[starts]) * _INVERSES[starts]
     if fold:
         digits = np.add.accumulate((octets - _ZERO) < _TEN, dtype=np.uint32)
-        words[digits[ends] != digits[starts]] = 0
+        words[(digits[ends] != digits[starts]) | (ends - starts <= _SHORT)] = 0
     return words
 
 

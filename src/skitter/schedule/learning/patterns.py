@@ -18,16 +18,18 @@ from typing import NamedTuple
 
 from skitter.schedule.learning.learned import Learned, Pattern
 
-DEMOTED = 4, 8  # visits in a row without anything new: one level lower, two levels lower
+DEMOTED = 4, 8  # visits in a row without anything new: one step down, two steps down
 PARKED = 12
+OF_HOSTS = 8  # new hosts of a domain: each costs two requests, with its robots.txt
 TRIES = 2  # members of a parked pattern that are tried again when nothing else of its host waits
 _TRY = 4  # the n-th member while others wait: n = 64, 256, 1024, …
 _MOST_PATTERNS = 192  # of a host
 _MOST_HOSTS = 64
 _NOISE = 0.01
+_SEVERAL = 8  # useful visits say what is usual for a pattern
 _LATELY = 32  # visits that an average is about
 _LOG4 = 1.386
-_GAPS = 5  # times the usual distance of two useful visits
+_GAPS = 6  # times the usual distance of two useful visits
 _LONGEST_GAP = 24
 _LONGEST = 80  # characters of a name in a pattern
 _DEEP = 8  # folders in a pattern
@@ -133,13 +135,14 @@ class Brought(NamedTuple):
     share: float = 0.0  # of its shingles that were new
 
 
-NOTHING = Brought(1.0)
+_MOST = -6.0  # what a useful visit says against it
+NOTHING, SOMETHING = Brought(1.0), Brought(_MOST, useful=True, share=1.0)
 
 
 class Fate(NamedTuple):
     """What becomes of a URL before it is leased."""
 
-    steps: int  # levels lower; -1 if it is parked
+    steps: int  # down, behind others of its level; -1 if it is parked
     by: str = ""  # the pattern that decides
 
 
@@ -187,23 +190,23 @@ def note(learned: Learned, names: Names, brought: Brought) -> list[str]:
             _make_room(learned)
             pattern = patterns[name] = Pattern()
         pattern.fetched += 1
+        pattern.dry = max(0.0, pattern.dry + brought.dry)
         if brought.useful:
             pattern.useful += 1
             pattern.share += (brought.share - pattern.share) / min(pattern.useful, _LATELY)
-            pattern.dry = 0.0
-            if pattern.parked:
-                pattern.parked, pattern.skipped, pattern.tried = False, 0, 0
-                changed.append(name)
-        else:
-            pattern.dry = max(0.0, pattern.dry + brought.dry)
-            if pattern.dry >= _enough(pattern, name) and not pattern.parked:
-                pattern.parked = True
-                changed.append(name)
+        if pattern.parked and brought.useful and pattern.dry < _enough(pattern, name):
+            pattern.parked, pattern.skipped, pattern.tried = False, 0, 0
+            changed.append(name)
+        elif not pattern.parked and pattern.dry >= _enough(pattern, name):
+            pattern.parked = True
+            changed.append(name)
     return changed
 
 
 def _enough(pattern: Pattern, name: str) -> float:
     """How much evidence parks it: more if it was useful once in a while, since there are gaps then."""
+    if not name.startswith("/"):
+        return OF_HOSTS
     if not pattern.useful or "*" in name:
         return PARKED
     return min(_LONGEST_GAP, max(PARKED, _GAPS * pattern.fetched / pattern.useful))
@@ -228,22 +231,20 @@ def _make_room(learned: Learned) -> None:
 def judge(new: int, met: int, leaf: Pattern | None, of_all: Learned) -> Brought:
     """What a page has brought: `new` of the `met` shingles that the sample of its domain takes in were not there before.
 
-    Pages of one pattern usually bring the same share of new shingles: less than half of that is not useful. Nor is
-    less than a third of what is usual in its domain. How much it says depends on their number: it is the logarithm of the likelihood ratio of a quarter of the usual share to the
+    Less than a third of the usual share of new shingles is not useful: usual in its domain, or for its pattern if that is
+    less. How much it says depends on their number: it is the logarithm of the likelihood ratio of a quarter of the usual share to the
     usual share, both as Poisson distributions (a CUSUM test; Page 1954), within a limit.
     """
     share, usual = new / met, of_all.share
-    least = max(_NOISE, usual / 3)
-    if leaf is not None and leaf.useful:
-        usual = min(leaf.share, usual or leaf.share)
-        least = max(_NOISE, usual / 2)
-    if share > least:
-        of_all.pages += 1
-        if of_all.pages > 1:  # all of the first page is new
-            of_all.share += (share - of_all.share) / min(of_all.pages - 1, _LATELY)
-        return Brought(useful=True, share=share)
-    says = 0.75 * usual * met - new * _LOG4
-    return Brought(dry=max(-1.0, min(1.0, says)))
+    if leaf is not None and leaf.useful >= _SEVERAL:
+        usual = min(leaf.share, usual)
+    says = max(_MOST, min(1.0, 0.75 * usual * met - new * _LOG4))
+    if share <= max(_NOISE, usual / 3):
+        return Brought(says)
+    of_all.pages += 1
+    if of_all.pages > 1:  # all of the first page is new
+        of_all.share += (share - of_all.share) / min(of_all.pages - 1, _LATELY)
+    return Brought(min(says, 0.0), useful=True, share=share)
 
 
 def is_tried(pattern: Pattern) -> bool:
