@@ -290,13 +290,14 @@ def sift(shard: Shard, name: str, now: float) -> bool:
 
 
 def _is_judged(row: UrlRow) -> bool:
-    """Whether it is a page that was found on others, and never visited. What a person or a list names is not judged."""
+    """Whether it is a page that was found on others, and never visited. What a person or a sitemap names is not judged."""
     if row.origin or row.seed or row.attempts or row.crawl_count or row.hops:
         return False
     extra = row.extra
-    return extra is None or (
-        extra.purpose is _PAGE and extra.hints is None and (extra.was is None or not extra.was.tried)
-    )
+    if extra is None:
+        return True
+    listed = extra.hints is not None and extra.hints.source == "sitemap"
+    return extra.purpose is _PAGE and not listed and (extra.was is None or not extra.was.tried)
 
 
 def _fate(host: HostRow, known: Learned | None, of_all: Learned | None, names: patterns.Names) -> Fate:
