@@ -312,6 +312,8 @@ def learn(
         wake(shard, host)
     elif told.useful and (more := patterns.encouraged(learned, names)):
         look_again(shard, host, more)
+    if changed and shard.ahead:
+        shard.put_back(host.name)  # what was leased ahead may be parked now
     shard.learn(learned, decided=bool(changed))
     met: list[str] = []
     if host.name != host.domain and host.pages <= 1:
