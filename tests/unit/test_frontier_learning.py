@@ -23,7 +23,12 @@ def settings(learning=None, site=()):
 
 
 def opened(rows, chosen, *, far):
-    return ShardFrontier(MemoryStore(rows), chosen) if far else memory_frontier(rows, chosen)
+    rows.epoch += 1  # as a new owner has it
+    return (
+        ShardFrontier(MemoryStore(rows, rows.epoch), chosen)
+        if far
+        else memory_frontier(rows, chosen, epoch=rows.epoch)
+    )
 
 
 async def crawl(frontier, now=START):
