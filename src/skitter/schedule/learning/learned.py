@@ -45,11 +45,6 @@ class Learned(Struct, array_like=True, gc=False):
     hosts: list[str] = field(default_factory=list)
 
 
-def of_domain(domain: str) -> str:
-    """The name under which is kept what was learned of a domain. No host has such a name."""
-    return f"*.{domain}"
-
-
 def host_of(name: str) -> str:
     """A host that the row of this name is about."""
     return name.removeprefix("*.")
