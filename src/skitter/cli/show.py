@@ -11,9 +11,11 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 
+from msgspec.structs import replace
+
 from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser, UsageError
-from skitter.export.source import Source
+from skitter.export.source import Source, with_settings
 from skitter.model import Page, State, UrlRecord
 from skitter.reporting.format import amount, as_json, counted, moment, printable
 from skitter.reporting.records import page_record
@@ -34,6 +36,7 @@ def parser() -> Parser:
             "skitter show skitter-example.org https://example.org/about --markdown",
             "skitter show skitter-example.org https://example.org/about --html | less",
             "skitter show skitter-example.org https://example.org/about --linked-from",
+            "skitter show skitter-example.org https://example.org/about --history",
             "skitter show --config cluster.toml https://example.org/about --headers",
         ],
     )
@@ -42,6 +45,11 @@ def parser() -> Parser:
     parts = made.add_mutually_exclusive_group()
     for name, about in _ABOUT.items():
         parts.add_argument(f"--{name}", dest="part", action="store_const", const=name, help=about)
+    made.add_argument(
+        "--extractor",
+        choices=("trafilatura", "fast"),
+        help="with --markdown: who finds the main content (default: parse.extractor of the crawl)",
+    )
     return made
 
 
@@ -53,6 +61,7 @@ _ABOUT: Mapping[str, str] = {
     "rendered": "its HTML after its scripts have run, if it was rendered",
     "screenshot": "a picture of it (PNG), if there is one; for files and pipes",
     "headers": "status line and header fields, as received",
+    "history": "its visits, what each found, how often it seems to change, and when it is visited next",
     "links": "every link on it, and what became of that",
     "linked-from": "the stored pages that link to it",
     "json": "its record with the text, as one JSON object",
@@ -61,18 +70,25 @@ _ABOUT: Mapping[str, str] = {
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Show the page."""
+    if arguments.extractor is not None and arguments.part != "markdown":
+        raise UsageError("--extractor says who finds the main content; use it with --markdown")
     return ask(arguments, partial(_show, arguments))
 
 
 async def _show(arguments: argparse.Namespace, source: Source) -> Exit:
     from skitter.export.findings import NotAUrlError, find  # noqa: PLC0415  `show --help` does not need the fetcher
 
+    if arguments.extractor is not None:
+        parse = replace(source.settings.parse, extractor=arguments.extractor)
+        source = with_settings(source, replace(source.settings, parse=parse))
     try:
         found = await find(arguments.url, source, time.time())
     except NotAUrlError as problem:
         raise UsageError(str(problem)) from None
     if arguments.part == "linked-from" and found.record is not None:
         return await _linked_from(found.record, source)
+    if arguments.part == "history" and found.record is not None and found.record.crawl_count:
+        return _history(found.record)
     if found.page is None:
         _complain(f"{found.url} {_never(found.record)}; `skitter why` says everything about it")
         return Exit.NO
@@ -95,6 +111,16 @@ def _never(record: UrlRecord | None) -> str:
 
 def _complain(text: str) -> None:
     print(f"skitter: {printable(text)}", file=sys.stderr)
+
+
+def _history(record: UrlRecord) -> Exit:
+    from skitter.reporting.freshness import history  # noqa: PLC0415  `show --help` does not need it
+    from skitter.schedule.freshness import changes_every  # noqa: PLC0415  the same
+
+    every = changes_every(record.watch.belief) if record.watch is not None else None
+    for line in (record.url, *history(record, every)):
+        print(printable(line))
+    return Exit.DONE
 
 
 def _absent(page: Page) -> Exit:
@@ -308,5 +334,6 @@ _PARTS = {
     "headers": _headers,
     "links": _links,
     "json": _json,
+    "history": _card,  # the same
     "linked-from": _card,  # of a URL without a record there is nothing to look for
 }

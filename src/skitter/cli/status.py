@@ -3,7 +3,7 @@
 import argparse
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from heapq import nlargest
 from typing import Any, NamedTuple
@@ -15,11 +15,14 @@ from skitter import reasons
 from skitter.cli.progress import troubles
 from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser
+from skitter.control.notifying import read
 from skitter.control.orders import is_paused
+from skitter.crawl.directory import CrawlDirectory
 from skitter.export.source import Source
 from skitter.model import Counts, HostRecord, Stop
 from skitter.politeness.hours import windows_of
 from skitter.politeness.keys import Key, keys_of
+from skitter.reporting import freshness
 from skitter.reporting.format import (
     as_json,
     count,
@@ -43,6 +46,7 @@ from skitter.reporting.report import (
 )
 from skitter.runtime import metrics
 from skitter.runtime.metrics import Metrics
+from skitter.schedule.hosts import pressed
 from skitter.settings import Settings
 from skitter.settings.sites import Sites
 
@@ -109,22 +113,39 @@ async def _show(arguments: argparse.Namespace, source: Source) -> Exit:
     )
     measured = source.directory.read_statistics()
     hours = windows_of(source.settings.politeness.window)
+    alerts = alerts_of(source.directory)
     if arguments.json:
         fields = as_fields(source.name, now, counts, hosts, measured)
         window = None if hours is None else window_fields(hours, time.time())
         for host, told in zip(hosts, fields["hosts"], strict=True):
             told["bucket"] = _bucket(host, source.settings)
-        print(as_json(fields | {"paused": paused, "hosts_blocked": blocked, "window": window}))
+        beside = {"paused": paused, "hosts_blocked": blocked, "window": window, "alerts": alerts}
+        print(as_json(fields | beside))
     else:
         opens = 0.0 if hours is None else hours.closed_until(time.time())
         lines = as_lines(source.name, now, counts, hosts, blocked, time.time(), opens)
+        lines[2:2] = alert_lines(alerts, time.time())
         if hours is not None and counts.queued:
             lines.insert(2, f"  its window: {printable(window_words(hours, time.time()))}")
         if arguments.verbose:
             buckets = bucket_lines(waiting, source.settings, time.time(), opens)
-            lines += [*pace_lines(hosts), *buckets, *metric_lines(measured)]
+            sunk = pressure_lines(waiting, source.settings)
+            lines += [*pace_lines(hosts), *buckets, *sunk, *metric_lines(measured)]
         print("\n".join(lines))
     return Exit.DONE
+
+
+def alerts_of(directory: CrawlDirectory) -> list[dict[str, Any]]:
+    """The alerts that are firing; of a crawl that does not run, those of its end."""
+    return [msgspec.to_builtins(alert) for alert in read(directory.alerts_file).firing]
+
+
+def alert_lines(alerts: Sequence[Mapping[str, Any]], now: float) -> list[str]:
+    """Each alert in a line."""
+    return [
+        f"  alert: {each['name']}, for {duration(now - each['since'])}: {printable(each['summary'])}"
+        for each in alerts
+    ]
 
 
 def _bucket(host: HostRecord, settings: Settings) -> dict[str, Any]:
@@ -155,6 +176,16 @@ def bucket_lines(
     return (
         ["", "Requests that hosts may get, those with most URLs waiting", *table(head, rows)] if rows else []
     )
+
+
+def pressure_lines(hosts: Sequence[HostRecord], settings: Settings) -> list[str]:
+    """Which of these hosts have sunk by a level, and why."""
+    told = [
+        f"  {shortened(printable(host.host), 40)} {said}"
+        for host in hosts
+        if (said := pressed(host, settings.schedule))
+    ]
+    return ["", "Hosts whose queue grows faster than their pages come in", *told] if told else []
 
 
 async def _largest(source: Source, number: int) -> tuple[list[HostRecord], list[HostRecord], int]:
@@ -215,18 +246,8 @@ def standing(
     if running:
         go_on = f"continue with: skitter continue {where}" if paused else look
         return Standing("running", "running, but paused" if paused else "running", go_on)
-    if not left and not counts.pages:
-        return Standing("finished", "finished: no page could be fetched", look or _why(where))
     if not left:
-        aside = f"only {counted(counts.parked, 'URL')} in parked patterns" if counts.parked else "nothing"
-        look = look or (f"see them: skitter patterns {where} --parked" if counts.parked else "")
-        return Standing(
-            "finished",
-            f"finished: {aside} is left to do".replace(
-                "URLs in parked patterns is", "URLs in parked patterns are"
-            ),
-            look,
-        )
+        return _nothing_left(settings, counts, where, look)
     limit, larger = _limit(settings, counts)
     if limit:
         flag = "--" + limit.removeprefix("crawl.").replace("_", "-")
@@ -239,6 +260,18 @@ def standing(
     room = f"free some space first: {short}; then " if short else ""
     after = f", and then: skitter continue {where} (it is paused)" if paused else ""
     return Standing("stopped", said, f"{room}continue with: skitter resume {where}{after}")
+
+
+def _nothing_left(settings: Settings, counts: Counts, where: str, look: str) -> Standing:
+    if counts.pages and counts.again.get("pages") and settings.schedule.recrawl != "off":
+        said = f"stopped; {counted(int(counts.again['pages']), 'page')} will be fetched again"
+        return Standing("stopped", said, f"continue with: skitter resume {where}")
+    if not counts.pages:
+        return Standing("finished", "finished: no page could be fetched", look or _why(where))
+    if counts.parked:
+        said = f"finished: {counted(counts.parked, 'URL waits', 'URLs wait')} in parked patterns, and nothing else is left"
+        return Standing("finished", said, look or f"see them: skitter patterns {where} --parked")
+    return Standing("finished", "finished: nothing is left to do", look)
 
 
 def _limit(settings: Settings, counts: Counts) -> tuple[str, str]:
@@ -269,6 +302,7 @@ def as_fields(
         "advice": now.advice or None,
         "counts": msgspec.to_builtins(counts, str_keys=True),
         "importance_fetched_at_least": importance_fetched(counts),
+        "freshness": freshness.as_fields(counts),
         "rates": {
             "pages_per_second": per_second(counts.pages, counts),
             "requests_per_second": per_second(counts.requests, counts),

@@ -13,10 +13,12 @@ from skitter.frontier.sortable import number8, score8, time8, time_of
 from skitter.frontier.store import Source
 from skitter.model import ASSET_SCORE, Level
 from skitter.runtime.metrics import AgendaMetrics
+from skitter.schedule.hosts import HostOrder
 
 LATER = b"\xff"
 _END = b"\xff" * 32
 _LEVELS = len(Level)
+_HALF = 0.5
 _OF_ASSETS = int(Level.BACKGROUND), retried(Level.BACKGROUND)
 
 
@@ -36,11 +38,22 @@ def drawn(host: HostRow, *, only_assets: bool = False) -> tuple[int, int]:
         mask += 8
     if levels[4]:
         mask += 16
+    if levels[DUE_AGAIN] and _is_turn_of_known(host, new=bool(mask)):
+        return DUE_AGAIN, host.turn
     if not mask and any(retries := levels[_LEVELS:DUE_AGAIN]):
         return draw_retry(retries, host.turn)
     if not mask and levels[OF_PARKED] and host.extra is not None and host.extra.again:
         return OF_PARKED, host.turn
     return DRAW[mask][host.turn]
+
+
+def _is_turn_of_known(host: HostRow, *, new: bool) -> bool:
+    """Whether a page that is due again is next: they have a share of the requests while others wait."""
+    if not new and not any(host.levels[_LEVELS:DUE_AGAIN]):
+        return True
+    known = None if host.extra is None else host.extra.refresh
+    share, made = _HALF if known is None else known.share, host.requests
+    return int((made + 1) * share) > int(made * share)
 
 
 def _asset_queue(host: HostRow) -> int:
@@ -52,7 +65,9 @@ def _asset_queue(host: HostRow) -> int:
     return -1
 
 
-def place_of(host: HostRow, now: float, *, only_assets: bool = False) -> bytes:
+def place_of(
+    host: HostRow, now: float, *, only_assets: bool = False, order: HostOrder | None = None
+) -> bytes:
     """The place of a host with room for a visit; empty if nothing waits there."""
     queue, _ = drawn(host, only_assets=only_assets)
     if queue < 0 or host.aside is not None:
@@ -65,9 +80,12 @@ def place_of(host: HostRow, now: float, *, only_assets: bool = False) -> bytes:
     head = host.heads[queue]
     if head is None:
         raise AssertionError(f"{host.name} counts links in queue {queue} and has no head there")
-    return (
-        bytes((_LEVELS - 1 if queue == OF_PARKED else queue % _LEVELS,)) + score8(-head[0]) + number8(head[1])
-    )  # no two links have the same sequence number
+    level, score = queue % _LEVELS, -head[0]
+    if queue >= DUE_AGAIN:
+        level = Level.LOW if queue == DUE_AGAIN else Level.BACKGROUND
+    elif order is not None and not host.hops:
+        level, score = order.placed(level, score, host.lined_up(), host.pages)
+    return bytes((level,)) + score8(score) + number8(head[1])  # no two links have the same sequence number
 
 
 def is_ready(place: bytes) -> bool:

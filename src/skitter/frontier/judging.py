@@ -8,10 +8,10 @@ do not change what a server decided (robots.txt, an answer), and a robots.txt no
 from collections.abc import Sequence
 
 from skitter import reasons, urls
-from skitter.frontier import counting
+from skitter.frontier import counting, leasing
 from skitter.frontier.adding import is_by_settings
-from skitter.frontier.aside import is_blocked
-from skitter.frontier.leasing import bring_back, link_of
+from skitter.frontier.aside import takes_in
+from skitter.frontier.leasing import link_of
 from skitter.frontier.levels import OF_PARKED
 from skitter.frontier.rows import FOREIGN, QUEUED, REFUSED, UrlRow
 from skitter.frontier.shard import Shard
@@ -56,7 +56,7 @@ def judge_by_rules(shard: Shard, ids: Sequence[bytes], rules: RulesOf) -> tuple[
             shard.seen.ended(row.id)
             went += 1
         elif row.state == REFUSED and reason is None:
-            came += _bring_back(shard, row)
+            came += bring_back(shard, row)
     return came, went
 
 
@@ -72,11 +72,11 @@ def judge_again(shard: Shard, ids: Sequence[bytes], judge: Judge) -> tuple[int, 
             _refuse(shard, row, reason)
             went += 1
         elif row.state == REFUSED and reason is None:
-            came += _bring_back(shard, row)
+            came += bring_back(shard, row)
         elif row.state == QUEUED and row.due is not None and _waits_by_settings(row) and not row.parked:
             _wait_no_longer(shard, row)
         elif row.state == QUEUED and row.level == OF_PARKED and shard.is_kept(row.url):
-            bring_back(shard, shard.host(row.host), row)
+            leasing.bring_back(shard, shard.host(row.host), row)
         elif row.state == REFUSED and reason != row.reason:
             shard.leave(row)
             shard.enter(row, REFUSED, reason)
@@ -122,7 +122,7 @@ def _refuse(shard: Shard, row: UrlRow, reason: Reason) -> None:
     shard.seen.refused(row.id, row.depth)
 
 
-def _bring_back(shard: Shard, row: UrlRow) -> bool:
+def bring_back(shard: Shard, row: UrlRow) -> bool:
     """A URL waits for a visit, unless its host is set aside; one of another shard is forwarded."""
     if shard.names.host(row.host).foreign:
         link = link_of(row)
@@ -132,8 +132,7 @@ def _bring_back(shard: Shard, row: UrlRow) -> bool:
         shard.send(link)
         shard.seen.ended(row.id)
         return True
-    aside = shard.host(row.host).aside
-    if aside is not None and not is_blocked(aside):
+    if not takes_in(shard.host(row.host).aside):
         return False
     shard.leave(row)
     row.reason = None

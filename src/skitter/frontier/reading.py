@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
 from skitter import urls
 from skitter.engines.retry import patiently
-from skitter.frontier.levels import LEVELS, OF_PARKED
+from skitter.frontier.levels import DUE_AGAIN, LEVELS, OF_PARKED
 from skitter.frontier.pages import Nearby, pages_alike
 from skitter.frontier.rows import (
     FOREIGN,
@@ -14,6 +14,7 @@ from skitter.frontier.rows import (
     HostRow,
     UrlRow,
     Wanted,
+    watch_of,
 )
 from skitter.frontier.store import Store
 from skitter.model import Counts, HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
@@ -200,6 +201,8 @@ class ShardReader:
             pace=None if row.extra is None else row.extra.pace,
             usage=None if row.extra is None else row.extra.usage,
             held=row.held,
+            linked=None if row.extra is None else row.extra.linked,
+            lined_up=row.lined_up() + ahead,
         )
 
 
@@ -219,7 +222,7 @@ def _url_record(row: UrlRow, host: HostRow | None, *, leased: bool) -> UrlRecord
         depth=row.depth,
         parent=row.parent,
         level=LEVELS[_level(row) % len(LEVELS)],
-        score=row.score,
+        score=watch_of(row).score if row.level == DUE_AGAIN else row.score,
         attempts=row.attempts,
         crashes=row.crashes,
         crawl_count=row.crawl_count,
@@ -230,10 +233,13 @@ def _url_record(row: UrlRow, host: HostRow | None, *, leased: bool) -> UrlRecord
         hints=row.hints,
         purpose=row.purpose,
         cash=None if row.extra is None else row.extra.cash,
+        watch=None if row.extra is None else row.extra.watch,
     )
 
 
 def _level(row: UrlRow) -> int:
-    """Its level, or the one that it had before it was put aside."""
+    """Its level, or the one that it had before it was put aside, or is due again."""
+    if row.level == DUE_AGAIN:
+        return watch_of(row).level
     was = None if row.extra is None else row.extra.was
     return was.level if was is not None and row.level == OF_PARKED else row.level

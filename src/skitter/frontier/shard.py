@@ -7,6 +7,7 @@ hosts, rules and heads of lists stay, a bounded number of them.
 
 from collections.abc import Set as AbstractSet
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from skitter import urls
 from skitter.frontier import counting, robots_first
@@ -14,7 +15,7 @@ from skitter.frontier.agenda import Agenda, place_of
 from skitter.frontier.budgets import budgets_of
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Flight, Lease, Rules, rules_of
-from skitter.frontier.levels import OF_PARKED
+from skitter.frontier.levels import DUE_AGAIN, OF_PARKED
 from skitter.frontier.memory import Memory
 from skitter.frontier.names import Names
 from skitter.frontier.pages import Nearby
@@ -40,10 +41,15 @@ from skitter.frontier.store import Seen, Source
 from skitter.model import Level, Link, Purpose, Reason, RobotsCopy
 from skitter.runtime.metrics import HostMetrics, Metrics, QueueMetrics, StoreMetrics
 from skitter.schedule import FLOWS
+from skitter.schedule.hosts import host_order
 from skitter.schedule.learning.learned import Learned
 from skitter.settings import Settings
 from skitter.settings.globs import glob
-from skitter.settings.sites import sites_of
+from skitter.settings.sites import Sites, sites_of
+
+if TYPE_CHECKING:
+    from skitter.frontier.depths import Depths
+    from skitter.frontier.refreshing import Refreshing
 
 _LARGEST_WINDOW = 1024
 _LEVELS = len(Level)
@@ -61,8 +67,8 @@ class Shard(Memory):
     """Everything that the owner of a shard has in memory."""
 
     __slots__ = (
-        "_settings", "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "drain", "flights", "kept_tallies", "learns", "messages",
-        "meta", "names", "near", "nearby", "new_rules", "newcomers", "only_assets", "out", "per_host", "politeness", "reserve", "seen", "suspects", "to_wake", "unsaved", "unsure_since", "usual_delay",
+        "_settings", "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "depths", "drain", "flights", "kept_tallies", "learns", "messages",
+        "meta", "names", "near", "nearby", "new_rules", "newcomers", "only_assets", "order", "out", "per_host", "politeness", "refreshing", "reserve", "seen", "suspects", "to_wake", "unsaved", "unsure_since", "usual_delay", "waited",
     )  # fmt: skip
 
     def __init__(
@@ -89,8 +95,11 @@ class Shard(Memory):
         self.decay = 0.0 if half_life is None else 1 / float(half_life)  # what a score loses in a second
         # Of what a page has received, what it passes on (see `flow`); 0: pages pass nothing on.
         self.damping = settings.schedule.opic_damping if settings.schedule.strategy in FLOWS else 0.0
+        self.order = host_order(settings.schedule)
         self._settings, self._sites = settings, sites_of(settings)
         self.budgets = budgets_of(settings, self._sites)
+        self.depths: Depths | None = None  # set if some setting limits them
+        self.refreshing = _refreshing(settings, self._sites)
         self.by_message = by_message  # links of other shards have no record here
         self.meta: Meta = opening.meta
         self.counts = self.meta.counts
@@ -109,6 +118,7 @@ class Shard(Memory):
         self.newcomers: dict[str, tuple[float, AbstractSet[str]]] = {}
         self.to_wake: list[str] = []  # hosts where what waits aside is to be looked at again
         self.unsaved: dict[str, int] = {}  # by name: what was learned from so many visits is not written yet
+        self.waited = QueueMetrics().wait
         # Origins whose robots.txt has changed, until their URLs are judged by it.
         self.only_assets = False  # nothing else is leased
         self.new_rules: set[str] = {ALL_ORIGINS} if self.meta.positions.get(NEW_RULES) == "1" else set()
@@ -145,12 +155,16 @@ class Shard(Memory):
 
     def follow(self, other: "Shard") -> None:
         """Replace another instance under the same epoch: the engine takes batches in the order of their numbers."""
-        self.batches, self.only_assets = other.batches, other.only_assets
+        self.batches, self.only_assets, self.depths = other.batches, other.only_assets, other.depths
+        if self.depths is not None:
+            self.depths.forget()
         self.names.known.forget()
         self.names.refused.forget()
 
     def seal(self, now: float) -> tuple[Batch, list[Link]]:
         """All changes of this verb, and the messages that must be safe before they are written."""
+        if self.order is not None:  # a host may move whenever its queue grows, not only at its head
+            self.moved.update(self.touched)
         for host in self.moved.values():
             self.place(host, now)
         self.moved.clear()
@@ -187,6 +201,8 @@ class Shard(Memory):
             self.seen.trim()
         if not self.batches % _NOW_AND_THEN:
             self.names.trim()
+            if self.depths is not None:
+                self.depths.trim()
 
     # -- what is learned ---------------------------------------------------------------------------------------
 
@@ -277,7 +293,7 @@ class Shard(Memory):
             order_by_cash(row)
         counting.count_waiting(self.counts, host.aside, 1)
         host.hops += bool(row.origin)
-        if not row.origin:
+        if not row.origin and row.level < DUE_AGAIN:
             self.rank(row)
         self.push(host, row)
 
@@ -287,6 +303,8 @@ class Shard(Memory):
         host.levels[queue] += 1
         if queue == OF_PARKED:
             self.counts.parked += 1
+        levels, level = self.counts.levels, queue % _LEVELS
+        levels[level] = levels.get(level, 0) + 1
         head = host.heads[queue]
         if head is None or spot < head:
             host.heads[queue] = spot
@@ -310,6 +328,8 @@ class Shard(Memory):
         host.levels[queue] -= 1
         if queue == OF_PARKED:
             self.counts.parked -= 1
+        levels, level = self.counts.levels, queue % _LEVELS
+        levels[level] = levels.get(level, 0) - 1
         window = self.queues.get((host.name, queue))
         if window is not None:
             window.discard(spot)
@@ -382,7 +402,7 @@ class Shard(Memory):
         """Put a host into its place in the agenda."""
         name = host.name
         busy = (name in self.flights and not self.has_room(name)) or name in self.reserve.hosts
-        where = b"" if busy else place_of(host, now, only_assets=self.only_assets)
+        where = b"" if busy else place_of(host, now, only_assets=self.only_assets, order=self.order)
         before = host.place
         if where == before:
             return
@@ -519,14 +539,23 @@ class Shard(Memory):
     def metrics(self, store: StoreMetrics) -> Metrics:
         """How much is in memory; `store` has its own numbers."""
         return Metrics(
-            hosts=HostMetrics(len(self.hosts)),
-            queue=QueueMetrics(len(self.queues), self.reserve.size, len(self.leases)),
+            hosts=HostMetrics(len(self.hosts), len(self.flights)),
+            queue=QueueMetrics(len(self.queues), self.reserve.size, len(self.leases), self.waited),
             agenda=self.agenda.metrics(),
             seen=self.seen.metrics(),
             same=self.names.metrics(),
             nearby=self.nearby.metrics(),
             store=store,
         )
+
+
+def _refreshing(settings: Settings, sites: Sites | None) -> "Refreshing | None":
+    """Pages that are fetched again; None if there are none, so that nobody has to ask."""
+    if settings.schedule.recrawl == "off" and (sites is None or not sites.sets("schedule.recrawl")):
+        return None
+    from skitter.frontier.refreshing import Refreshing  # noqa: PLC0415  most crawls need none of it
+
+    return Refreshing(settings, sites)
 
 
 def _bump(counts: dict[str, int], name: str, by: int) -> None:

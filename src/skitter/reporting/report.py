@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from skitter import reasons
 from skitter.model import Counts, HostRecord, Stop
+from skitter.reporting import freshness
 from skitter.reporting.format import (
     amount,
     count,
@@ -115,7 +116,7 @@ def reached(stop: Stop, limits: CrawlSettings, counts: Counts) -> tuple[str, str
     if stop is not Stop.LIMIT:
         return "", ""
     if limits.max_pages is not None and counts.pages >= limits.max_pages:
-        return "crawl.max_pages", str(2 * limits.max_pages)
+        return "crawl.max_pages", str(2 * max(limits.max_pages, counts.pages))
     if limits.max_bytes is not None and counts.bytes >= limits.max_bytes:
         more = Bytes(2 * max(limits.max_bytes, counts.bytes))
         return "crawl.max_bytes", show(Bytes, more).strip('"')
@@ -263,6 +264,7 @@ def numbers(counts: Counts) -> list[str]:
     lines.append(f"{'Received':<{width}}  {amount(counts.bytes):>12}")
     if (share := importance_fetched(counts)) is not None:
         lines.append(f"{'Importance fetched':<{width}}  {f'>= {100 * share:.1f} %':>12}")
+    lines += freshness.lines(counts) if counts.again else []
     lines += _by_reason("Refused because of", counts.refused)
     lines += _by_reason("Given up because of", counts.failures)
     lines += _by_status("Answers by status", counts.statuses)

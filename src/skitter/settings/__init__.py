@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from msgspec import Struct
 from msgspec.structs import fields
 
+from skitter.settings.alerts import AlertsSettings
 from skitter.settings.engines import (
     ClusterSettings,
     KafkaSettings,
@@ -75,7 +76,8 @@ class ScopeSettings(Struct, frozen=True):
     ] = ()
     exclude: Annotated[tuple[str, ...], "no URLs matching one of these regular expressions"] = ()
     max_depth: Annotated[
-        int | None, "maximum number of links between a seed and a page; unlimited when not set"
+        int | None,
+        "maximum number of links between a seed and a page, on the shortest way that is found; unlimited when not set",
     ] = None
     sitemaps: Annotated[
         str,
@@ -105,8 +107,8 @@ class ScheduleSettings(Struct, frozen=True):
 
     strategy: Annotated[
         str,
-        "how links are ordered: bfs, dfs, depth, number, importance, features or opic; or module:function, a function of "
-        "your own",
+        "how links are ordered: bfs, dfs, depth, number, importance, features, opic or larger-sites; or module:function, a "
+        "function of your own",
     ] = "bfs"
     number_pattern: Annotated[str, "strategy number: a regular expression whose group 1 is the number"] = (
         r"(\d+)(?!.*\d)"
@@ -138,10 +140,27 @@ class ScheduleSettings(Struct, frozen=True):
     opic_damping: Annotated[
         float, "strategy opic: what a page passes on to its links, of what was passed on to it"
     ] = 0.85
+    pressure: Annotated[
+        float | None,
+        "a host with more than 1,000 links waiting, and more than this many for each page stored from it, sinks by a level; "
+        "none for no such rule",
+    ] = None
     retries: Annotated[int, "retries after a 5xx, 429 or network error"] = 3
     retry_base: Annotated[Seconds, "wait before the first retry; doubles each time"] = Seconds(30.0)
     retry_max: Annotated[Seconds, "longest wait before a retry"] = Seconds(3600.0)
     retry_jitter: Annotated[float, "each wait is randomly longer or shorter by up to this fraction"] = 0.25
+    recrawl: Annotated[
+        str,
+        "when pages are fetched again: off (never), adaptive (when each has probably changed), or after a time such as 12h; a "
+        "crawl that does so ends only at a limit, or when it is told to",
+    ] = "off"
+    refresh_rate: Annotated[
+        float,
+        "recrawl adaptive: visits per page and day, on average over the pages of a host; which pages get more is learned",
+    ] = 0.1
+    refresh_share: Annotated[
+        float, "of the requests to a host, at most this part goes to pages known already while new ones wait"
+    ] = 0.5
 
 
 class PolitenessSettings(Struct, frozen=True):
@@ -211,6 +230,13 @@ class BudgetSettings(Struct, frozen=True):
     domain_bytes: Annotated[Bytes | None, "bytes received from all hosts of a domain"] = None
     domain_seconds: Annotated[Seconds | None, "time that all hosts of a domain may spend"] = None
     domain_requests_per_day: Annotated[int | None, "requests to all hosts of a domain per day (UTC)"] = None
+    linked_first: Annotated[
+        int | None,
+        "stored pages of a domain to which no other domain links; with it, the pages of each domain are limited by links from "
+        "others, and what is over that waits until there are more; none for no such limit",
+    ] = None
+    linked_more: Annotated[int, "… pages more for each other domain that links to it"] = 10
+    linked_most: Annotated[int, "… pages at most, however many do"] = 10_000
     bandwidth: Annotated[
         Bytes | None,
         "bytes received per second on average, by the whole crawl; over the workers it is divided equally",
@@ -445,6 +471,9 @@ class ExportSettings(Struct, frozen=True):
     noarchive: Annotated[
         bool, "copies of pages that ask for noarchive are shown: by replay, and in the formats cdxj and wacz"
     ] = False
+    sign: Annotated[
+        str, "a file with the private key (ECDSA, P-384) that signs WACZ files; empty for no signature"
+    ] = ""
 
 
 class FrontierSettings(Struct, frozen=True):
@@ -484,6 +513,19 @@ class CrawlSettings(Struct, frozen=True):
     plugins: Annotated[
         tuple[str, ...],
         "Python files or modules of your own, imported by every process that crawls; they run with its rights",
+    ] = ()
+
+
+class MetricsSettings(Struct, frozen=True):
+    """Where a running crawl shows its metrics to Prometheus."""
+
+    address: Annotated[
+        str,
+        "HOST:PORT where /metrics is served while the crawl runs; PORT alone is for this machine only; nothing is served if empty",
+    ] = ""
+    hosts: Annotated[
+        tuple[str, ...],
+        "names by which this machine is asked for its metrics, besides its host name, localhost and addresses",
     ] = ()
 
 
@@ -527,6 +569,8 @@ class Settings(Struct, frozen=True):
     export: ExportSettings = ExportSettings()
     frontier: FrontierSettings = FrontierSettings()
     crawl: CrawlSettings = CrawlSettings()
+    metrics: MetricsSettings = MetricsSettings()
+    alerts: AlertsSettings = AlertsSettings()
     cluster: ClusterSettings = ClusterSettings()
     redis: RedisSettings = RedisSettings()
     postgres: PostgresSettings = PostgresSettings()

@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from skitter.runtime import windows
-from skitter.settings import SettingsError
+from skitter.settings import SettingsError, seconds
 from skitter.settings.exploding import explodes
 from skitter.settings.json_paths import steps
+from skitter.settings.units import address_of
 
 
 class Range(Struct, frozen=True):
@@ -29,6 +30,7 @@ class Range(Struct, frozen=True):
 ANY = Range()
 _SHARE = Range(0, 1, "it is a fraction")
 _POSITIVE = Range(1)
+_LEAST_RECRAWL, _MOST_RECRAWL = 1.0, 3650 * 86400.0
 
 RANGES: Mapping[str, Range] = {
     "export.chunk_size": Range(200, 1_000_000, "less holds no paragraph, more no model reads"),
@@ -59,6 +61,8 @@ RANGES: Mapping[str, Range] = {
             "budget.host_bytes",
             "budget.host_requests_per_day",
             "budget.domain_pages",
+            "budget.linked_first",
+            "budget.linked_most",
             "budget.domain_bytes",
             "budget.domain_requests_per_day",
             "budget.bandwidth",
@@ -116,8 +120,13 @@ RANGES: Mapping[str, Range] = {
         ),
         Range(-1000, 1000, "weights are compared with each other"),
     ),
+    "schedule.refresh_rate": Range(
+        0.0001, 1000, "a page in three decades is too few to learn from, and one in a minute too many"
+    ),
+    "schedule.refresh_share": Range(0.01, 1, "something must be left for either"),
     "schedule.half_life": Range(60, why="a queue cannot be told apart by less"),
     "schedule.opic_damping": Range(0.01, 0.99, "something must be passed on, and something must stay"),
+    "schedule.pressure": Range(0.1, 1e6, "it is a number of links for each page"),
     "politeness.adaptive_jitter": _SHARE,
     "politeness.adaptive_shrink": Range(0.001, 0.9, "a delay must shrink, and not to nothing at once"),
     "politeness.adaptive_slow": Range(1.5, why="answers vary that much on a healthy server"),
@@ -130,6 +139,18 @@ RANGES: Mapping[str, Range] = {
     "fetch.render_scroll": Range(0, 1000, "a page that long is a trap"),
     "parse.processes": Range(1, 256, "256 are plenty for one machine"),
     "parse.max_memory": Range(256 * 2**20, why="a parser needs that much for an ordinary document"),
+    **dict.fromkeys(
+        (
+            "alerts.error_share",
+            "alerts.disk_share",
+            "alerts.unheard_share",
+            "alerts.challenge_share",
+            "alerts.coverage_share",
+        ),
+        _SHARE,
+    ),
+    "alerts.every": Range(1, 300, "rules look at the numbers of ten minutes"),
+    "alerts.stalled_after": Range(60, why="a request may take half a minute"),
     "dedup.distance": Range(0, 3, "the near-duplicate index cannot find more"),
 }
 
@@ -145,13 +166,24 @@ def _one_of(*words: str) -> Callable[[str], None]:
 def _strategy(value: str) -> None:
     if ":" not in value:
         try:
-            _one_of("bfs", "dfs", "depth", "number", "importance", "features", "opic")(value)
+            _one_of("bfs", "dfs", "depth", "number", "importance", "features", "opic", "larger-sites")(value)
         except SettingsError as problem:
             raise SettingsError(f"{problem}, nor module:function") from None
     elif not re.fullmatch(r"[^:\s]+:[^\W\d]\w*", value):
         raise SettingsError(
             f"{value!r} is not module:function; write for example scorer:score for the function score in scorer.py"
         )
+
+
+def _recrawl(value: str) -> None:
+    if value in ("off", "adaptive"):
+        return
+    try:
+        wait = seconds(value)
+    except SettingsError:
+        raise SettingsError(f"{value!r} is not off, adaptive or a duration such as 12h") from None
+    if not _LEAST_RECRAWL <= wait <= _MOST_RECRAWL:
+        raise SettingsError(f"{value!r} is not between 1s and 3650d")
 
 
 def is_file_name(plugin: str) -> bool:
@@ -379,6 +411,11 @@ def _host_pattern(value: str) -> None:
         )
 
 
+def _host_name(value: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9.-]+", value):
+        raise SettingsError(f"{value!r} is not a host name; write for example crawler.example.org")
+
+
 def _address(value: str) -> None:
     host, _, port = value.rpartition(":")
     if (
@@ -413,6 +450,40 @@ def _index_name(value: str) -> None:
         )
 
 
+def _served_at(value: str) -> None:
+    if value not in ("", "off"):
+        address_of(value)
+
+
+def _webhook(value: str) -> None:
+    if value and not re.fullmatch(r"https?://[^\s/@?#]+(?::\d+)?(?:/[\x21-\x7e]*)?", value):
+        raise SettingsError(
+            f"{value!r} is not http(s)://HOST/PATH in ASCII; a login does not belong here, and a secret is in alerts.secret_file"
+        )
+
+
+ALERT_RULES = (
+    "queue_large",
+    "stalled",
+    "slow",
+    "no_archive_record",
+    "politeness_violation",
+    "coverage",
+    "error_rate",
+    "certificate_trouble",
+    "robots_trouble",
+    "challenged",
+    "worker_down",
+    "disk_low",
+    "disk_full_soon",
+    "clock_skew",
+    "worker_silent",
+    "breaker_open",
+    "lag",
+)
+"""The names of the alert rules (`reporting.alerting.rules`)."""
+
+
 RULES: Mapping[str, Callable[[str], object]] = {
     "cluster.size": _one_of("none", "redis", "full"),
     "cluster.name": _crawl_name,
@@ -435,6 +506,7 @@ RULES: Mapping[str, Callable[[str], object]] = {
     "scope.exclude": _pattern,
     "scope.skip_extensions": _extension,
     "schedule.strategy": _strategy,
+    "schedule.recrawl": _recrawl,
     "schedule.number_pattern": _number_pattern,
     "schedule.news_pattern": _pattern,
     "schedule.words": _word,
@@ -458,4 +530,9 @@ RULES: Mapping[str, Callable[[str], object]] = {
     "fetch.resolve": _pair,
     "fetch.nameservers": _nameserver,
     "crawl.plugins": _plugin,
+    "metrics.address": _served_at,
+    "metrics.hosts": _host_name,
+    "alerts.webhook": _webhook,
+    "alerts.allow_private": _network,
+    "alerts.rules": _one_of(*ALERT_RULES),
 }
