@@ -326,14 +326,16 @@ def sift(shard: Shard, name: str, now: float) -> bool:
     """Look at the next URL of a host before it is leased, by what was learned: demote it, or put it aside, and look at
     the next. False if nothing is left to be leased now.
     """
-    host = shard.host(name)
+    host = shard.hosts[name] or shard.host(name)
     for _ in range(_SIFTED_AT_ONCE):
         queue, _turn = drawn(host, only_assets=shard.only_assets)
         if queue < 0:
             break
         if host.hops or shard.only_assets:
             return True
-        window = shard.queue(host, queue)
+        window = shard.queues.get((name, queue))
+        if window is None:
+            window = shard.queue(host, queue)
         if len(window.keys) < min(2, host.levels[queue]):
             window.has(min(2, host.levels[queue]))  # the second is the next head
         spot = window.keys[0]

@@ -333,7 +333,9 @@ def learn(
     link = visit.link
     if link.purpose is not Purpose.PAGE or not verdict.attempted or visit.recrawl:
         return
-    learned, of_all = shard.learned_of_both(host)
+    learned, of_all = shard.learned[host.name], shard.learned[f"*.{host.domain}"]
+    if learned is None or of_all is None:
+        learned, of_all = shard.learned_of_both(host)
     told = _brought(shard, host, settlement, (learned, of_all), new=new)
     if told is None:
         return
