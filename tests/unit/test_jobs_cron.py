@@ -35,7 +35,9 @@ def found(line: str, zone: str, begin: float, end: float) -> list[float]:
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("line", LINES)
 def test_a_year_of_a_line_is_what_every_minute_says(line, zone):
-    spans = [(0, 365)] if not line.startswith("*") and " *" not in line[:4] else [(75, 120), (245, 310)]  # days: the changes
+    spans = (
+        [(0, 365)] if not line.startswith("*") and " *" not in line[:4] else [(75, 120), (245, 310)]
+    )  # days: the changes
     for first, last in spans:
         begin, end = BEGIN + first * 86400, BEGIN + last * 86400
         assert found(line, zone, begin, end) == oracle.due_times(line, zone, begin, end)

@@ -91,6 +91,11 @@ def due_times(line: str, zone: str, after: float) -> Iterator[float]:
 
 def _on(day: date, sim: CronSim, place: ZoneInfo, *, fixed: bool) -> Iterator[float]:
     """The times of one day that fits."""
+    midnight, tomorrow = datetime.combine(day, time(), place), datetime.combine(day + _DAY, time(), place)
+    if midnight.utcoffset() == tomorrow.replace(fold=1).utcoffset():  # nobody touches the clocks
+        begin = midnight.timestamp()
+        yield from (begin + 3600 * hour + 60 * minute for hour in sim.hours for minute in sim.minutes)
+        return
     for hour in sim.hours:
         for minute in sim.minutes:
             paper = datetime.combine(day, time(hour, minute), place)

@@ -29,4 +29,7 @@ CREATE TABLE crawl_runs (
 CREATE INDEX runs_due ON crawl_runs (due, id);
 CREATE INDEX runs_unfinished ON crawl_runs (job, due) WHERE state IN ('waiting', 'running');
 CREATE UNIQUE INDEX runs_running ON crawl_runs (job) WHERE state = 'running';
+-- Of two that ask for a run by hand at once, neither sees the other's yet.
+CREATE UNIQUE INDEX runs_by_hand ON crawl_runs (job)
+    WHERE state IN ('waiting', 'running') AND (record ->> 'by_hand')::boolean;
 CREATE INDEX runs_to_tell ON crawl_runs (tell_at) WHERE tell_at IS NOT NULL;

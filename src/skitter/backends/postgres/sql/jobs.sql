@@ -41,10 +41,8 @@ added AS (
 SELECT name FROM moved
 
 -- name: ask
--- The job's row is locked: of two that ask at once, one sees the other's run.
-WITH held AS MATERIALIZED (SELECT name FROM {schema}.crawl_jobs WHERE name = :job FOR UPDATE)
 INSERT INTO {schema}.crawl_runs
-SELECT r.* FROM held, jsonb_populate_recordset(NULL::{schema}.crawl_runs, :rows::text::jsonb) AS r
+SELECT r.* FROM jsonb_populate_recordset(NULL::{schema}.crawl_runs, :rows::text::jsonb) AS r
 WHERE NOT EXISTS (SELECT FROM {schema}.crawl_runs u WHERE u.job = :job AND u.state IN ('waiting', 'running'))
 ON CONFLICT DO NOTHING RETURNING id
 
