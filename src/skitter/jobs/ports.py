@@ -89,5 +89,5 @@ class JobStore(Protocol):
     async def note(self, run: Run) -> None:
         """Store what has become of an ended run: told of, or its directory removed."""
 
-    async def wake_at(self) -> float | None:
-        """When something will be due, may begin, has lost its scheduler, or is to be told; None if there is nothing."""
+    async def wake_at(self, home: str) -> float | None:
+        """When something is due, may begin there, has lost its scheduler, or is to be told; None if there is nothing."""

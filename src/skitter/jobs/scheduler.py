@@ -120,7 +120,7 @@ class Scheduler:
     async def _until_next(self) -> float:
         if len(self._carried) >= self._manner.at_once:
             return self._manner.poll  # or until one of them ends
-        at, now = await self._store.wake_at(), await self._store.now()
+        at, now = await self._store.wake_at(self._home), await self._store.now()
         wait = self._manner.poll if at is None else min(at - now, self._manner.poll)
         return max(wait, _AT_LEAST if wait > 0 else self._idle())
 

@@ -141,9 +141,9 @@ class PostgresJobs:
         """Store what has become of an ended run."""
         await self._rows("note", run_row(run))
 
-    async def wake_at(self) -> float | None:
+    async def wake_at(self, home: str) -> float | None:
         """When to look again."""
-        at: float | None = (await self._rows("wake", {}))[0]["at"]
+        at: float | None = (await self._rows("wake", {"home": home}))[0]["at"]
         return at
 
     async def _rows(self, name: str, values: Mapping[str, Any]) -> list[Any]:

@@ -34,6 +34,7 @@ def _update(table: str, columns: Sequence[str]) -> str:
 
 
 _CLAIM, _STOP, _WAKE = map(_sql, ("claim", "stop", "wake"))
+_CLAIMABLE = _CLAIM[_CLAIM.index("SELECT r.id") : _CLAIM.rindex(")")]
 _ADD_JOB = _insert("crawl_jobs", JOB_COLUMNS) + " ON CONFLICT DO NOTHING"
 _ADD_RUN = _insert("crawl_runs", RUN_COLUMNS) + " ON CONFLICT DO NOTHING"
 _CHANGE_JOB = _update("crawl_jobs", JOB_COLUMNS[1:]) + " WHERE name = :name AND version = :version - 1"
@@ -123,6 +124,8 @@ class SqliteJobs:
     async def claim(self, owner: str, home: str, lease: float, only: str = "") -> Run | None:
         """Take the oldest run that may begin or go on."""
         values = {"owner": owner, "home": home, "lease": lease, "only": only, "now": self._clock()}
+        if not self._rows(_CLAIMABLE, values):  # the usual answer, and nobody is kept from writing for it
+            return None
         rows = self._write(_CLAIM, values)
         return read_run(rows[0]) if rows else None
 
@@ -166,6 +169,8 @@ class SqliteJobs:
     async def to_tell(self, lease: float) -> list[Run]:
         """Ended runs to tell of now."""
         now = self._clock()
+        if not self._rows("SELECT 1 FROM crawl_runs WHERE tell_at <= :now LIMIT 1", {"now": now}):
+            return []
         text = "UPDATE crawl_runs SET tell_at = :until WHERE tell_at <= :now RETURNING *"
         return [read_run(row) for row in self._write(text, {"now": now, "until": now + lease})]
 
@@ -173,9 +178,9 @@ class SqliteJobs:
         """Store what has become of an ended run."""
         self._changed(_SET_RUN, run_row(run))
 
-    async def wake_at(self) -> float | None:
+    async def wake_at(self, home: str) -> float | None:
         """When to look again."""
-        at: float | None = self._rows(_WAKE)[0]["at"]
+        at: float | None = self._rows(_WAKE, {"home": home})[0]["at"]
         return at
 
     # -- SQLite ---------------------------------------------------------------------------------------------

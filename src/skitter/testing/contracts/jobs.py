@@ -76,7 +76,7 @@ class JobStoreContract:
             await store.add(job(name, next_due=due))
         assert [each.name for each in await store.jobs(due_by=30.0)] == ["b", "a"]
         assert await store.jobs(due_by=9.9) == []
-        assert await store.wake_at() == 10.0
+        assert await store.wake_at("here") == 10.0
         await store.close()
 
     @asynchronous
@@ -133,8 +133,10 @@ class JobStoreContract:
         (store,) = await self.sharers(1)
         await store.add(job())
         first, second = await planned(store, job(), 60.0, 120.0)
+        assert await store.wake_at("here") == 0.0, "it may begin at once"
         taken = await store.claim("s", "here", _LONG)
         assert taken is not None
+        assert (await store.wake_at("here") or 0) >= 120.0, "what waits behind another wakes nobody"
         assert (taken.id, taken.tries, taken.state, taken.home) == (first.id, 1, State.RUNNING, "here")
         assert await store.claim("t", "here", _LONG) is None
         assert await store.settle(replace(taken, state=State.DONE, owner=""), "s")
@@ -205,7 +207,7 @@ class JobStoreContract:
         later = replace(taken, state=State.WAITING, not_before=now + 3600, owner="")
         assert await store.settle(later, "s")
         assert await store.claim("s", "here", _LONG) is None
-        assert await store.wake_at() == now + 3600
+        assert await store.wake_at("here") == now + 3600
         assert await store.run(run.id) == later
         await store.close()
 
