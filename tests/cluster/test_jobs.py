@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from skitter.backends.postgres.jobs import drop_postgres_jobs, jobs_schema, open_postgres_jobs
 from skitter.backends.postgres.migrate import connected
@@ -19,6 +20,7 @@ from tests.jobs.test_real import LEASE, PAGES, crawl_words, fetched
 @pytest.fixture
 def settings() -> Iterator[Settings]:
     made = settings_for(engine("postgres"))
+    made = replace(made, cluster=replace(made.cluster, name=made.cluster.name.replace("-", "_")))
     yield made
     asyncio.run(drop_postgres_jobs(made))
 
@@ -35,7 +37,7 @@ def jobs(settings, tmp_path) -> Jobs:
 
 
 def test_two_schedulers_and_a_kill(jobs):
-    """Ten jobs wait; one of the two schedulers is killed in the middle. All runs are done, each once, under the ids they had."""
+    """Six jobs wait; one of the two schedulers is killed in the middle. All runs are done, each once, under the ids they had."""
     with serve_process(SyntheticWeb(seed=6, hosts=1, pages_per_host=PAGES, features=Features())) as server:
         names = [f"job-{number}" for number in range(6)]
         for name in names:

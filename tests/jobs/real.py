@@ -25,7 +25,7 @@ def skitter(*words: str, cwd: Path | None = None, code: int | None = 0) -> str:
         check=False,
     )
     assert code is None or done.returncode == code, (words, done.returncode, done.stdout, done.stderr)
-    return done.stdout if not done.returncode else done.stdout + done.stderr
+    return done.stdout if not code else done.stdout + done.stderr
 
 
 class Jobs:
