@@ -193,6 +193,15 @@ class Options(TypedDict, total=False):
     schedule_retry_jitter: float
     """each wait is randomly longer or shorter by up to this fraction"""
 
+    schedule_recrawl: str
+    """when pages are fetched again: off (never), adaptive (when each has probably changed), or after a time such as 12h; a crawl that does so ends only at a limit, or when it is told to"""
+
+    schedule_refresh_rate: float
+    """recrawl adaptive: visits per page and day, on average over the pages of a host; which pages get more is learned"""
+
+    schedule_refresh_share: float
+    """of the requests to a host, at most this part goes to pages known already while new ones wait"""
+
     politeness_delay: str | float
     """time between the end of a response and the next request to the same host"""
 

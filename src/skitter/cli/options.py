@@ -37,6 +37,7 @@ FLAGS: Mapping[str, Flag] = {
     "--workers": Flag("crawl.workers", "N"),
     "--shards": Flag("crawl.shards", "N"),
     "--strategy": Flag("schedule.strategy", "NAME"),
+    "--recrawl": Flag("schedule.recrawl", "[adaptive|TIME|off]", alone=("adaptive", "off", "TIME")),
     "--with": Flag("crawl.plugins", "FILE", many=True),
     "--user-agent": Flag("fetch.user_agent", "TEXT"),
     "--contact": Flag("fetch.contact", "TEXT"),

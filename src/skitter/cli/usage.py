@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
@@ -22,6 +23,10 @@ class Exit(IntEnum):
 
 class UsageError(Exception):
     """Wrong command line; the message says what to write instead."""
+
+
+_TIME = "TIME"  # among the values of a flag that may stand alone: a duration
+_A_TIME = re.compile(r"\d+(?:\.\d+)?(?:ms|s|m|h|d)")
 
 
 class Parser(argparse.ArgumentParser):
@@ -49,7 +54,10 @@ class Parser(argparse.ArgumentParser):
         """The words, with its value for a flag that stands alone: a URL after it is not its value."""
         for word, following in zip_longest(words, words[1:], fillvalue=""):
             values = self.alone.get(word)
-            yield word if values is None or following in values else f"{word}={values[0]}"
+            spelt = (
+                values is None or following in values or (_TIME in values and _A_TIME.fullmatch(following))
+            )
+            yield word if spelt or values is None else f"{word}={values[0]}"
 
     def error(self, message: str) -> NoReturn:
         """Raise the message without argparse's usage lines, which would hide it."""

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from skitter import reasons, urls
 from skitter.frontier import robots_first
 from skitter.frontier.aside import is_blocked, is_passing, take_back
-from skitter.frontier.levels import better, retried
+from skitter.frontier.levels import DUE_AGAIN, better, retried
 from skitter.frontier.names import Named
 from skitter.frontier.rows import CRAWLED, FAILED, FOREIGN, QUEUED, REFUSED, Extra, UrlRow, extra_of, url_row
 from skitter.frontier.shard import Shard
@@ -24,7 +24,22 @@ def add(
 ) -> list[bytes]:
     """Accept and refuse links; returns all ids in order. The counts say how many were new."""
     ids = _offer(shard, links, now) if links else []
+    if shard.refreshing is not None:
+        _tell_dates(shard, links, ids, now)
     return ids + _refuse_all(shard, refused, now) if refused else ids
+
+
+def tells_a_date(link: Link) -> bool:
+    """Whether a sitemap or feed says with a link when its page last changed."""
+    return link.hints is not None and link.hints.lastmod is not None and bool(link.hints.source)
+
+
+def _tell_dates(shard: Shard, links: Sequence[Link], ids: Sequence[bytes], now: float) -> None:
+    for link, id16 in zip(links, ids, strict=True):
+        if tells_a_date(link) and not shard.names.host(link.host).foreign:
+            row = shard.row(id16)
+            if row is not None and link.hints is not None and shard.refreshing is not None:
+                shard.refreshing.told(shard, row, link.hints.lastmod or 0.0, now)
 
 
 def _offer(shard: Shard, links: Sequence[Link], now: float) -> list[bytes]:
@@ -194,6 +209,9 @@ def _move_forward(shard: Shard, row: UrlRow, link: Link, now: float) -> None:
             shard.seen.refused(row.id, row.depth)
         else:
             shard.seen.ended(row.id)
+        return
+    if row.level >= DUE_AGAIN:
+        shard.seen.ended(row.id)
         return
     level, score = row.level % _LEVELS, link.score - (now - row.first_seen) * shard.decay
     if better(link.level, score, level, row.score):

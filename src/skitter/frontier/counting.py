@@ -95,4 +95,5 @@ def copied(counts: Counts) -> Counts:
         statuses=dict(counts.statuses),
         depths=dict(counts.depths),
         others=dict(counts.others),
+        again=dict(counts.again),
     )

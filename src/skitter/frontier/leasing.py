@@ -13,8 +13,8 @@ from skitter.frontier import crashes, robots_first
 from skitter.frontier.agenda import drawn, is_ready
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Lease
-from skitter.frontier.levels import LEVELS
-from skitter.frontier.rows import QUEUED, RECRAWL, RETRY, HostRow, UrlRow
+from skitter.frontier.levels import DUE_AGAIN, LEVELS
+from skitter.frontier.rows import QUEUED, RECRAWL, RETRY, HostRow, UrlRow, make_due_again, watch_of
 from skitter.frontier.shard import Shard
 from skitter.model import Link, Purpose, Visit
 
@@ -58,12 +58,12 @@ def _place_moved(shard: Shard, now: float) -> None:
 
 def _bring_back(shard: Shard, now: float) -> None:
     """Queue the retries and recrawls that are due."""
-    for window in shard.times.values():
+    for kind, window in shard.times.items():
         for _ in range(_MOVED_AT_ONCE):
             if not window.keys and (window.complete or window.first() is None):
                 break
             time, id16 = window.keys[0]
-            if time > now:
+            if time > now and (kind == RETRY or not _is_early(shard, window.values[time, id16], now)):
                 break
             row = _due_row(shard, id16)
             host = shard.host(row.host)
@@ -75,8 +75,20 @@ def _bring_back(shard: Shard, now: float) -> None:
                 host.waiting -= 1
                 shard.touch(host)
             shard.set_due(row, None)
+            if kind == RECRAWL:
+                make_due_again(row, time)
+                if shard.refreshing is not None:
+                    shard.refreshing.spend(shard.counts, now)
             shard.enqueue(row)
     _place_moved(shard, now)
+
+
+def _is_early(shard: Shard, name: str, now: float) -> bool:
+    """Whether the next recrawl, which is of this host, may be made before its time."""
+    return (
+        shard.refreshing is not None
+        and shard.refreshing.early_from(shard.counts, shard.host(name), now) <= now
+    )
 
 
 def _due_row(shard: Shard, id16: bytes) -> UrlRow:
@@ -168,6 +180,8 @@ def take(shard: Shard, name: str, now: float) -> Lease | None:
         shard.counts.queued -= 1
     recrawl = is_page and first.crawl_count > 0
     visit = Visit(link, attempt, now, alone, _pages(shard, host), host.free_at, recrawl)
+    if recrawl and shard.refreshing is not None and shard.refreshing.asks_plainly(host, first):
+        visit = replace(visit, plain=True)
     lease = Lease(visit, taken, known.expires if is_page else inf)
     shard.begin(id16, lease)
     return lease
@@ -194,7 +208,7 @@ def hand_out(shard: Shard, taken: Lease, now: float) -> Visit:
     visit = taken.visit
     if shard.ahead:  # it was leased ahead, and others of its host may have been handed out since
         pages = _pages(shard, host)
-        taken.visit = Visit(link, visit.attempt, now, visit.alone, pages, host.free_at, visit.recrawl)
+        taken.visit = replace(visit, leased_at=now, host_pages=pages, host_free=host.free_at)
     if shard.budgets is not None:
         spent = shard.budgets.spent(shard, host, link, now, again=visit.recrawl)
         taken.visit = replace(taken.visit, spent=spent)
@@ -210,14 +224,17 @@ def hand_out(shard: Shard, taken: Lease, now: float) -> Visit:
 
 def link_of(row: UrlRow) -> Link:
     """The link of a row."""
+    level, score = row.level, row.score
+    if level == DUE_AGAIN:
+        level, score = watch_of(row).level, watch_of(row).score
     return Link(
         url=row.url,
         key=row.key,
         host=row.host,
         depth=row.depth,
         parent=row.parent,
-        level=LEVELS[row.level % len(LEVELS)],
-        score=row.score,
+        level=LEVELS[level % len(LEVELS)],
+        score=score,
         purpose=row.purpose if row.origin or row.extra is not None else _PAGE,
         origin=row.origin,
         requested=row.requested,
@@ -247,9 +264,11 @@ def next_due(shard: Shard, now: float, refill_at: float) -> float | None:
         times.append(max(later[0] - shard.ahead, refill_at))
     for kind in () if shard.only_assets else (RETRY, RECRAWL):
         first = _first_wanted(shard, kind)
-        if first is not None and (
-            kind == RETRY or first <= now
-        ):  # a later recrawl is not work of this crawl yet
+        if kind == RECRAWL and first is not None and first > now and shard.refreshing is not None:
+            host = shard.host(shard.times[kind].in_memory(1)[0][1])
+            first = min(first, shard.refreshing.early_from(shard.counts, host, now))
+        # A later recrawl is work only if the settings want recrawls: else the crawl is over before.
+        if first is not None and (kind == RETRY or first <= now or shard.refreshing is not None):
             times.append(max(first, refill_at))
     return max(now, min(times)) if times else None
 

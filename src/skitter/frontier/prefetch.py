@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import ceil
 
 from skitter import urls
-from skitter.frontier.adding import names_seed
+from skitter.frontier.adding import names_seed, tells_a_date
 from skitter.frontier.agenda import drawn
 from skitter.frontier.aside import is_passing
 from skitter.frontier.held import rules_of
@@ -38,7 +38,8 @@ def need_links(
     for link in links:
         if link.purpose is Purpose.ROBOTS:
             _need_robots(shard, link, wanted)
-        elif shard.damping:  # what a page passes on to it changes its row
+        # What a page passes on to it changes its row, and so does a date.
+        elif shard.damping or (shard.refreshing is not None and tells_a_date(link)):
             _need_row(shard, link, wanted)
             looked.append(link)
         elif id(link) in known:

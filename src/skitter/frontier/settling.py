@@ -8,18 +8,28 @@ from skitter import politeness, reasons, urls
 from skitter.frontier import counting, flow, robots_first
 from skitter.frontier.adding import add, is_by_settings, queue_hop
 from skitter.frontier.aside import set_aside
-from skitter.frontier.levels import LEVELS, retried
+from skitter.frontier.levels import DUE_AGAIN, LEVELS, retried
 from skitter.frontier.pages import keep_page
-from skitter.frontier.rows import CODES, CRAWLED, REFUSED, HostExtra, HostRow, UrlRow, order_by_cash
+from skitter.frontier.rows import (
+    CODES,
+    CRAWLED,
+    REFUSED,
+    HostExtra,
+    HostRow,
+    UrlRow,
+    make_as_before,
+    order_by_cash,
+)
 from skitter.frontier.shard import Shard
-from skitter.model import Link, Purpose, Reason, Settlement, State, Visit, is_put_off
+from skitter.model import Link, Purpose, Reason, Settlement, State, Verdict, Visit, is_put_off
 from skitter.politeness import listening
 
 # If a host asks for a pause longer than this many times the lead, or seconds, its visits leased ahead are put
 # back.
 _FAR = 10
 _FAR_AT_LEAST = 30.0
-_ROBOTS, _QUEUED = Purpose.ROBOTS, State.QUEUED  # looked up once, not with every visit
+_ROBOTS = Purpose.ROBOTS  # looked up once, not with every visit
+_QUEUED, _CRAWLED, _FAILED = State.QUEUED, State.CRAWLED, State.FAILED
 
 
 Targets = Mapping[int, list[bytes]]
@@ -165,6 +175,9 @@ def _is_same(held: Visit, visit: Visit) -> bool:
 
 def _settle_page(shard: Shard, row: UrlRow, settlement: Settlement, targets: list[bytes], now: float) -> None:
     verdict, page, again = settlement.verdict, settlement.page, settlement.again
+    if row.level == DUE_AGAIN and (verdict.attempted or again is not None or verdict.state is not _QUEUED):
+        make_as_before(row)
+    stored = shard.pages[row.id] if page is not None and shard.refreshing and row.crawl_count else None
     if page is not None:
         links = b"".join(dict.fromkeys(targets))
         before = bool(row.attempts or row.crawl_count or row.status)  # there may be an earlier page
@@ -181,18 +194,42 @@ def _settle_page(shard: Shard, row: UrlRow, settlement: Settlement, targets: lis
         shard.wait(row, verdict.due)
     elif verdict.state is _QUEUED:  # if its whole host waits, it keeps its place there
         shard.enqueue(row)
+    elif shard.refreshing is None:
+        _end(shard, row, verdict, verdict.due, now)
+    elif verdict.state is not _FAILED or not _stays(shard, row, now):
+        due = verdict.due
+        if verdict.state is _CRAWLED and due is None:
+            due = shard.refreshing.settled(shard, row, settlement, stored, now)
+        elif verdict.state is not _CRAWLED:
+            shard.refreshing.no_more(shard, row)
+        _end(shard, row, verdict, due, now)
+
+
+def _end(shard: Shard, row: UrlRow, verdict: Verdict, due: float | None, now: float) -> None:
+    """A URL is done: answered, given up or refused."""
+    row.level %= len(LEVELS)
+    shard.enter(row, CODES[verdict.state], verdict.reason)
+    if row.state == REFUSED and is_by_settings(row.reason):
+        shard.seen.refused(row.id, row.depth)
     else:
-        row.level %= len(LEVELS)
-        shard.enter(row, CODES[verdict.state], verdict.reason)
-        if row.state == REFUSED and is_by_settings(row.reason):
-            shard.seen.refused(row.id, row.depth)
-        else:
-            shard.seen.ended(row.id)
-        if row.state == CRAWLED:
-            row.attempts, row.crawl_count, row.last_crawl = 0, row.crawl_count + 1, now
-            shard.set_due(row, verdict.due)
-        else:
-            shard.keep(row)
+        shard.seen.ended(row.id)
+    if row.state == CRAWLED:
+        row.attempts, row.crawl_count, row.last_crawl = 0, row.crawl_count + 1, now
+        shard.set_due(row, due)
+    else:
+        shard.keep(row)
+
+
+def _stays(shard: Shard, row: UrlRow, now: float) -> bool:
+    """Whether a page that could not be fetched again stays what it was, and is tried at its next visit."""
+    due = None if shard.refreshing is None else shard.refreshing.failed(shard, row, now)
+    if due is None:
+        return False
+    row.attempts, row.level = 0, row.level % len(LEVELS)
+    shard.enter(row, CRAWLED, row.reason)
+    shard.seen.ended(row.id)
+    shard.set_due(row, due)
+    return True
 
 
 def _settle_giver(

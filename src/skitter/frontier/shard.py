@@ -6,6 +6,7 @@ hosts, rules and heads of lists stay, a bounded number of them.
 """
 
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from skitter import urls
 from skitter.frontier import counting, robots_first
@@ -13,6 +14,7 @@ from skitter.frontier.agenda import Agenda, place_of
 from skitter.frontier.budgets import budgets_of
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Flight, Lease, Rules, rules_of
+from skitter.frontier.levels import DUE_AGAIN
 from skitter.frontier.memory import Memory
 from skitter.frontier.names import Names
 from skitter.frontier.pages import Nearby
@@ -39,7 +41,10 @@ from skitter.model import Level, Link, Purpose, Reason, RobotsCopy
 from skitter.runtime.metrics import HostMetrics, Metrics, QueueMetrics, StoreMetrics
 from skitter.schedule import FLOWS
 from skitter.settings import Settings
-from skitter.settings.sites import sites_of
+from skitter.settings.sites import Sites, sites_of
+
+if TYPE_CHECKING:
+    from skitter.frontier.refreshing import Refreshing
 
 _LARGEST_WINDOW = 1024
 _LEVELS = len(Level)
@@ -57,7 +62,7 @@ class Shard(Memory):
 
     __slots__ = (
         "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "drain", "flights", "kept_tallies", "messages",
-        "meta", "names", "nearby", "new_rules", "only_assets", "out", "per_host", "politeness", "reserve", "seen", "suspects", "unsure_since", "usual_delay",
+        "meta", "names", "nearby", "new_rules", "only_assets", "out", "per_host", "politeness", "refreshing", "reserve", "seen", "suspects", "unsure_since", "usual_delay",
     )  # fmt: skip
 
     def __init__(
@@ -86,6 +91,7 @@ class Shard(Memory):
         self.damping = settings.schedule.opic_damping if settings.schedule.strategy in FLOWS else 0.0
         self._sites = sites_of(settings)
         self.budgets = budgets_of(settings, self._sites)
+        self.refreshing = _refreshing(settings, self._sites)
         self.by_message = by_message  # links of other shards have no record here
         self.meta: Meta = opening.meta
         self.counts = self.meta.counts
@@ -205,7 +211,7 @@ class Shard(Memory):
             order_by_cash(row)
         counting.count_waiting(self.counts, host.aside, 1)
         host.hops += bool(row.origin)
-        if not row.origin:
+        if not row.origin and row.level < DUE_AGAIN:
             self.rank(row)
         self.push(host, row)
 
@@ -451,6 +457,15 @@ class Shard(Memory):
             nearby=self.nearby.metrics(),
             store=store,
         )
+
+
+def _refreshing(settings: Settings, sites: Sites | None) -> "Refreshing | None":
+    """Pages that are fetched again; None if there are none, so that nobody has to ask."""
+    if settings.schedule.recrawl == "off" and (sites is None or not sites.sets("schedule.recrawl")):
+        return None
+    from skitter.frontier.refreshing import Refreshing  # noqa: PLC0415  most crawls need none of it
+
+    return Refreshing(settings, sites)
 
 
 def _bump(counts: dict[str, int], name: str, by: int) -> None:

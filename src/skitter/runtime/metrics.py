@@ -280,6 +280,7 @@ COUNTS: dict[str, Metric] = {
     "failures": _gauge("URLs given up", label="reason"),
     "statuses": _counter("answers", label="status"),
     "depths": _counter("pages", label="depth"),
+    "again": _gauge("of a crawl that fetches pages again: pages, visits and what they found", label="what"),
     "cash_given": _counter("cash given to seeds and listed pages (strategy opic)"),
     "cash_kept": _counter("cash that fetched pages received and do not pass on"),
     "cash_sunk": _counter("cash passed on to nobody"),
