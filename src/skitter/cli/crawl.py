@@ -48,6 +48,11 @@ def parser() -> Parser:
     )
     add_sources(made)
     made.add_argument(
+        "--refresh",
+        action="store_true",
+        help="if the directory holds a crawl: fetch everything again that was answered so far, as `skitter resume --refresh`",
+    )
+    made.add_argument(
         "-o",
         "--output",
         type=Path,

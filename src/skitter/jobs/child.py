@@ -11,9 +11,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
+from skitter.control.log import read
 from skitter.crawl.directory import CrawlDirectory
 from skitter.jobs.files import Root
-from skitter.jobs.model import Crawl, Ended, Job, Run
+from skitter.jobs.model import Crawl, Ended, Job, Kind, Run
+from skitter.ports import Do
+from skitter.runtime import durable
 
 _GRACE = 90.0  # seconds for requests in flight, after which it is told once more, and then killed
 _LAST = 10.0
@@ -32,9 +37,22 @@ def crawl_words(crawl: Crawl) -> list[str]:
     return words + [f"--set={key}={value}" for key, value in sorted(crawl.settings.items())]
 
 
-def command(job: Job, directory: Path) -> list[str]:
+def command(job: Job, directory: Path, *, refresh: bool = False) -> list[str]:
     """The words after `skitter`."""
-    return ["crawl", *crawl_words(job.crawl), "-o", str(directory), "--json"]
+    again = ["--refresh"] if refresh else []
+    return ["crawl", *crawl_words(job.crawl), *again, "-o", str(directory), "--json"]
+
+
+def must_refresh(directory: CrawlDirectory, mark: Path) -> bool:
+    """Whether a run has to ask for its round, which it does once, however often it is killed.
+
+    Before its first try a run marks how many rounds the crawl had been asked for, or that there was no crawl yet.
+    """
+    asked = sum(each.do is Do.REFRESH for each in read(directory.commands_file)) if directory.exists else None
+    if not mark.is_file():
+        durable.write(mark, msgspec.json.encode(asked))
+    before = msgspec.json.decode(mark.read_bytes(), type=int | None)
+    return before is not None and asked == before
 
 
 class Child:
@@ -54,7 +72,9 @@ class Child:
                 await asyncio.wait_for(stop.wait(), _IN_USE)
         if stop.is_set():
             return Ended(130, complaint="stopped before it began")
-        return await self._crawl(command(job, directory), job.crawl.folder, self._root.log(run), stop)
+        refresh = run.kind is Kind.REFRESH and must_refresh(CrawlDirectory(directory), self._root.mark(run))
+        words = command(job, directory, refresh=refresh)
+        return await self._crawl(words, job.crawl.folder, self._root.log(run), stop)
 
     async def _crawl(self, words: Sequence[str], folder: str, log: Path, stop: asyncio.Event) -> Ended:
         tied = [
@@ -78,7 +98,7 @@ class Child:
                 env=self._environ,
                 start_new_session=True,
             )
-        reading = asyncio.create_task(_read(process.stdout))
+        reading = asyncio.create_task(_output(process.stdout))
         try:
             await self._until_over(process, stop)
         finally:
@@ -106,7 +126,7 @@ class Child:
                 over.cancel()
 
 
-async def _read(stream: asyncio.StreamReader | None) -> str:
+async def _output(stream: asyncio.StreamReader | None) -> str:
     """What a process wrote, if it is not too much."""
     if stream is None:
         return ""

@@ -1,6 +1,6 @@
 """Where jobs keep their files: one folder, the root.
 
-jobs.sqlite · runs.xml · root.id · NAME/20261118T020000Z/ · NAME/20261118T020000Z.log · NAME/crawl/ · NAME/runs.xml
+jobs.sqlite · runs.xml · root.id · NAME/20261118T020000Z/ · NAME/20261118T020000Z.log · NAME/crawl/ · NAME/20261118T020000Z.round · NAME/runs.xml
 """
 
 import os
@@ -50,6 +50,10 @@ class Root:
     def log(self, run: Run) -> Path:
         """What a run's crawl has said."""
         return self.path / run.job / f"{run.id.removeprefix(run.job + '-')}.log"
+
+    def mark(self, run: Run) -> Path:
+        """What a run of kind refresh has found when it began."""
+        return self.log(run).with_suffix(".round")
 
     def job_feed(self, name: str) -> Path:
         """The feed of one job."""
