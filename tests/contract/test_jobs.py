@@ -4,13 +4,16 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from skitter.backends.postgres.jobs import drop_postgres_jobs, open_postgres_jobs
 from skitter.backends.sqlite_jobs import SqliteJobs
+from skitter.jobs import rules
 from skitter.jobs.ports import JobStore
 from skitter.ports import StateError
 from skitter.settings import Settings
 from skitter.testing.contracts.jobs import JobStoreContract
+from skitter.testing.contracts.jobs import job as job_of
 from tests.cluster.postgres import settings_for
 from tests.engines import engine
 
@@ -34,6 +37,25 @@ class TestSqlite(JobStoreContract):
         store._db.close()
         with pytest.raises(StateError, match="newer Skitter"):
             SqliteJobs(self.file)
+
+    def test_a_full_disk_changes_nothing_and_passes(self):
+        store, job = SqliteJobs(self.file), rules.checked(job_of("news"), 0.0)
+
+        async def story() -> None:
+            assert await store.add(job)
+            (pages,) = store._db.execute("PRAGMA page_count").fetchone()
+            store._db.execute(f"PRAGMA max_page_count = {pages}")
+            big = [replace(rules.new_run(job, 60.0 * n), reason="x" * 5000) for n in range(1, 20)]
+            with pytest.raises(StateError, match="database or disk is full"):
+                await store.plan(job, 1200.0, big)
+            assert await store.runs() == []
+            assert await store.job("news") == job
+            store._db.execute("PRAGMA max_page_count = 1000000")
+            assert await store.plan(job, 1200.0, big)
+            assert len(await store.runs()) == len(big)
+            await store.close()
+
+        asyncio.run(story())
 
 
 class TestPostgres(JobStoreContract):

@@ -183,3 +183,14 @@ def test_wrong_settings_fail_a_run_at_once_and_say_why(jobs, server, tmp_path):
     (run,) = jobs.runs("configured")
     assert (run["state"], run["exit_code"]) == ("failed", 2)
     assert "did you mean" in run["reason"]
+
+
+def test_a_folder_that_is_gone_is_said_and_waited_for(jobs, server, tmp_path):
+    folder = tmp_path / "here"
+    folder.mkdir()
+    skitter("job", "add", "moved", *crawl_words(server), *jobs.more, cwd=folder)
+    folder.rmdir()
+    jobs("run", "moved", code=130)
+    (run,) = jobs.runs("moved")
+    assert (run["state"], run["exit_code"]) == ("waiting", 4)
+    assert run["reason"] == f"goes on later: {folder}: No such file or directory"

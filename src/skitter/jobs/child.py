@@ -65,6 +65,12 @@ class Child:
 
     async def run(self, job: Job, run: Run, stop: asyncio.Event) -> Ended:
         """Crawl to the end, or until `stop` is set."""
+        try:
+            return await self._run(job, run, stop)
+        except OSError as problem:  # no room for its files, or the folder of the job is gone
+            return Ended(4, complaint=f"{problem.filename or self._root.path}: {problem.strerror}")
+
+    async def _run(self, job: Job, run: Run, stop: asyncio.Event) -> Ended:
         directory = self._root.crawl(run)
         self._root.log(run).parent.mkdir(parents=True, exist_ok=True)
         while not stop.is_set() and CrawlDirectory(directory).in_use():
