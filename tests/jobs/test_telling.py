@@ -274,8 +274,8 @@ def test_the_feeds_are_well_formed_whatever_a_run_has_said(tmp_path):
         for file in (ground.root.feed, ground.root.job_feed("news")):
             (item,) = ET.fromstring(file.read_bytes()).iter("item")
             assert item.findtext("title") == f"{run.id}: failed"
-            assert "\x1b" not in item.findtext("description")
-            assert "\u202e" not in item.findtext("description")
+            assert "\x1b" not in item.findtext("description", "")
+            assert "\u202e" not in item.findtext("description", "")
 
     asyncio.run(story())
 

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -108,8 +107,12 @@ class Week:
                 "fetch.allow_private": "127.0.0.0/8",
                 "fetch.contact": "test@example.org",
                 "schedule.retries": "0",
-                "crawl.max_time": "60s",  # a site that is down may come back; somebody has to say how long to wait
+                # A night lasts 40 seconds here, and all pauses are as much shorter.
+                "crawl.max_time": "40s",
                 "robots.retry_after": '["1s"]',
+                "politeness.adaptive_first": "30ms",
+                "politeness.adaptive_max": "100ms",
+                "politeness.park": '["100ms", "300ms", "45s"]',
             },
         )
         self.store = SqliteJobs(self.root.store_file, self.now)
@@ -178,10 +181,13 @@ def stored(directory: Path) -> dict[str, str]:
     return {"/" + page["url"].split("/", 3)[3]: page["title"] for page in pages if page["status"] == 200}
 
 
+async def read_pages(directory: Path) -> dict[str, str]:
+    return await asyncio.to_thread(stored, directory)
+
+
 async def live(week: Week, site: Site, kind: Kind) -> list[dict[str, str]]:
     """The week; returns what was stored after each night."""
     seen = []
-    read = partial(asyncio.to_thread, stored)
     await week.store.add(week.job)
     with week.scheduling():
         for number in range(7):
@@ -203,14 +209,14 @@ async def live(week: Week, site: Site, kind: Kind) -> list[dict[str, str]]:
                 week.full_disk(is_full=False)
                 week.later(61)
             run = await week.over(number)
-            seen.append(await read(week.root.crawl(run)) if run.state is State.DONE else {})
+            seen.append(await read_pages(week.root.crawl(run)) if run.state is State.DONE else {})
     await week.stopped()
     site.day = 6
     week.night(6)  # nobody was there on the fifth night
     with week.scheduling():
         run = await week.over(6)
     await week.stopped()
-    return [*seen, await read(week.root.crawl(run))]
+    return [*seen, await read_pages(week.root.crawl(run))]
 
 
 @pytest.mark.parametrize("kind", [Kind.NEW, Kind.REFRESH])

@@ -23,7 +23,7 @@ def _here(tmp_path, monkeypatch):
 def said(capsys, *words: str, code: int = 0) -> str:
     assert main([*words]) == code
     captured = capsys.readouterr()
-    return captured.out if not code else captured.err
+    return str(captured.out if not code else captured.err)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_pause_continue_replace_and_remove(capsys):
 
 def capsys_of(capsys, *words: str, code: int) -> str:
     assert main([*words]) == code
-    return capsys.readouterr().out
+    return str(capsys.readouterr().out)
 
 
 def test_a_run_is_queued_once(capsys):

@@ -301,7 +301,7 @@ def test_the_scheduler_of_kubernetes_keeps_jobs_in_postgresql_and_crawls_on_its_
 
 def test_the_unit_of_systemd_starts_a_scheduler_and_gives_it_time_to_stop():
     unit = configparser.ConfigParser(strict=False, interpolation=None)
-    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.optionxform = str
     unit.read(UNIT, encoding="utf-8")
     service = unit["Service"]
     program, *words = service["ExecStart"].split()
