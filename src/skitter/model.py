@@ -135,6 +135,7 @@ class Refresh(Struct, frozen=True, array_like=True, gc=False):
     weight: float = 0.0  # the importance of all these pages
     moved: float = 0.0  # when the price last moved
     allowed: float = 0.0  # visits a second that these pages may have
+    hurried: float = 0.0  # visits lately that were not planned, because a sitemap told of a change
 
 
 class Link(Struct, frozen=True, array_like=True, kw_only=True, omit_defaults=True, gc=False):

@@ -5,6 +5,7 @@ Every step reads what it needs before it changes anything, so that it can be rep
 """
 
 from math import inf
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -14,13 +15,17 @@ from skitter.frontier.agenda import drawn, is_ready
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Lease
 from skitter.frontier.levels import DUE_AGAIN, LEVELS
-from skitter.frontier.rows import QUEUED, RECRAWL, RETRY, HostRow, UrlRow, make_due_again, watch_of
+from skitter.frontier.rows import RECRAWL, RETRY, HostRow, UrlRow, make_due_again, watch_of
 from skitter.frontier.shard import Shard
 from skitter.model import Link, Purpose, Visit
+
+if TYPE_CHECKING:
+    from skitter.frontier.refreshing import Refreshing
 
 # Due hosts and URLs are moved when visits are leased. After a long stop there may be very many: the rest is
 # moved with the next lease, and `next_due` says that it is time.
 _MOVED_AT_ONCE = 2_000
+_LOOKED_AT = 16  # recrawls that may be made before their time
 _TRUSTED = Suspicion()
 _PAGE = Purpose.PAGE  # looked up once
 
@@ -63,32 +68,50 @@ def _bring_back(shard: Shard, now: float) -> None:
             if not window.keys and (window.complete or window.first() is None):
                 break
             time, id16 = window.keys[0]
-            if time > now and (kind == RETRY or not _is_early(shard, window.values[time, id16], now)):
+            if time > now:
                 break
             row = _due_row(shard, id16)
             host = shard.host(row.host)
             if host.aside is not None:
                 shard.park(row)
                 continue
-            shard.leave(row)
-            if row.state == QUEUED:
-                host.waiting -= 1
-                shard.touch(host)
-            shard.set_due(row, None)
             if kind == RECRAWL:
-                make_due_again(row, time)
-                if shard.refreshing is not None:
-                    shard.refreshing.spend(shard.counts, now)
+                _queue_again(shard, row, now)
+                continue
+            shard.leave(row)
+            host.waiting -= 1
+            shard.touch(host)
+            shard.set_due(row, None)
             shard.enqueue(row)
+    if shard.refreshing is not None:
+        _bring_back_early(shard, shard.refreshing, now)
     _place_moved(shard, now)
 
 
-def _is_early(shard: Shard, name: str, now: float) -> bool:
-    """Whether the next recrawl, which is of this host, may be made before its time."""
-    return (
-        shard.refreshing is not None
-        and shard.refreshing.early_from(shard.counts, shard.host(name), now) <= now
-    )
+def _queue_again(shard: Shard, row: UrlRow, now: float) -> None:
+    """A page that was answered waits for its next visit."""
+    shard.leave(row)
+    due = row.due or now
+    shard.set_due(row, None)
+    worth = None if shard.refreshing is None else shard.refreshing.worth(shard, row, now)
+    make_due_again(row, -due if worth is None else round(worth, 1))
+    if shard.refreshing is not None:
+        row.seq = shard.next_seq()  # among equals, the first that is due comes first
+        shard.refreshing.spend(shard.counts, now)
+    shard.enqueue(row)
+
+
+def _bring_back_early(shard: Shard, refreshing: "Refreshing", now: float) -> None:
+    """Queue recrawls before their time, as far as more visits are allowed than are due."""
+    window = shard.times[RECRAWL]
+    if not window.keys and (window.complete or window.first() is None):
+        return
+    for (_, id16), name in window.in_memory(_LOOKED_AT):
+        if refreshing.early_from(shard.counts, shard.host(name), now) > now:
+            return
+        row = _due_row(shard, id16)
+        if shard.host(row.host).aside is None and refreshing.may_be_early(row):
+            _queue_again(shard, row, now)
 
 
 def _due_row(shard: Shard, id16: bytes) -> UrlRow:

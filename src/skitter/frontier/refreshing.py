@@ -37,6 +37,8 @@ _KEPT = 12  # visits of a page that are shown
 _LATER = freshness.DAY  # a date further ahead is a mistake
 _EARLIEST = 631_152_000.0  # 1990: the same of one before there was a web
 _GONE = frozenset({404, 410})
+_COUNTED, _SELDOM = 50.0, 5  # visits after which dates that tell nothing are asked for so much less often
+_WORTH_IT = 0.1  # what is told must be true that often, beyond what was to be expected
 _SAVED = 100  # one visit for so many pages may be made up for later
 _ORDINARY = 0.5  # the priority of a page that a sitemap gives none
 
@@ -54,6 +56,20 @@ class Refreshing:
             return math.inf
         rate = self._earn(counts, now)
         return now + max(0.0, 1 - self._credit) / rate if rate > 0 else math.inf
+
+    def worth(self, shard: "Shard", row: UrlRow, now: float) -> float | None:
+        """What a visit is worth now beside the price of its host; None where pages have fixed times."""
+        known, watch = _refresh(shard.host(row.host)), watch_of(row)
+        if not known.price or not watch.belief or self._of(row.url).schedule.recrawl != "adaptive":
+            return None
+        weights = freshness.weights_of(freshness.unpacked(watch.belief), freshness.sums(known.usual))
+        dates = freshness.dates_of(known.dates) if watch.dated else freshness.NO_DATES
+        worth = freshness.value(weights, now - (row.last_crawl or now), dates, told=watch.told)
+        return worth * watch.weight / (known.price * _mean_weight(known))
+
+    def may_be_early(self, row: UrlRow) -> bool:
+        """Whether a visit before its time is of use: a sitemap only tells of others, and what is gone is gone."""
+        return not row.purpose.handling.lists and not watch_of(row).gone
 
     def spend(self, counts: Counts, now: float) -> None:
         """A page waits for its visit."""
@@ -145,13 +161,14 @@ class Refreshing:
         weights = freshness.weights_of(freshness.unpacked(watch.belief), freshness.sums(known.usual))
         price = known.price * _mean_weight(known) / watch.weight
         dates = freshness.dates_of(known.dates)
+        if dates.precision < _WORTH_IT:
+            return
         sooner = max(now, last + freshness.wait(weights, price, _usual_wait(rules), dates, told=True))
         if sooner < due:
             keep_watch(row, replace(watch, audit=False))
             shard.set_due(row, sooner)
-            unplanned = min(max(1 - (sooner - last) / watch.every, 0.0), 1.0) if watch.every else 0.0
-            more = freshness.price_of_one_more(known.price, unplanned, known.pages)
-            _keep_refresh(shard, host, replace(known, price=more))
+            unplanned = 1 - min((sooner - last) / watch.every, 1.0) if watch.every else 0.0
+            _keep_refresh(shard, host, replace(known, hurried=known.hurried + unplanned))
 
 
 # ------------------------------------------------------------------------------------------------ what was found
@@ -260,8 +277,9 @@ def _learnt(
     price = known.price or freshness.value(weights, usual_wait)
     allowed = _allowed(shard, shard.host(row.host), known.pages, settings)
     _count(shard.counts, Again.ALLOWED, allowed - known.allowed)
-    if known.pages:
-        price = freshness.moved_price(price, known.planned, allowed, known.pages, now - known.moved)
+    hurried = freshness.faded(known.hurried, now - known.moved, usual_wait)
+    planned = known.planned + hurried / usual_wait
+    price = freshness.moved_price(price, planned, allowed, known.pages, now - known.moved)
     dates = freshness.dates_of(known.dates) if before.dated else freshness.NO_DATES
     every = (
         freshness.wait_for_gone(usual_wait, watch.gone)
@@ -269,9 +287,13 @@ def _learnt(
         else freshness.wait(weights, price * _mean_weight(known) / weight, usual_wait, dates)
     )
     if row.purpose.handling.lists:
-        every = min(max(every, _LISTS[0]), max(_LISTS[1], usual_wait / _LISTS[2]))
+        useless = sum(known.dates) > _COUNTED and freshness.dates_of(known.dates).precision < _WORTH_IT
+        most = max(_LISTS[1], usual_wait / _LISTS[2]) * (_SELDOM if useless else 1)
+        every = min(max(every, _LISTS[0]), most)
     fresh = freshness.fresh_until(weights, every)
-    known = replace(known, price=price, share=rules.refresh_share, moved=now, allowed=allowed)
+    known = replace(
+        known, price=price, share=rules.refresh_share, moved=now, allowed=allowed, hurried=hurried
+    )
     return replace(watch, belief=freshness.packed(belief), every=every, weight=weight, fresh=fresh), known
 
 

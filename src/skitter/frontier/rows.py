@@ -346,10 +346,10 @@ def keep_watch(row: UrlRow, watch: Watch) -> None:
     row.extra = Extra(watch=watch) if row.extra is None else replace(row.extra, watch=watch)
 
 
-def make_due_again(row: UrlRow, since: float) -> None:
-    """A row that was answered is to wait in the queue of those that are due again, the longest due first."""
+def make_due_again(row: UrlRow, score: float) -> None:
+    """A row that was answered is to wait in the queue of those that are due again, with a score of its own."""
     keep_watch(row, replace(watch_of(row), level=row.level % _LEVELS, score=row.score))
-    row.level, row.score = DUE_AGAIN, -since
+    row.level, row.score = DUE_AGAIN, score
 
 
 def make_as_before(row: UrlRow) -> None:

@@ -103,11 +103,16 @@ def moved_price(price: float, planned: float, allowed: float, pages: int, second
 
     `seconds` have passed since it last moved: if visits are rare because it is too high, it must not wait for them.
     """
-    if allowed <= 0:
+    if allowed <= 0 or not pages:
         return price
     off = max(-1.0, min(1.0, planned / allowed - 1))
     visits = min(max(1.0, allowed * seconds), max(pages / 10, 1.0))
     return price * math.exp(_GAIN * off * visits / (pages + _FEW))
+
+
+def faded(visits: float, seconds: float, usual_wait: float) -> float:
+    """What remains of visits counted so long ago; divided by the usual wait, they are a rate."""
+    return visits * math.exp(-max(seconds, 0.0) / usual_wait)
 
 
 _GAIN = 2.0  # of the price, in a round over all pages: it follows within a few rounds, and does not swing
@@ -153,11 +158,6 @@ def counted_dates(counted: Told, expected: float, *, told: bool, changed: bool) 
     if told:
         return fresh + (not changed), fresh_expected + expected, moved, moved_expected
     return fresh, fresh_expected, moved + changed, moved_expected + 1 - expected
-
-
-def price_of_one_more(price: float, part: float, pages: int) -> float:
-    """The price after a visit that was not planned, or this part of one."""
-    return price * math.exp(_GAIN * part / (pages + _FEW))
 
 
 # ------------------------------------------------------------------------------------------------ a page

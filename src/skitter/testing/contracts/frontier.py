@@ -21,6 +21,7 @@ from skitter.testing.contracts.frontier_politeness import PolitenessContract
 from skitter.testing.contracts.frontier_put_off import PutOffContract
 from skitter.testing.contracts.frontier_queue import QueueContract
 from skitter.testing.contracts.frontier_reading import ReadingContract
+from skitter.testing.contracts.frontier_refresh import RefreshContract
 from skitter.testing.contracts.frontier_seeds import SeedContract
 from skitter.testing.contracts.frontier_settling import SettlingContract
 from skitter.testing.contracts.owner import Ground, Owner
@@ -42,6 +43,7 @@ class _Invariants(
     CommandContract,
     AssetContract,
     FlowContract,
+    RefreshContract,
 ):
     """All invariants but the eighth."""
 
