@@ -50,7 +50,7 @@ def parser() -> Parser:
     made.add_argument(
         "--refresh",
         action="store_true",
-        help="if the directory holds a crawl: fetch everything again that was answered so far, as `skitter resume --refresh`",
+        help="if the directory holds a crawl: one more round, as `skitter resume --refresh`",
     )
     made.add_argument(
         "-o",
