@@ -31,7 +31,7 @@ ZONES = (
     "Asia/Tokyo",
     "UTC",
 )
-LEASE = 2 * HOUR
+LEASE = 6 * HOUR
 
 
 def day(month: int, number: int, hour: float) -> float:
