@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from skitter import reasons, urls
 from skitter.frontier import robots_first
-from skitter.frontier.aside import is_blocked, is_passing, take_back
+from skitter.frontier.aside import is_passing, take_back, takes_in
 from skitter.frontier.levels import DUE_AGAIN, better, retried
 from skitter.frontier.names import Named
 from skitter.frontier.rows import CRAWLED, FAILED, FOREIGN, QUEUED, REFUSED, Extra, UrlRow, extra_of, url_row
@@ -26,7 +26,11 @@ def add(
     ids = _offer(shard, links, now) if links else []
     if shard.refreshing is not None:
         _tell_dates(shard, links, ids, now)
-    return ids + _refuse_all(shard, refused, now) if refused else ids
+    if refused:
+        ids += _refuse_all(shard, refused, now)
+    if shard.depths is not None:
+        shard.depths.offered(shard, links, refused, ids)
+    return ids
 
 
 def tells_a_date(link: Link) -> bool:
@@ -93,7 +97,7 @@ def _accept_found(shard: Shard, id16: bytes, named: Named, link: Link, now: floa
 
 def _look_at(shard: Shard, id16: bytes, host: Named, link: Link, now: float, *, is_new: bool) -> None:
     """A link that is new, more urgent than before, or a seed."""
-    if host.foreign and shard.by_message and not shard.damping:
+    if host.foreign and shard.by_message and not shard.damping and shard.depths is None:
         shard.send(link)
         shard.seen.ended(id16)
         return
@@ -137,7 +141,7 @@ def _may_enter(shard: Shard, row: UrlRow, link: Link, named_host: Named, *, name
     if row.state not in (REFUSED, FAILED) and not (row.state == CRAWLED and row.purpose is not link.purpose):
         return False
     host = None if named_host.foreign else shard.hosts[link.host]
-    if host is not None and host.aside is not None and not is_blocked(host.aside):
+    if host is not None and not takes_in(host.aside):
         return False
     return named or (row.state == REFUSED and (not row.seq or is_by_settings(row.reason)))
 
@@ -153,7 +157,7 @@ def _accept(shard: Shard, id16: bytes, known: UrlRow | None, link: Link, named: 
     host = shard.host(link.host)
     row = url_row(id16, link, named.domain, now)
     if known is None:
-        if host.aside is not None and not is_blocked(host.aside):
+        if host.aside is not None and not takes_in(host.aside):
             keep_refused(shard, row, host.aside)
             return
     else:
@@ -162,6 +166,8 @@ def _accept(shard: Shard, id16: bytes, known: UrlRow | None, link: Link, named: 
             shard.set_due(known, None)
         row.first_seen, row.status, row.crashes = known.first_seen, known.status, known.crashes
         row.crawl_count, row.last_crawl = known.crawl_count, known.last_crawl
+        if shard.depths is not None and known.depth < row.depth:
+            row.depth, row.parent = known.depth, known.parent
         if shard.damping and known.extra is not None and known.extra.cash is not None:
             row.extra = replace(row.extra or Extra(), cash=known.extra.cash)
             row.score = known.extra.cash.received
@@ -181,7 +187,12 @@ def _forward(shard: Shard, id16: bytes, known: UrlRow | None, link: Link, named:
     """Forward a link to its shard, once. The owner counts it."""
     if known is not None:
         shard.leave(known)
-    shard.keep(UrlRow(id16, link.url, link.key, link.host, named.domain, FOREIGN, first_seen=now))
+    if shard.depths is None:
+        row = UrlRow(id16, link.url, link.key, link.host, named.domain, depth=link.depth, first_seen=now)
+    else:  # it may have to be sent again, at a lesser depth
+        row = url_row(id16, link, named.domain, now)
+    row.state = FOREIGN
+    shard.keep(row)
     shard.send(link)
     shard.seen.ended(id16)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from skitter import urls
-from skitter.frontier import crashes, robots_first
+from skitter.frontier import crashes, linked, robots_first
 from skitter.frontier.agenda import drawn, is_ready
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Lease
@@ -18,6 +18,7 @@ from skitter.frontier.levels import DUE_AGAIN, LEVELS
 from skitter.frontier.rows import RECRAWL, RETRY, HostRow, UrlRow, make_due_again, watch_of
 from skitter.frontier.shard import Shard
 from skitter.model import Link, Purpose, Visit
+from skitter.politeness.linked import LinkedBudget
 
 if TYPE_CHECKING:
     from skitter.frontier.refreshing import Refreshing
@@ -136,7 +137,19 @@ def chosen_host(shard: Shard, now: float) -> tuple[str, int] | None:
         shard.drain = ""
     if shard.drain:
         return None if shard.leases else (shard.drain, shard.agenda.turn)
+    if shard.budgets is not None and shard.budgets.linked is not None:
+        return _host_within_budget(shard, shard.budgets.linked, now)
     return shard.agenda.next_ready() if shard.unsure_since is None else _rested_host(shard, now)
+
+
+def _host_within_budget(shard: Shard, budget: LinkedBudget, now: float) -> tuple[str, int] | None:
+    """The same if domains may have so many pages: hosts of one that has them wait until it may have more."""
+    for _ in range(_MOVED_AT_ONCE):
+        chosen = shard.agenda.next_ready() if shard.unsure_since is None else _rested_host(shard, now)
+        if chosen is None or not linked.is_over(shard, shard.host(chosen[0]), budget):
+            return chosen
+        linked.wait(shard, shard.host(chosen[0]), budget, now)
+    return None
 
 
 def _is_draining(shard: Shard) -> bool:
@@ -277,6 +290,8 @@ def next_due(shard: Shard, now: float, refill_at: float) -> float | None:
         return None
     if shard.drain and shard.leases and _is_draining(shard):
         return None
+    if shard.depths is not None and shard.depths.owed:
+        return now
     later = shard.agenda.next_later()
     times = []
     if shard.ahead and (reserved := shard.reserve.next_time()) is not None:

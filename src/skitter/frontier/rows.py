@@ -17,6 +17,7 @@ from skitter.model import (
     Hints,
     Level,
     Link,
+    Linked,
     Pace,
     Page,
     Purpose,
@@ -48,6 +49,7 @@ class Extra(Struct, frozen=True, array_like=True, gc=False):
     hints: Hints | None = None
     purpose: Purpose = Purpose.PAGE
     cash: Cash | None = None
+    leads: bytes = b""  # the id that it redirects to
     watch: Watch | None = None
 
 
@@ -103,6 +105,10 @@ class HostExtra(Struct, frozen=True, array_like=True, gc=False):
 
     pace: Pace | None = None  # how it answers, and the delay learnt from that
     usage: Usage | None = None  # what it has used of its budget
+    linked: Linked | None = None  # of a domain: who links to it, and which of its hosts wait until more do
+    behind: str | None = (
+        None  # of a host that waits for that: the next one, "" for none; None if it does not wait
+    )
     refresh: Refresh | None = None  # what is learnt of how its pages change
 
 
@@ -130,6 +136,10 @@ class HostRow(Struct, array_like=True, gc=False):
     def queued(self) -> int:
         """Links waiting for a visit, due or not."""
         return sum(self.levels) + self.waiting
+
+    def lined_up(self) -> int:
+        """Those of them that wait for their host alone, retries included: a large number may change its place among hosts."""
+        return sum(self.levels[:DUE_AGAIN])
 
     def ready_at(self) -> float:
         """When its clock allows the next visit."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from skitter import politeness, reasons, urls
-from skitter.frontier import counting, flow, robots_first
+from skitter.frontier import counting, flow, linked, robots_first
 from skitter.frontier.adding import add, is_by_settings, queue_hop
 from skitter.frontier.aside import set_aside
 from skitter.frontier.levels import DUE_AGAIN, LEVELS, retried
@@ -14,6 +14,7 @@ from skitter.frontier.rows import (
     CODES,
     CRAWLED,
     REFUSED,
+    Extra,
     HostExtra,
     HostRow,
     UrlRow,
@@ -70,9 +71,7 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
     if settlement.beside:
         _owe(shard, settlement)
     if visit.link.purpose is _ROBOTS:
-        if lease.row is not None:  # it was a hop, which was in a queue
-            shard.drop(id16)
-        _settle_robots(shard, settlement, now)
+        _settle_robots(shard, lease.row, settlement, now)
     else:
         if verdict.host_aside is not None:
             set_aside(shard, host.name, verdict.host_aside, now)
@@ -80,6 +79,8 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
             raise AssertionError(f"{visit.link.url} was leased and has no row")
         end = _settle_giver if shard.damping else _settle_page
         end(shard, lease.row, _put_off(settlement, parked), targets, now)
+    if shard.budgets is not None and shard.budgets.linked is not None:
+        linked.settled(shard, settlement, shard.budgets.linked)
     if shard.ahead and host.ready_at() > now + max(_FAR * shard.ahead, _FAR_AT_LEAST):
         shard.put_back(host.name)
     return True
@@ -182,6 +183,8 @@ def _settle_page(shard: Shard, row: UrlRow, settlement: Settlement, targets: lis
         links = b"".join(dict.fromkeys(targets))
         before = bool(row.attempts or row.crawl_count or row.status)  # there may be an earlier page
         keep_page(shard, row.id, replace(page, text="") if page.text else page, links, replaces=before)
+    elif targets and 300 <= settlement.status < 400:
+        row.extra = replace(row.extra or Extra(), leads=targets[0])
     row.status = settlement.status or (page.status if page else row.status)
     row.attempts = settlement.visit.attempt - (not verdict.attempted)
     row.reason = verdict.reason
@@ -203,6 +206,8 @@ def _settle_page(shard: Shard, row: UrlRow, settlement: Settlement, targets: lis
         elif verdict.state is not _CRAWLED:
             shard.refreshing.no_more(shard, row)
         _end(shard, row, verdict, due, now)
+    if shard.depths is not None:
+        shard.depths.settled(shard, row, settlement.visit)
 
 
 def _end(shard: Shard, row: UrlRow, verdict: Verdict, due: float | None, now: float) -> None:
@@ -241,8 +246,10 @@ def _settle_giver(
     flow.pass_on(shard, row, settlement, targets)
 
 
-def _settle_robots(shard: Shard, settlement: Settlement, now: float) -> None:
+def _settle_robots(shard: Shard, hop: UrlRow | None, settlement: Settlement, now: float) -> None:
     """The rules arrived, or another hop, or nothing. The verdict is about the origin's host, not the hop's."""
+    if hop is not None:  # it was in a queue
+        shard.drop(hop.id)
     link, verdict = settlement.visit.link, settlement.verdict
     home = urls.host(link.origin)
     foreign = shard.names.host(home).foreign
@@ -256,11 +263,11 @@ def _settle_robots(shard: Shard, settlement: Settlement, now: float) -> None:
         host.held = max(host.held, verdict.due or now + robots_first.HOP_PATIENCE)
         shard.touch(host)
     if settlement.again is not None:
-        hop = hop_of(link, settlement.again)
-        if shard.names.host(hop.host).foreign:
-            shard.send(hop)
+        following = hop_of(link, settlement.again)
+        if shard.names.host(following.host).foreign:
+            shard.send(following)
         else:
-            queue_hop(shard, hop, now)
+            queue_hop(shard, following, now)
     elif verdict.host_aside is not None and foreign:
         shard.keep_robots(robots_first.unreachable(link.origin, verdict.host_aside.detail, now))
 

@@ -40,10 +40,12 @@ from skitter.frontier.store import Seen, Source
 from skitter.model import Level, Link, Purpose, Reason, RobotsCopy
 from skitter.runtime.metrics import HostMetrics, Metrics, QueueMetrics, StoreMetrics
 from skitter.schedule import FLOWS
+from skitter.schedule.hosts import host_order
 from skitter.settings import Settings
 from skitter.settings.sites import Sites, sites_of
 
 if TYPE_CHECKING:
+    from skitter.frontier.depths import Depths
     from skitter.frontier.refreshing import Refreshing
 
 _LARGEST_WINDOW = 1024
@@ -61,8 +63,8 @@ class Shard(Memory):
     """Everything that the owner of a shard has in memory."""
 
     __slots__ = (
-        "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "drain", "flights", "kept_tallies", "messages",
-        "meta", "names", "nearby", "new_rules", "only_assets", "out", "per_host", "politeness", "refreshing", "reserve", "seen", "suspects", "unsure_since", "usual_delay",
+        "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "depths", "drain", "flights", "kept_tallies", "messages",
+        "meta", "names", "nearby", "new_rules", "only_assets", "order", "out", "per_host", "politeness", "refreshing", "reserve", "seen", "suspects", "unsure_since", "usual_delay",
     )  # fmt: skip
 
     def __init__(
@@ -89,8 +91,10 @@ class Shard(Memory):
         self.decay = 0.0 if half_life is None else 1 / float(half_life)  # what a score loses in a second
         # Of what a page has received, what it passes on (see `flow`); 0: pages pass nothing on.
         self.damping = settings.schedule.opic_damping if settings.schedule.strategy in FLOWS else 0.0
+        self.order = host_order(settings.schedule)
         self._sites = sites_of(settings)
         self.budgets = budgets_of(settings, self._sites)
+        self.depths: Depths | None = None  # set if some setting limits them
         self.refreshing = _refreshing(settings, self._sites)
         self.by_message = by_message  # links of other shards have no record here
         self.meta: Meta = opening.meta
@@ -132,12 +136,16 @@ class Shard(Memory):
 
     def follow(self, other: "Shard") -> None:
         """Replace another instance under the same epoch: the engine takes batches in the order of their numbers."""
-        self.batches, self.only_assets = other.batches, other.only_assets
+        self.batches, self.only_assets, self.depths = other.batches, other.only_assets, other.depths
+        if self.depths is not None:
+            self.depths.forget()
         self.names.known.forget()
         self.names.refused.forget()
 
     def seal(self, now: float) -> tuple[Batch, list[Link]]:
         """All changes of this verb, and the messages that must be safe before they are written."""
+        if self.order is not None:  # a host may move whenever its queue grows, not only at its head
+            self.moved.update(self.touched)
         for host in self.moved.values():
             self.place(host, now)
         self.moved.clear()
@@ -172,6 +180,8 @@ class Shard(Memory):
             self.seen.trim()
         if not self.batches % _NOW_AND_THEN:
             self.names.trim()
+            if self.depths is not None:
+                self.depths.trim()
 
     # -- rows of URLs ------------------------------------------------------------------------------------------
 
@@ -312,7 +322,7 @@ class Shard(Memory):
         """Put a host into its place in the agenda."""
         name = host.name
         busy = (name in self.flights and not self.has_room(name)) or name in self.reserve.hosts
-        where = b"" if busy else place_of(host, now, only_assets=self.only_assets)
+        where = b"" if busy else place_of(host, now, only_assets=self.only_assets, order=self.order)
         before = host.place
         if where == before:
             return

@@ -60,6 +60,8 @@ RANGES: Mapping[str, Range] = {
             "budget.host_bytes",
             "budget.host_requests_per_day",
             "budget.domain_pages",
+            "budget.linked_first",
+            "budget.linked_most",
             "budget.domain_bytes",
             "budget.domain_requests_per_day",
             "budget.bandwidth",
@@ -123,6 +125,7 @@ RANGES: Mapping[str, Range] = {
     "schedule.refresh_share": Range(0.01, 1, "something must be left for either"),
     "schedule.half_life": Range(60, why="a queue cannot be told apart by less"),
     "schedule.opic_damping": Range(0.01, 0.99, "something must be passed on, and something must stay"),
+    "schedule.pressure": Range(0.1, 1e6, "it is a number of links for each page"),
     "politeness.adaptive_jitter": _SHARE,
     "politeness.adaptive_shrink": Range(0.001, 0.9, "a delay must shrink, and not to nothing at once"),
     "politeness.adaptive_slow": Range(1.5, why="answers vary that much on a healthy server"),
@@ -150,7 +153,7 @@ def _one_of(*words: str) -> Callable[[str], None]:
 def _strategy(value: str) -> None:
     if ":" not in value:
         try:
-            _one_of("bfs", "dfs", "depth", "number", "importance", "features", "opic")(value)
+            _one_of("bfs", "dfs", "depth", "number", "importance", "features", "opic", "larger-sites")(value)
         except SettingsError as problem:
             raise SettingsError(f"{problem}, nor module:function") from None
     elif not re.fullmatch(r"[^:\s]+:[^\W\d]\w*", value):

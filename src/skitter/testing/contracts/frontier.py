@@ -13,10 +13,13 @@ from skitter.testing.contracts.frontier_assets import AssetContract
 from skitter.testing.contracts.frontier_changes import ChangeContract
 from skitter.testing.contracts.frontier_commands import CommandContract
 from skitter.testing.contracts.frontier_crashes import CrashContract
+from skitter.testing.contracts.frontier_depths import DepthContract
 from skitter.testing.contracts.frontier_flow import FlowContract
 from skitter.testing.contracts.frontier_forwarding import FrontierMessageContract, FrontierOutboxContract
 from skitter.testing.contracts.frontier_kept import KeptContract
+from skitter.testing.contracts.frontier_linked import LinkedContract
 from skitter.testing.contracts.frontier_listening import ListeningContract
+from skitter.testing.contracts.frontier_order import HostOrderContract
 from skitter.testing.contracts.frontier_politeness import PolitenessContract
 from skitter.testing.contracts.frontier_put_off import PutOffContract
 from skitter.testing.contracts.frontier_queue import QueueContract
@@ -43,6 +46,9 @@ class _Invariants(
     CommandContract,
     AssetContract,
     FlowContract,
+    DepthContract,
+    HostOrderContract,
+    LinkedContract,
     RefreshContract,
 ):
     """All invariants but the eighth."""
