@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from skitter.compose import open_reader
-from skitter.model import Again, Counts, Stop, UrlRecord
+from skitter.model import Again, Counts, UrlRecord
 from skitter.testing.warc_check import check
 from tests.crawl.harness import archives, crawl_on_this_loop, settings_for
 from tests.fetching import Server, ok, run, serving
@@ -68,7 +68,7 @@ def test_pages_are_fetched_again_until_a_limit_and_change_means_main_content(tmp
         async with serving(site.talk) as server:
             settings = settings_for(schedule__recrawl="1s", crawl__max_time="7s", dedup__near=False)
             crawled = await crawl_on_this_loop(tmp_path / "crawl", [server.url()], settings)
-            assert crawled.report.stop is Stop.LIMIT
+            assert crawled.report.limit == "crawl.max_time"
             names = ("", "news", "same", "old")
             return await _read(tmp_path / "crawl", {name: server.url(f"/{name}") for name in names})
 
