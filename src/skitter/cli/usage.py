@@ -2,9 +2,8 @@
 
 import argparse
 import difflib
-import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from itertools import zip_longest
 from typing import NoReturn
@@ -25,10 +24,6 @@ class UsageError(Exception):
     """Wrong command line; the message says what to write instead."""
 
 
-_TIME = "TIME"  # among the values of a flag that may stand alone: a duration
-_A_TIME = re.compile(r"\d+(?:\.\d+)?(?:ms|s|m|h|d)")
-
-
 class Parser(argparse.ArgumentParser):
     """The flags of one command, with examples that a test runs."""
 
@@ -42,9 +37,8 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,  # a flag added later must not change what an abbreviation means
         )
         self.examples = tuple(examples)
-        self.alone: dict[
-            str, tuple[str, ...]
-        ] = {}  # flags that may stand alone: what it means then, and their other values
+        # Flags that may stand alone: what each means then, and whether a word is its value.
+        self.alone: dict[str, tuple[str, Callable[[str], bool]]] = {}
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """Parse the arguments. Flags may appear anywhere among them."""
@@ -53,11 +47,8 @@ class Parser(argparse.ArgumentParser):
     def _spelt_out(self, words: Sequence[str]) -> Iterator[str]:
         """The words, with its value for a flag that stands alone: a URL after it is not its value."""
         for word, following in zip_longest(words, words[1:], fillvalue=""):
-            values = self.alone.get(word)
-            spelt = (
-                values is None or following in values or (_TIME in values and _A_TIME.fullmatch(following))
-            )
-            yield word if spelt or values is None else f"{word}={values[0]}"
+            alone = self.alone.get(word)
+            yield word if alone is None or alone[1](following) else f"{word}={alone[0]}"
 
     def error(self, message: str) -> NoReturn:
         """Raise the message without argparse's usage lines, which would hide it."""

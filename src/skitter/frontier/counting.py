@@ -101,6 +101,7 @@ def copied(counts: Counts) -> Counts:
         failures=dict(counts.failures),
         statuses=dict(counts.statuses),
         depths=dict(counts.depths),
+        levels=dict(counts.levels),
         others=dict(counts.others),
         again=dict(counts.again),
     )

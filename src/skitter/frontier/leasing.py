@@ -4,6 +4,7 @@ Every step reads what it needs before it changes anything, so that it can be rep
 (see `memory`).
 """
 
+from bisect import bisect_left
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -214,6 +215,10 @@ def take(shard: Shard, name: str, now: float) -> Lease | None:
         host.turn = turn
         host.hops -= bool(taken.origin)
         shard.counts.queued -= 1
+        if not taken.attempts and not taken.crawl_count:
+            waited, wait = shard.waited, now - taken.first_seen  # `observe`, without a call for every visit
+            waited.counts[bisect_left(waited.bounds, wait)] += 1
+            waited.total += wait
     recrawl = is_page and first.crawl_count > 0
     visit = Visit(link, attempt, now, alone, _pages(shard, host), host.free_at, recrawl)
     if recrawl and shard.refreshing is not None and shard.refreshing.asks_plainly(host, first):

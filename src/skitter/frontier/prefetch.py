@@ -56,6 +56,11 @@ def need_links(
     return looked
 
 
+def _tells(shard: Shard, link: Link) -> bool:
+    """Whether a link brings a date, by which its page may be fetched sooner."""
+    return shard.refreshing is not None and tells_a_date(link)
+
+
 def _is_shorter(shard: Shard, link: Link) -> bool:
     return shard.depths is not None and shard.depths.is_shorter(shard.names.id_of(link), link)
 

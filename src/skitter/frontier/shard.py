@@ -64,7 +64,7 @@ class Shard(Memory):
 
     __slots__ = (
         "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "depths", "drain", "flights", "kept_tallies", "messages",
-        "meta", "names", "nearby", "new_rules", "only_assets", "order", "out", "per_host", "politeness", "refreshing", "reserve", "seen", "suspects", "unsure_since", "usual_delay",
+        "meta", "names", "nearby", "new_rules", "only_assets", "order", "out", "per_host", "politeness", "refreshing", "reserve", "seen", "suspects", "unsure_since", "usual_delay", "waited",
     )  # fmt: skip
 
     def __init__(
@@ -108,6 +108,7 @@ class Shard(Memory):
         self.alone = b""  # the visit that must run alone
         self.drain = ""  # the host whose suspected visit waits to run alone
         self.batches = 0  # written so far
+        self.waited = QueueMetrics().wait
         # Origins whose robots.txt has changed, until their URLs are judged by it.
         self.only_assets = False  # nothing else is leased
         self.new_rules: set[str] = {ALL_ORIGINS} if self.meta.positions.get(NEW_RULES) == "1" else set()
@@ -229,6 +230,8 @@ class Shard(Memory):
         """Put a row into its queue."""
         spot, queue = (-row.score, row.seq), row.level
         host.levels[queue] += 1
+        levels, level = self.counts.levels, queue % _LEVELS
+        levels[level] = levels.get(level, 0) + 1
         head = host.heads[queue]
         if head is None or spot < head:
             host.heads[queue] = spot
@@ -250,6 +253,8 @@ class Shard(Memory):
     def take(self, host: HostRow, queue: int, spot: Spot) -> None:
         """A row leaves its queue. If it was the first, and the second is not in memory, the host is headless."""
         host.levels[queue] -= 1
+        levels, level = self.counts.levels, queue % _LEVELS
+        levels[level] = levels.get(level, 0) - 1
         window = self.queues.get((host.name, queue))
         if window is not None:
             window.discard(spot)
@@ -459,8 +464,8 @@ class Shard(Memory):
     def metrics(self, store: StoreMetrics) -> Metrics:
         """How much is in memory; `store` has its own numbers."""
         return Metrics(
-            hosts=HostMetrics(len(self.hosts)),
-            queue=QueueMetrics(len(self.queues), self.reserve.size, len(self.leases)),
+            hosts=HostMetrics(len(self.hosts), len(self.flights)),
+            queue=QueueMetrics(len(self.queues), self.reserve.size, len(self.leases), self.waited),
             agenda=self.agenda.metrics(),
             seen=self.seen.metrics(),
             same=self.names.metrics(),
