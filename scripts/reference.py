@@ -135,6 +135,8 @@ def commands() -> str:
     for name in COMMANDS:
         parser = import_module(f"skitter.cli.{name}").parser()
         lines += [f"## skitter {name}", "", *_command(parser)]
+        for action, make in getattr(parser, "actions", {}).items():
+            lines += [f"### skitter {name} {action}", "", *_command(make())]
     return "\n".join(lines)
 
 

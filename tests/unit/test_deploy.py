@@ -4,7 +4,11 @@ Kubernetes' own schemas come with the package kubernetes-validate. For the compo
 the structure is checked by hand. None of this runs a container.
 """
 
+import configparser
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from importlib import import_module
@@ -16,6 +20,7 @@ import pytest
 import yaml
 
 import skitter
+from skitter.jobs import child
 from skitter.settings import Settings
 from skitter.settings.engines import SECRETS
 from skitter.settings.file import load
@@ -23,6 +28,7 @@ from skitter.settings.values import KEYS
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
+UNIT = DEPLOY / "systemd" / "skitter-jobs.service"
 KUBERNETES = "1.33"
 EXAMPLES = {"cluster.toml": "full", "cluster-redis.toml": "redis"}
 IMAGE = re.compile(r"[a-z0-9./-]+:v?\d+\.\d+\.\d+(-[a-z]+)*|[a-z]+:\d+\.\d+-bookworm")
@@ -177,6 +183,11 @@ def pods() -> dict[str, dict[str, Any]]:
     return {name: one(kind, name)["spec"]["template"]["spec"] for kind, name in workloads}
 
 
+def scheduler() -> dict[str, Any]:
+    pod: dict[str, Any] = one("StatefulSet", "skitter-jobs")["spec"]["template"]["spec"]
+    return pod
+
+
 def configured(folder: Path) -> Settings:
     file = folder / "cluster.toml"
     file.write_text(one("ConfigMap", "skitter")["data"]["cluster.toml"], encoding="utf-8")
@@ -269,12 +280,63 @@ def read_work(words: list[str]) -> Any:
     return import_module("skitter.cli.work").parser().read(words[1:])
 
 
+# ------------------------------------------------------------------------------------------------ schedulers
+
+
+def test_the_scheduler_of_kubernetes_keeps_jobs_in_postgresql_and_crawls_on_its_disk(tmp_path):
+    settings, pod = configured(tmp_path), scheduler()
+    [container] = pod["containers"]
+    arguments = import_module("skitter.cli.job").parser().read(container["args"][1:])
+    mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+    assert arguments.action == "serve"
+    assert str(arguments.cluster) == f"{mounts['config']}/cluster.toml"
+    assert arguments.root.parent == Path(mounts["data"])
+    assert {Path(section(settings, dotted)).parent for dotted in SECRETS if section(settings, dotted)} == {
+        Path(mounts["secrets"])
+    }
+    assert pod["terminationGracePeriodSeconds"] > child._GRACE + child._LAST
+    workers = one("StatefulSet", "skitter-jobs")
+    assert workers["spec"]["selector"]["matchLabels"] == workers["spec"]["template"]["metadata"]["labels"]
+
+
+def test_the_unit_of_systemd_starts_a_scheduler_and_gives_it_time_to_stop():
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str
+    unit.read(UNIT, encoding="utf-8")
+    service = unit["Service"]
+    program, *words = service["ExecStart"].split()
+    assert Path(program).name == "skitter"
+    arguments = import_module("skitter.cli.job").parser().read(words[1:])
+    assert (words[0], arguments.action, str(arguments.root)) == ("job", "serve", service["WorkingDirectory"])
+    assert service["WorkingDirectory"] == f"/var/lib/{service['StateDirectory']}"
+    assert service["KillMode"] == "mixed", "the crawls would be told twice, and stop at once"
+    assert float(service["TimeoutStopSec"]) > child._GRACE + child._LAST
+
+
+def test_systemd_understands_the_unit(tmp_path):
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("no systemd-analyze: apt-get install systemd")
+    text = UNIT.read_text(encoding="utf-8").replace("/opt/skitter/bin/skitter", sys.executable)
+    (tmp_path / UNIT.name).write_text(text.replace("User=skitter\n", ""), encoding="utf-8")
+    done = subprocess.run(
+        [analyze, "verify", "--man=no", str(tmp_path / UNIT.name)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert [line for line in done.stderr.splitlines() if UNIT.name in line] == []
+
+
 # ------------------------------------------------------------------------------------------------ images
 
 
 def test_every_image_is_pinned_and_ours_is_of_this_version(compose):
     images = {service["image"] for service in compose["services"].values()}
-    images |= {container["image"] for pod in pods().values() for container in pod["containers"]}
+    images |= {
+        container["image"] for pod in (*pods().values(), scheduler()) for container in pod["containers"]
+    }
     lines = (DEPLOY / "Dockerfile").read_text(encoding="utf-8").splitlines()
     images |= {line.split()[1] for line in lines if line.startswith("FROM ")}
     assert [image for image in images if not IMAGE.fullmatch(image)] == []

@@ -45,6 +45,7 @@ COMMANDS: Mapping[str, str] = {
     "index": "send the pages of a crawl to OpenSearch or Elasticsearch",
     "url": "fetched form, key, host and domain of a URL",
     "robots": "what a robots.txt says about URLs",
+    "job": "crawls that start again by the clock, and the history of their runs",
     "cluster": "set up, feed and watch a crawl on many machines",
     "work": "join a cluster as a worker",
     "identity": "make a key and pages by which sites recognise your crawler",

@@ -46,6 +46,25 @@ def parser() -> Parser:
             "skitter crawl example.org --with scorer.py --strategy scorer:score",
         ],
     )
+    add_sources(made)
+    made.add_argument(
+        "--refresh",
+        action="store_true",
+        help="if the directory holds a crawl: one more round, as `skitter resume --refresh`",
+    )
+    made.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="crawl directory (default: ./skitter-HOST, or ./skitter-HOST-PORT)",
+    )
+    add_manner(made)
+    return made
+
+
+def add_sources(made: Parser) -> None:
+    """Add what says where to crawl, and how: shared with `skitter job add`."""
     made.add_argument("url", nargs="*", metavar="URL", help="where to start; without a scheme, https is used")
     made.add_argument(
         "--seeds",
@@ -72,17 +91,8 @@ def parser() -> Parser:
         action="store_true",
         help="read no sitemap, even if a robots.txt names one, except those given with --sitemap",
     )
-    made.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="crawl directory (default: ./skitter-HOST, or ./skitter-HOST-PORT)",
-    )
     made.add_argument("--config", type=Path, metavar="FILE", help="settings file (TOML)")
     add_settings(made)
-    add_manner(made)
-    return made
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -102,7 +112,7 @@ def _run(arguments: argparse.Namespace, files: Sequence[BufferedReader]) -> int:
         raise UsageError(
             "there is nothing to crawl; name a URL, a file of URLs with --seeds, or a sitemap with --sitemap"
         )
-    if mode := _sitemaps(arguments):
+    if mode := sitemaps_mode(arguments):
         arguments.set = [*arguments.set, f"scope.sitemaps={mode}"]
     settings = resolve(arguments, arguments.config or directory.kept_settings())
     named = [
@@ -123,7 +133,7 @@ def _run(arguments: argparse.Namespace, files: Sequence[BufferedReader]) -> int:
     return crawl(arguments, settings, path, named, given)
 
 
-def _sitemaps(arguments: argparse.Namespace) -> str:
+def sitemaps_mode(arguments: argparse.Namespace) -> str:
     """The value of `scope.sitemaps` that the flags ask for; empty if they leave it to the settings."""
     if arguments.no_sitemaps:
         return "off"

@@ -35,7 +35,7 @@ def parser() -> Parser:
     made.add_argument(
         "--refresh",
         action="store_true",
-        help="one more round: fetch everything again that was answered so far, and what is new besides",
+        help="one more round: fetch everything again that was answered so far, what was given up, and what is new besides",
     )
     add_settings(made)
     add_manner(made)

@@ -243,7 +243,8 @@ class Fleet:
             self._log.append(Command(0, Do.PAUSE, at=time.time()))
 
     def refresh(self) -> None:
-        """Fetch once more everything that was answered so far."""
+        """Fetch once more everything that was answered so far, and try again what was given up: the site may be back."""
+        self._log.append(Command(0, Do.RETRY, failed=True, at=time.time()))
         self._log.append(Command(0, Do.REFRESH, at=time.time()))
 
     @property

@@ -25,6 +25,7 @@ _PARTITIONED = ("urls", "pages", "hosts", "robots")
 _PARTITIONS = 256
 # Every page updates its row and its host's: with the usual fifth of a large partition, dead rows would pile up.
 _VACUUM = "autovacuum_vacuum_scale_factor = 0.05"
+_JOBS = "migrations_jobs"  # the folder with those of the schema of jobs
 _DROPPING = 3600.0  # seconds: large tables are many files
 _OCCUPIED = """
     SELECT EXISTS (SELECT FROM pg_class c, pg_namespace n WHERE n.nspname = $1 AND c.relnamespace = n.oid)
@@ -33,10 +34,10 @@ _OCCUPIED = """
 
 
 @cache
-def migrations() -> dict[int, tuple[str, str]]:
+def migrations(folder: str = "migrations") -> dict[int, tuple[str, str]]:
     """Name and text of every migration, by number."""
     found = {}
-    for file in (resources.files(__package__) / "migrations").iterdir():
+    for file in (resources.files(__package__) / folder).iterdir():
         number, _, name = file.name.removesuffix(".sql").partition("_")
         if file.name.endswith(".sql"):
             found[int(number)] = (name, file.read_text("utf-8"))
@@ -47,6 +48,19 @@ async def migrate(settings: Settings, shards: int) -> list[int]:
     """Create or update the schema of a crawl with this many shards; returns the migrations applied. Safe to repeat."""
     async with connected(settings) as connection, connection.transaction():
         return await _apply(connection, settings.cluster.name, shards)
+
+
+async def migrate_jobs(settings: Settings, schema: str) -> None:
+    """Create or update the schema of a cluster's jobs. Safe to repeat."""
+    async with connected(settings) as connection, connection.transaction():
+        await _lock(connection, schema)
+        if not await _has(connection, schema, "migrations", "crawl_jobs"):
+            if await connection.fetchval(_OCCUPIED, schema):
+                raise unfit(
+                    "cluster.name", f"the schema {schema} is there and holds no jobs; choose another name"
+                )
+            await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
+        await _migrated(connection, schema, migrations(_JOBS))
 
 
 async def look(settings: Settings) -> bool:
@@ -95,21 +109,31 @@ async def connected(settings: Settings) -> AsyncIterator[Any]:
 
 
 async def _apply(connection: Any, schema: str, shards: int) -> list[int]:  # noqa: ANN401
-    await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", f"skitter {schema}")
+    await _lock(connection, schema)
     await _check_free(connection, schema)
     await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
+    missing = await _migrated(connection, schema, migrations())
+    await _make_shards(connection, schema, shards)
+    return missing
+
+
+async def _lock(connection: Any, schema: str) -> None:  # noqa: ANN401
+    await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", f"skitter {schema}")
+
+
+async def _migrated(connection: Any, schema: str, wanted: dict[int, tuple[str, str]]) -> list[int]:  # noqa: ANN401
+    """Apply what is missing, in the schema's own name space."""
     await connection.execute(f"SET LOCAL search_path TO {quoted(schema)}")
     await connection.execute(
         "CREATE TABLE IF NOT EXISTS migrations (number integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
     )
     known = {record["number"] for record in await connection.fetch("SELECT number FROM migrations")}
-    _check_known(known, schema)
-    missing = [number for number in migrations() if number not in known]
+    _check_known(known, schema, wanted)
+    missing = [number for number in wanted if number not in known]
     for number in missing:
-        name, text = migrations()[number]
+        name, text = wanted[number]
         await connection.execute(text)
         await connection.execute("INSERT INTO migrations (number, name) VALUES ($1, $2)", number, name)
-    await _make_shards(connection, schema, shards)
     return missing
 
 
@@ -136,8 +160,8 @@ async def _make_shards(connection: Any, schema: str, shards: int) -> None:  # no
     )
 
 
-def _check_known(known: set[int], schema: str) -> None:
-    if newer := known - set(migrations()):
+def _check_known(known: set[int], schema: str, ours: dict[int, tuple[str, str]]) -> None:
+    if newer := known - set(ours):
         raise unfit(
             "cluster.name",
             f"the schema {schema} was made by a newer Skitter (migration {max(newer)}); upgrade this one",
@@ -175,7 +199,7 @@ async def _check(pool: Pool, shards: int | None) -> None:
     except asyncpg.InsufficientPrivilegeError as problem:
         raise explained(problem, pool.settings.postgres) from None
     known = set(row["known"])
-    _check_known(known, pool.schema)
+    _check_known(known, pool.schema, migrations())
     if lacking := set(migrations()) - known:
         raise unfit(
             "cluster.name",
@@ -201,7 +225,11 @@ async def drop(settings: Settings) -> bool:
 
 
 async def _is_crawl(connection: Any, schema: str) -> bool:  # noqa: ANN401
-    ours = [f"{quoted(schema)}.{table}" for table in ("migrations", "shards")]
+    return await _has(connection, schema, "migrations", "shards")
+
+
+async def _has(connection: Any, schema: str, *tables: str) -> bool:  # noqa: ANN401
+    ours = [f"{quoted(schema)}.{table}" for table in tables]
     return bool(
         await connection.fetchval(
             "SELECT bool_and(to_regclass(t) IS NOT NULL) FROM unnest($1::text[]) t", ours
