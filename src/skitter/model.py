@@ -104,6 +104,40 @@ class Cash(Struct, frozen=True, array_like=True, gc=False):
     given: dict[int, float] | None = None  # of that: by other shards, and at the start (`TRUST`)
 
 
+class Watch(Struct, frozen=True, array_like=True, gc=False):
+    """What is kept of a URL that is fetched again and again (see `frontier.refreshing`). New fields go to the end."""
+
+    level: int = Level.NORMAL  # its place among new pages: while it is due again, another order holds
+    score: float = 0.0
+    gist: bytes = b""  # a digest of what it said last, without boilerplate
+    belief: bytes = b""  # how often it changes (see `schedule.freshness`)
+    every: float = 0.0  # seconds planned from the last visit to the next
+    weight: float = 1.0  # its importance, beside 1 for an ordinary page
+    fresh: float = 1.0  # of the time until the next visit: the part in which our copy should be right
+    gone: int = 0  # visits in a row that found nothing there (404, 410)
+    dated: float = 0.0  # the last date of a change that a sitemap or feed gave it; 0: none
+    told: bool = False  # … and that date came after the last visit
+    audit: bool = False  # the next visit was drawn by lot, to check the estimate
+    visits: tuple[tuple[int, str], ...] = ()  # the last ones: when, and what was found (`reporting.history`)
+
+
+class Refresh(Struct, frozen=True, array_like=True, gc=False):
+    """What is learnt of a host whose pages are fetched again and again. New fields go to the end."""
+
+    usual: bytes = b""  # how often its pages change (see `schedule.freshness`)
+    price: float = 0.0  # a page is due when a visit is worth this much
+    planned: float = 0.0  # visits a second that are planned
+    pages: int = 0  # that have a next visit
+    share: float = 0.5  # of its requests that pages known already may have while new ones wait
+    dates: tuple[float, float, float, float] = (0.0,) * 4  # what its sitemaps told (see `schedule.freshness`)
+    lied: int = 0  # answers that had changed under the same validators
+    restless: int = 0  # validators that changed though the page had not
+    weight: float = 0.0  # the importance of all these pages
+    moved: float = 0.0  # when the price last moved
+    allowed: float = 0.0  # visits a second that these pages may have
+    hurried: float = 0.0  # visits lately that were not planned, because a sitemap told of a change
+
+
 class Link(Struct, frozen=True, array_like=True, kw_only=True, omit_defaults=True, gc=False):
     """A URL to crawl. `url` is what will be fetched, `key` identifies the page."""
 
@@ -150,6 +184,7 @@ class Visit(Struct, frozen=True, array_like=True, gc=False):
     recrawl: bool = False  # it was answered before, so there may be a stored page to compare with
     spent: Spent | None = None  # why nothing may be sent after all; looked at when it is handed out
     sends: Sends | None = None  # what the request of a rendered page sends besides its URL; never stored
+    plain: bool = False  # of a recrawl: ask for all of it, whatever is stored; validators may lie
 
 
 # ------------------------------------------------------------------------------------------------ outcome
@@ -474,6 +509,7 @@ class Settlement(Struct, frozen=True, kw_only=True):
     exchange: Exchange | None = None
     status: int = 0  # of the answer; 0 without one
     beside: Sequence[SubRequest] = ()  # what was sent besides, because the page was rendered
+    gist: bytes = b""  # a digest of its main content, if it will be fetched again
 
 
 def is_put_off(settlement: Settlement) -> bool:
@@ -506,6 +542,7 @@ class UrlRecord(Struct, frozen=True, kw_only=True):
     hints: Hints | None = None
     purpose: Purpose = Purpose.PAGE
     cash: Cash | None = None
+    watch: Watch | None = None
 
 
 class Pace(Struct, frozen=True, array_like=True, gc=False):
@@ -602,3 +639,24 @@ class Counts(Struct, kw_only=True):
     cash_given: float = 0.0  # to seeds and listed pages (strategy opic)
     cash_kept: float = 0.0  # of what fetched pages received: what they do not pass on
     cash_sunk: float = 0.0  # passed on to nobody: to refused links, or by pages without links
+    again: dict[str, float] = field(default_factory=dict)  # of a crawl that fetches pages again (see `Again`)
+
+
+class Again(StrEnum):
+    """What is counted where pages are fetched again: the keys of `Counts.again`."""
+
+    PAGES = "pages"  # that have a next visit
+    WEIGHT = "weight"  # of all these: their importance
+    FRESH = "fresh"  # of that weight: the part of which our copy should be right
+    ALLOWED = "allowed"  # visits a second that these pages may have (recrawl adaptive)
+    VISITS = "visits"  # to pages that were answered before
+    UNMODIFIED = "unmodified"  # of these: answered with 304
+    SAME = "same"  # … or in full, and with the same main content
+    CHANGED = "changed"
+    GONE = "gone"  # 404 or 410
+    FAILED = "failed"  # no answer after all retries; the stored page stays
+    AUDITS = "audits"  # visits that were drawn by lot
+    AUDITS_FRESH = "audits_fresh"  # of these: nothing had changed
+    AUDITS_EXPECTED = "audits_expected"  # … and how many of them that should have been
+    LIED = "lied"  # validators that stayed the same though the page had changed
+    RESTLESS = "restless"  # validators that changed though the page had not

@@ -144,6 +144,7 @@ class Do(StrEnum):
     BLOCK = "block"
     UNBLOCK = "unblock"
     RETRY = "retry"
+    REFRESH = "refresh"  # every page answered before it was given is fetched once more
 
 
 class Command(Struct, frozen=True, omit_defaults=True):

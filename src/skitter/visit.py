@@ -54,7 +54,7 @@ from skitter.politeness.hours import Hours, all_hours, never
 from skitter.ports import Accounts, Archive, Clock, Fetcher, Frontier, Renderer, Renderers
 from skitter.reporting.measuring import Measuring
 from skitter.robots.in_force import InForce, Permissions
-from skitter.settings import Settings
+from skitter.settings import ParseSettings, Settings
 from skitter.settings.sites import Sites
 
 # A moved robots.txt is requested again from its first address if its next hop has brought nothing for this
@@ -105,6 +105,15 @@ class Shared(Struct, frozen=True, kw_only=True):
         """The settings that hold for a URL."""
         return self.settings if self.sites is None else self.sites.of(url)
 
+    def recrawls(self, url: str) -> bool:
+        """Whether a URL will be fetched again."""
+        return self.settings_of(url).schedule.recrawl != "off"
+
+    def parse_rules(self, url: str) -> ParseSettings:
+        """How a document is read. Of one that is fetched again the main content is wanted: what else changes is no change."""
+        rules = self.settings_of(url).parse
+        return replace(rules, main=True, extractor="fast") if not rules.main and self.recrawls(url) else rules
+
 
 class Stations(Shared, frozen=True, kw_only=True):
     """The parts that a visit uses. Wired once per shard, in compose."""
@@ -142,7 +151,7 @@ async def make(visit: Visit, at: Stations) -> Finished:
     if refusal is None and at.links.lists.alone:
         refusal = at.links.unlisted(visit.link)
     stored = await _to_compare(visit.link, at) if visit.recrawl else None
-    validators = conditions(stored) if stored else ()
+    validators = conditions(stored) if stored and not visit.plain else ()
     outcome: Outcome = Refused(refusal) if refusal else await at.fetcher.fetch(visit, validators)
 
     if at.permissions.renewals != renewals:
@@ -230,7 +239,7 @@ async def _read(
         listed = await _listed(visit, answer, at)
     elif at.parsers is not None and (how.parsed or at.links.assets.reads(visit.link)):
         # What takes long is read by a parser process, before the commit: the committer never waits for it.
-        document, rules = (url, shown.headers, shown.content), at.settings_of(url).parse
+        document, rules = (url, shown.headers, shown.content), at.parse_rules(url)
         asset = "" if how.parsed else kind_of(visit.link)
         slow = is_slow(*document, rules, asset)
         read = await at.parsers.read(*document, rules, asset) if slow else None

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from skitter.export import changes_page, diffing
 from skitter.export.changes import Change, changes
-from skitter.export.diffing import Piece, hunks, masked
+from skitter.export.diffing import Piece, hunks
+from skitter.parse.main.stamps import masked
 from tests.unit.held import HeldCrawl
 
 SITE = "https://example.org"

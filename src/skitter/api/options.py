@@ -11,7 +11,7 @@ class Options(TypedDict, total=False):
     """stop after this many stored pages (2xx)"""
 
     max_depth: int | None
-    """maximum number of links between a seed and a page; unlimited when not set"""
+    """maximum number of links between a seed and a page, on the shortest way that is found; unlimited when not set"""
 
     max_time: str | float | None
     """stop after this time; on one machine, requests in flight get 5 s more and are then left to the next run; in a cluster, it counts from the first worker's start"""
@@ -104,7 +104,7 @@ class Options(TypedDict, total=False):
     """no URLs matching one of these regular expressions"""
 
     scope_max_depth: int | None
-    """maximum number of links between a seed and a page; unlimited when not set"""
+    """maximum number of links between a seed and a page, on the shortest way that is found; unlimited when not set"""
 
     scope_sitemaps: str
     """which sitemaps are read, besides those given by hand: off (none), announced (those that a robots.txt names), search (and the usual places of the seeds' hosts), only (like search, and no other page is crawled) or named (none, and no page is crawled that they do not list)"""
@@ -198,6 +198,15 @@ class Options(TypedDict, total=False):
 
     schedule_retry_jitter: float
     """each wait is randomly longer or shorter by up to this fraction"""
+
+    schedule_recrawl: str
+    """when pages are fetched again: off (never), adaptive (when each has probably changed), or after a time such as 12h; a crawl that does so ends only at a limit, or when it is told to"""
+
+    schedule_refresh_rate: float
+    """recrawl adaptive: visits per page and day, on average over the pages of a host; which pages get more is learned"""
+
+    schedule_refresh_share: float
+    """of the requests to a host, at most this part goes to pages known already while new ones wait"""
 
     politeness_delay: str | float
     """time between the end of a response and the next request to the same host"""

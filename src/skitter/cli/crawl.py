@@ -42,6 +42,7 @@ def parser() -> Parser:
             "skitter crawl example.org --sitemap-only",
             "skitter crawl app.example.org --render auto",
             "skitter crawl --sitemap https://example.org/news.xml --sitemap-only",
+            "skitter crawl example.org --recrawl --max-time 7d",
             "skitter crawl example.org --with scorer.py --strategy scorer:score",
         ],
     )

@@ -20,6 +20,11 @@ def is_address(word: str) -> bool:
     )
 
 
+def is_duration(word: str) -> bool:
+    """Whether a word is a time with its unit: 12h."""
+    return re.fullmatch(r"\d+(?:\.\d+)?(?:ms|s|m|h|d)", word) is not None
+
+
 class Flag(NamedTuple):
     """A flag for one setting; with `many` it may be repeated, and without a metavar it switches the setting on."""
 
@@ -46,6 +51,9 @@ FLAGS: Mapping[str, Flag] = {
     "--workers": Flag("crawl.workers", "N"),
     "--shards": Flag("crawl.shards", "N"),
     "--strategy": Flag("schedule.strategy", "NAME"),
+    "--recrawl": Flag(
+        "schedule.recrawl", "[adaptive|TIME|off]", alone=("adaptive", "off"), takes=is_duration
+    ),
     "--with": Flag("crawl.plugins", "FILE", many=True),
     "--user-agent": Flag("fetch.user_agent", "TEXT"),
     "--contact": Flag("fetch.contact", "TEXT"),

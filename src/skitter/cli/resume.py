@@ -22,6 +22,8 @@ def parser() -> Parser:
             "skitter resume skitter-example.org --max-pages 5000 --max-time 8h",
             "skitter resume skitter-example.org --max-pages none",
             "skitter resume skitter-example.org --paused",
+            "skitter resume skitter-example.org --refresh",
+            "skitter resume skitter-example.org --recrawl adaptive",
         ],
     )
     made.add_argument("directory", type=Path, metavar="DIR", help="the crawl directory")
@@ -29,6 +31,11 @@ def parser() -> Parser:
         "--paused",
         action="store_true",
         help="fetch nothing until `skitter continue`: to block hosts, retry URLs or add seeds first, also if nothing is left to do",
+    )
+    made.add_argument(
+        "--refresh",
+        action="store_true",
+        help="one more round: fetch everything again that was answered so far, and what is new besides",
     )
     add_settings(made)
     add_manner(made)

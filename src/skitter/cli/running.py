@@ -54,6 +54,8 @@ def crawl(
         ):
             if getattr(arguments, "paused", False):
                 fleet.pause()
+            if getattr(arguments, "refresh", False):
+                fleet.refresh()
             if not settings.fetch.contact and not settings.fetch.user_agent:
                 events.emit(Warned(_NO_CONTACT))
             for text in getattr(arguments, "url", ()):

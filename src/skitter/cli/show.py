@@ -36,6 +36,7 @@ def parser() -> Parser:
             "skitter show skitter-example.org https://example.org/about --markdown",
             "skitter show skitter-example.org https://example.org/about --html | less",
             "skitter show skitter-example.org https://example.org/about --linked-from",
+            "skitter show skitter-example.org https://example.org/about --history",
             "skitter show --config cluster.toml https://example.org/about --headers",
         ],
     )
@@ -60,6 +61,7 @@ _ABOUT: Mapping[str, str] = {
     "rendered": "its HTML after its scripts have run, if it was rendered",
     "screenshot": "a picture of it (PNG), if there is one; for files and pipes",
     "headers": "status line and header fields, as received",
+    "history": "its visits, what each found, how often it seems to change, and when it is visited next",
     "links": "every link on it, and what became of that",
     "linked-from": "the stored pages that link to it",
     "json": "its record with the text, as one JSON object",
@@ -85,6 +87,8 @@ async def _show(arguments: argparse.Namespace, source: Source) -> Exit:
         raise UsageError(str(problem)) from None
     if arguments.part == "linked-from" and found.record is not None:
         return await _linked_from(found.record, source)
+    if arguments.part == "history" and found.record is not None and found.record.crawl_count:
+        return _history(found.record)
     if found.page is None:
         _complain(f"{found.url} {_never(found.record)}; `skitter why` says everything about it")
         return Exit.NO
@@ -107,6 +111,16 @@ def _never(record: UrlRecord | None) -> str:
 
 def _complain(text: str) -> None:
     print(f"skitter: {printable(text)}", file=sys.stderr)
+
+
+def _history(record: UrlRecord) -> Exit:
+    from skitter.reporting.freshness import history  # noqa: PLC0415  `show --help` does not need it
+    from skitter.schedule.freshness import changes_every  # noqa: PLC0415  the same
+
+    every = changes_every(record.watch.belief) if record.watch is not None else None
+    for line in (record.url, *history(record, every)):
+        print(printable(line))
+    return Exit.DONE
 
 
 def _absent(page: Page) -> Exit:
@@ -320,5 +334,6 @@ _PARTS = {
     "headers": _headers,
     "links": _links,
     "json": _json,
+    "history": _card,  # the same
     "linked-from": _card,  # of a URL without a record there is nothing to look for
 }

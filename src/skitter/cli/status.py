@@ -22,6 +22,7 @@ from skitter.export.source import Source
 from skitter.model import Counts, HostRecord, Stop
 from skitter.politeness.hours import windows_of
 from skitter.politeness.keys import Key, keys_of
+from skitter.reporting import freshness
 from skitter.reporting.format import (
     as_json,
     count,
@@ -244,10 +245,8 @@ def standing(
     if running:
         go_on = f"continue with: skitter continue {where}" if paused else look
         return Standing("running", "running, but paused" if paused else "running", go_on)
-    if not left and not counts.pages:
-        return Standing("finished", "finished: no page could be fetched", look or _why(where))
     if not left:
-        return Standing("finished", "finished: nothing is left to do", look)
+        return _nothing_left(settings, counts, where, look)
     limit, larger = _limit(settings, counts)
     if limit:
         flag = "--" + limit.removeprefix("crawl.").replace("_", "-")
@@ -260,6 +259,15 @@ def standing(
     room = f"free some space first: {short}; then " if short else ""
     after = f", and then: skitter continue {where} (it is paused)" if paused else ""
     return Standing("stopped", said, f"{room}continue with: skitter resume {where}{after}")
+
+
+def _nothing_left(settings: Settings, counts: Counts, where: str, look: str) -> Standing:
+    if counts.pages and counts.again.get("pages") and settings.schedule.recrawl != "off":
+        said = f"stopped; {counted(int(counts.again['pages']), 'page')} will be fetched again"
+        return Standing("stopped", said, f"continue with: skitter resume {where}")
+    if not counts.pages:
+        return Standing("finished", "finished: no page could be fetched", look or _why(where))
+    return Standing("finished", "finished: nothing is left to do", look)
 
 
 def _limit(settings: Settings, counts: Counts) -> tuple[str, str]:
@@ -290,6 +298,7 @@ def as_fields(
         "advice": now.advice or None,
         "counts": msgspec.to_builtins(counts, str_keys=True),
         "importance_fetched_at_least": importance_fetched(counts),
+        "freshness": freshness.as_fields(counts),
         "rates": {
             "pages_per_second": per_second(counts.pages, counts),
             "requests_per_second": per_second(counts.requests, counts),

@@ -17,6 +17,7 @@ from skitter.crawl.limits import has_limit, limit_reached
 from skitter.engines.health import Health
 from skitter.model import Counts, Stop
 from skitter.ports import EngineAway
+from skitter.reporting import freshness
 from skitter.reporting.format import amount, count, counted, duration, moment, table
 from skitter.reporting.report import TROUBLES, importance_fetched, total, trouble_lines
 from skitter.reporting.trouble import all_explained
@@ -203,6 +204,7 @@ def as_fields(status: Status, limits: CrawlSettings) -> dict[str, Any]:
         },
         "counts": msgspec.to_builtins(status.counts, str_keys=True) if status.shards else None,
         "importance_fetched_at_least": importance_fetched(status.counts),
+        "freshness": freshness.as_fields(status.counts),
         "limits": {
             "max_pages": limits.max_pages,
             "max_bytes": limits.max_bytes,

@@ -168,6 +168,7 @@ def in_words(command: Command, result: Obeyed, *, whole: bool = True) -> str:
             Do.BLOCK: f"{counted(len(command.hosts), 'host')} will be blocked in a moment",
             Do.UNBLOCK: f"{counted(len(command.hosts), 'host')} will be unblocked in a moment",
             Do.RETRY: "what failed is being looked up, and waits again in a moment",
+            Do.REFRESH: "what was answered is being looked up, and waits again in a moment",
         }[command.do]
     changed, same = result.changed, result.same
     more = "" if whole else "; not all workers have answered yet"

@@ -256,6 +256,8 @@ async def opened(finished: Finished, at: Stations) -> Finished:
     page = _page(visit.link, fetched, document, len(wanted) + len(refused))
     if isinstance(finished.read, Read):
         page = replace(page, simhash=finished.read.simhash)
+    if at.recrawls(visit.link.url):
+        settlement, document = _with_gist(settlement, document, at)
     if document.media or document.content:
         page = replace(page, media=document.media, content=document.content)
     if finished.statements or document.statements or document.alternates:
@@ -275,6 +277,14 @@ async def opened(finished: Finished, at: Stations) -> Finished:
         stored=finished.stored,
         rendering=finished.rendering,
     )
+
+
+def _with_gist(settlement: Settlement, document: Document, at: Stations) -> tuple[Settlement, Document]:
+    """With a digest of what it says, to compare it with the next answer. Its content is kept only if settings ask for it."""
+    from skitter.parse.main.stamps import gist  # noqa: PLC0415  only where pages are fetched again
+
+    kept = at.settings_of(settlement.visit.link.url).parse.main
+    return replace(settlement, gist=gist(document)), document if kept else replace(document, content=None)
 
 
 def _document(finished: Finished, fetched: Fetched, at: Stations) -> Document | Failed:
@@ -320,7 +330,7 @@ def _parts(document: Document) -> Iterator[Document]:
 def _read(link: Link, fetched: Fetched, at: Stations) -> Document | Failed:
     read = parse if link.purpose.handling.parsed else described
     try:
-        rules = at.settings_of(link.url).parse
+        rules = at.parse_rules(link.url)
         if read is described and at.links.assets.reads(link):
             return parse_asset(link.url, fetched.headers, fetched.content, rules, kind_of(link))
         return read(link.url, fetched.headers, fetched.content, rules)

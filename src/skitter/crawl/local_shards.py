@@ -174,6 +174,7 @@ class LocalShards(ShardSet):
     async def _add_seeds_of(self, owner: int, links: Sequence[Link]) -> None:
         if owner in self.shards:
             await self.shards[owner].add(links)
+            self._wake_forwarding(self.shards[owner])
         else:
             await self.deliver(owner, links)
 
@@ -182,6 +183,7 @@ class LocalShards(ShardSet):
         shard = self.shards.get(owner)
         if shard is not None:
             await shard.add(*self._judged(links))
+            self._wake_forwarding(shard)
             await shard.synced()
         elif self.elsewhere is not None:
             await self.elsewhere(owner, links)
@@ -413,10 +415,13 @@ class LocalShards(ShardSet):
             self._starved = False
             for other in self.shards.values():
                 other.wake()
-        if shard.counts.outbox and shard.number in self._forwarding:
-            self._forwarding[shard.number].wake()
+        self._wake_forwarding(shard)
         if shard.failed and not shard.counts.bytes:
             self._look.set()
+
+    def _wake_forwarding(self, shard: Shard) -> None:
+        if shard.counts.outbox and shard.number in self._forwarding:
+            self._forwarding[shard.number].wake()
 
     def _bytes(self) -> int:
         return sum(shard.counts.bytes for shard in self.shards.values())

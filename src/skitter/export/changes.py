@@ -1,7 +1,7 @@
 """What changed between two crawls: pages that are new, changed, moved, gone or unchanged.
 
 Pages are matched by their key. Those whose payload is the same are unchanged, and are not even read. Of the others the main
-content is compared, with what changes at every visit masked (see `diffing.masked`). A page that is only in one crawl has
+content is compared, with what changes at every visit masked (see `parse.main.stamps`). A page that is only in one crawl has
 moved if its content is at another key in the other one. Nothing is held in memory but what sorting needs: both crawls are
 read in the order of their keys, and the pages without a partner in the order of their content.
 """
@@ -20,6 +20,7 @@ from skitter.export.diffing import Hunk
 from skitter.export.ordering import Ordered
 from skitter.export.source import Source
 from skitter.model import Page
+from skitter.parse.main.stamps import masked
 
 NEW, CHANGED, MOVED, GONE, UNCHANGED = KINDS = ("new", "changed", "moved", "gone", "unchanged")
 _BATCH = 32  # keys whose pages are read together
@@ -154,7 +155,7 @@ async def _change(
     if not old and not new:
         note = "it has no text; the answers differ"
         return Change(kind=CHANGED, url=page.url, title=page.title, old_url=moved, note=note)
-    if diffing.masked(old) == diffing.masked(new):
+    if masked(old) == masked(new):
         return Change(kind=UNCHANGED, url=page.url, title=page.title)
     old_page, new_page = await whole.of(before.page, old_crawl), await whole.of(after.page, new_crawl)
     found = tuple(diffing.hunks(old, new, old_page.content.main, new_page.content.main))
@@ -165,7 +166,7 @@ async def _change(
 
 def _recognised(found: Extracted) -> str:
     """What a page is recognised by at another URL: its content, or its digest if that says too little."""
-    content = diffing.masked(found.content.main)
+    content = masked(found.content.main)
     if len(content) < _FEWEST:
         return found.page.digest or found.page.url
     return xxh3_128_hexdigest(content.encode("utf-8", "surrogatepass"))

@@ -1,41 +1,17 @@
 """What changed in a text, as people read it: words that went, words that came, and a few around them.
 
 Before two texts are compared, what changes at every visit is masked: the white space, and in short lines of a text those
-dates and counts that are stamps (`masked`). A date or a number in a sentence, or a price, is content, and counts.
+dates and counts that are stamps (`parse.main.stamps`). A date or a number in a sentence, or a price, is content, and counts.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 
 from msgspec import Struct
 
+from skitter.parse.main.stamps import MASK, masked_line
 from skitter.settings import SettingsError
 
-_STAMP_WORDS = 14  # a stamp is a short line
-_MONTH = r"(?:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])[a-zäé]*\.?"
-_DATE = re.compile(
-    rf"\d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)?|\d{{1,2}}[./-]\d{{1,2}}[./-]\d{{2,4}}"
-    rf"|\d{{1,2}}(?:st|nd|rd|th|\.)? {_MONTH},? \d{{4}}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}"
-    r"|\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]\.?m\b\.?)?",
-    re.IGNORECASE,
-)
-_AGO = re.compile(
-    r"\b(?:an?|one|\d{1,4}) (?:second|sec|minute|min|hour|hr|day|week|month|year)s? ago\b|\bjust now\b|\byesterday\b",
-    re.IGNORECASE,
-)
-_STAMPED = re.compile(
-    r"\b(?:updated?|modified|changed|published|posted|created|generated|rendered|built|printed|retrieved|accessed|checked|"
-    r"reviewed|fetched|copyright|as of|today|date|time|on|at|stand|aktualisiert|zuletzt)\b|©",
-    re.IGNORECASE,
-)
-_COUNTED = re.compile(
-    r"\b(?:views?|visits?|visitors?|hits|reads?|readers?|comments?|replies|likes?|shares?|votes?|points|downloads?|"
-    r"followers?|subscribers?|members?|users?|guests?|online|stars|forks|watching|requests?|seconds|ms|besucher|aufrufe)\b",
-    re.IGNORECASE,
-)
-_MASK = "\x1a"  # SUBSTITUTE, which occurs in no text that we extract
-_NUMBER = re.compile(r"\d[\d.,'\u00a0 ]*[kKmM]?")
 _MOST = 10_000  # words, or lines, that are compared one by one: the table of them takes 12 MB
 _AROUND = 8  # words shown before and after a change
 _HUNKS = 200  # of a page
@@ -61,23 +37,6 @@ def require() -> None:
         )
 
 
-def masked(text: str) -> str:
-    """A text in which what changes every time is masked, to recognise it by."""
-    return "\n".join(line for each in text.split("\n") if (line := _masked_line(" ".join(each.split()))))
-
-
-def _masked_line(line: str) -> str:
-    if len(line) > 400 or line.count(" ") >= _STAMP_WORDS:
-        return _AGO.sub(_MASK, line)
-    line = _AGO.sub(_MASK, line)
-    if not any(map(str.isdigit, line)):
-        return line
-    dated = _DATE.sub(_MASK, line)
-    if dated != line and (_STAMPED.search(line) or not any(map(str.isalnum, dated))):
-        line = dated
-    return _NUMBER.sub(_MASK, line) if _COUNTED.search(line) else line
-
-
 def hunks(old: str, new: str, old_page: str = "", new_page: str = "") -> list[Hunk]:
     """What changed between two texts, in order. What is masked on both sides counts as the same.
 
@@ -99,14 +58,14 @@ def hunks(old: str, new: str, old_page: str = "", new_page: str = "") -> list[Hu
 
 def _told(lines: Sequence[tuple[str, str]], elsewhere: set[str]) -> list[str]:
     """The words of those lines that tell something."""
-    told = (line for masked_line, line in lines if _MASK not in masked_line and masked_line not in elsewhere)
+    told = (line for hidden, line in lines if MASK not in hidden and hidden not in elsewhere)
     return [word for line in told for word in line.split()]
 
 
 def _lines(text: str) -> list[tuple[str, str]]:
     """Each line that is not empty, masked and as it is."""
     folded = (" ".join(each.split()) for each in text.split("\n"))
-    return [(_masked_line(line), line) for line in folded if line]
+    return [(masked_line(line), line) for line in folded if line]
 
 
 def _replaced(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[range, range]]:

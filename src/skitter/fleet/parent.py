@@ -242,6 +242,10 @@ class Fleet:
         if not self.paused:
             self._log.append(Command(0, Do.PAUSE, at=time.time()))
 
+    def refresh(self) -> None:
+        """Fetch once more everything that was answered so far."""
+        self._log.append(Command(0, Do.REFRESH, at=time.time()))
+
     @property
     def paused(self) -> bool:
         """Whether a person has paused the crawl."""

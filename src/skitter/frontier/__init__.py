@@ -14,8 +14,9 @@ The life of a URL:
    and the URL waits again. A visit that keeps killing the process runs alone, then is given up (`crashes`).
 5. **Or its host is set aside** (`aside`): everything waiting there is refused until a seed names the host again.
 6. **Or the settings change** (`judging`): waiting URLs are judged again, and so are those that earlier settings
-   refused.
-7. **Or a person commands it** (`commands`, `obeying`): hosts are blocked and unblocked, failed URLs wait again.
+   refused. Where they limit depths, a shorter way to a URL is one to all behind it (`depths`).
+7. **Or it is fetched again** (`refreshing`): its next visit comes at a time, and what visits find moves it.
+8. **Or a person commands it** (`commands`, `obeying`): hosts are blocked and unblocked, failed URLs wait again.
 
 All of this is decided here, once, in code that does no I/O of its own. It works on rows (`rows`) kept by a store,
 which decides nothing (`store`). `shard` is the state in memory, read from the store when needed (`memory`). `verbs`

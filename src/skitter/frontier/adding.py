@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from skitter import reasons, urls
 from skitter.frontier import robots_first
 from skitter.frontier.aside import is_passing, take_back, takes_in
-from skitter.frontier.levels import better, retried
+from skitter.frontier.levels import DUE_AGAIN, better, retried
 from skitter.frontier.names import Named
 from skitter.frontier.rows import CRAWLED, FAILED, FOREIGN, QUEUED, REFUSED, Extra, UrlRow, extra_of, url_row
 from skitter.frontier.shard import Shard
@@ -24,7 +24,26 @@ def add(
 ) -> list[bytes]:
     """Accept and refuse links; returns all ids in order. The counts say how many were new."""
     ids = _offer(shard, links, now) if links else []
-    return ids + _refuse_all(shard, refused, now) if refused else ids
+    if shard.refreshing is not None:
+        _tell_dates(shard, links, ids, now)
+    if refused:
+        ids += _refuse_all(shard, refused, now)
+    if shard.depths is not None:
+        shard.depths.offered(shard, links, refused, ids)
+    return ids
+
+
+def tells_a_date(link: Link) -> bool:
+    """Whether a sitemap or feed says with a link when its page last changed."""
+    return link.hints is not None and link.hints.lastmod is not None and bool(link.hints.source)
+
+
+def _tell_dates(shard: Shard, links: Sequence[Link], ids: Sequence[bytes], now: float) -> None:
+    for link, id16 in zip(links, ids, strict=True):
+        if tells_a_date(link) and not shard.names.host(link.host).foreign:
+            row = shard.row(id16)
+            if row is not None and link.hints is not None and shard.refreshing is not None:
+                shard.refreshing.told(shard, row, link.hints.lastmod or 0.0, now)
 
 
 def _offer(shard: Shard, links: Sequence[Link], now: float) -> list[bytes]:
@@ -78,7 +97,7 @@ def _accept_found(shard: Shard, id16: bytes, named: Named, link: Link, now: floa
 
 def _look_at(shard: Shard, id16: bytes, host: Named, link: Link, now: float, *, is_new: bool) -> None:
     """A link that is new, more urgent than before, or a seed."""
-    if host.foreign and shard.by_message and not shard.damping:
+    if host.foreign and shard.by_message and not shard.damping and shard.depths is None:
         shard.send(link)
         shard.seen.ended(id16)
         return
@@ -147,6 +166,8 @@ def _accept(shard: Shard, id16: bytes, known: UrlRow | None, link: Link, named: 
             shard.set_due(known, None)
         row.first_seen, row.status, row.crashes = known.first_seen, known.status, known.crashes
         row.crawl_count, row.last_crawl = known.crawl_count, known.last_crawl
+        if shard.depths is not None and known.depth < row.depth:
+            row.depth, row.parent = known.depth, known.parent
         if shard.damping and known.extra is not None and known.extra.cash is not None:
             row.extra = replace(row.extra or Extra(), cash=known.extra.cash)
             row.score = known.extra.cash.received
@@ -166,7 +187,12 @@ def _forward(shard: Shard, id16: bytes, known: UrlRow | None, link: Link, named:
     """Forward a link to its shard, once. The owner counts it."""
     if known is not None:
         shard.leave(known)
-    shard.keep(UrlRow(id16, link.url, link.key, link.host, named.domain, FOREIGN, first_seen=now))
+    if shard.depths is None:
+        row = UrlRow(id16, link.url, link.key, link.host, named.domain, depth=link.depth, first_seen=now)
+    else:  # it may have to be sent again, at a lesser depth
+        row = url_row(id16, link, named.domain, now)
+    row.state = FOREIGN
+    shard.keep(row)
     shard.send(link)
     shard.seen.ended(id16)
 
@@ -194,6 +220,9 @@ def _move_forward(shard: Shard, row: UrlRow, link: Link, now: float) -> None:
             shard.seen.refused(row.id, row.depth)
         else:
             shard.seen.ended(row.id)
+        return
+    if row.level >= DUE_AGAIN:
+        shard.seen.ended(row.id)
         return
     level, score = row.level % _LEVELS, link.score - (now - row.first_seen) * shard.decay
     if better(link.level, score, level, row.score):

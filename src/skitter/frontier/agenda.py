@@ -18,6 +18,7 @@ from skitter.schedule.hosts import HostOrder
 LATER = b"\xff"
 _END = b"\xff" * 32
 _LEVELS = len(Level)
+_HALF = 0.5
 _OF_ASSETS = int(Level.BACKGROUND), retried(Level.BACKGROUND)
 
 
@@ -37,9 +38,20 @@ def drawn(host: HostRow, *, only_assets: bool = False) -> tuple[int, int]:
         mask += 8
     if levels[4]:
         mask += 16
+    if levels[DUE_AGAIN] and _is_turn_of_known(host, new=bool(mask)):
+        return DUE_AGAIN, host.turn
     if not mask and any(retries := levels[_LEVELS:DUE_AGAIN]):
         return draw_retry(retries, host.turn)
     return DRAW[mask][host.turn]
+
+
+def _is_turn_of_known(host: HostRow, *, new: bool) -> bool:
+    """Whether a page that is due again is next: they have a share of the requests while others wait."""
+    if not new and not any(host.levels[_LEVELS:DUE_AGAIN]):
+        return True
+    known = None if host.extra is None else host.extra.refresh
+    share, made = _HALF if known is None else known.share, host.requests
+    return int((made + 1) * share) > int(made * share)
 
 
 def _asset_queue(host: HostRow) -> int:
@@ -66,8 +78,8 @@ def place_of(
     head = host.heads[queue]
     if head is None:
         raise AssertionError(f"{host.name} counts links in queue {queue} and has no head there")
-    level, score = queue % _LEVELS, -head[0]
-    if order is not None and not host.hops:
+    level, score = Level.LOW if queue == DUE_AGAIN else queue % _LEVELS, -head[0]
+    if order is not None and not host.hops and queue != DUE_AGAIN:
         level, score = order.placed(level, score, host.lined_up(), host.pages)
     return bytes((level,)) + score8(score) + number8(head[1])  # no two links have the same sequence number
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 from skitter.frontier import obeying, prefetch
+from skitter.frontier.rows import UrlRow
 from skitter.frontier.shard import Shard
 from skitter.frontier.verbs import Verbs
 from skitter.ports import Command, Do, Obeyed, Unstorable
@@ -59,6 +60,8 @@ class CommandVerbs(Verbs):
             if command.failed or hosts:
                 changed = await self._retry_failed(None if command.failed else frozenset(hosts), now)
             steps = [partial(self._retry, some, named=True) for some in _parts(ids)]
+        elif command.do is Do.REFRESH:
+            changed = await self._refresh_all(command.at, now)
         for step in steps[:-1]:
             some = await self._step(step, now)
             changed, same = changed + some[0], same + some[1]
@@ -109,14 +112,35 @@ class CommandVerbs(Verbs):
                 await asyncio.sleep(0)  # other verbs want their turn
         return again
 
-    async def _failed(self, hosts: frozenset[str] | None) -> AsyncGenerator[bytes, None]:
+    async def _refresh_all(self, before: float, now: float) -> int:
+        """Everything that was answered before is due again, a bounded number at a time."""
+        again = 0
+        chosen = self._chosen(lambda row: obeying.is_answered(row, before))
+        async with aclosing(chosen) as rows, aclosing(self._in_parts(rows)) as parts:
+            async for ids in parts:
+                again += (await self._step(partial(self._refresh, ids, before, now), now))[0]
+                await asyncio.sleep(0)  # other verbs want their turn
+        return again
+
+    async def _refresh(
+        self, ids: Sequence[bytes], before: float, now: float, shard: Shard
+    ) -> tuple[int, int]:
+        await self._until_known(lambda: self._needed(prefetch.need_retries, shard, ids))
+        return obeying.refresh(shard, ids, before, now), 0
+
+    def _failed(self, hosts: frozenset[str] | None) -> AsyncGenerator[bytes, None]:
+        return self._chosen(
+            lambda row: obeying.has_failed(row, named=False) and (hosts is None or row.host in hosts)
+        )
+
+    async def _chosen(self, chosen: Callable[[UrlRow], bool]) -> AsyncGenerator[bytes, None]:
         read, rows = 0, self._store.urls()
         try:
             async for row in rows:
                 read += 1
-                if not read % ROWS_AT_ONCE:  # there may be millions, and few of them failed
+                if not read % ROWS_AT_ONCE:  # there may be millions, and few of them chosen
                     await asyncio.sleep(0)
-                if obeying.has_failed(row, named=False) and (hosts is None or row.host in hosts):
+                if chosen(row):
                     yield row.id
         finally:
             if isinstance(rows, AsyncGenerator):

@@ -55,7 +55,7 @@ def judge_by_rules(shard: Shard, ids: Sequence[bytes], rules: RulesOf) -> tuple[
             shard.seen.ended(row.id)
             went += 1
         elif row.state == REFUSED and reason is None:
-            came += _bring_back(shard, row)
+            came += bring_back(shard, row)
     return came, went
 
 
@@ -71,7 +71,7 @@ def judge_again(shard: Shard, ids: Sequence[bytes], judge: Judge) -> tuple[int, 
             _refuse(shard, row, reason)
             went += 1
         elif row.state == REFUSED and reason is None:
-            came += _bring_back(shard, row)
+            came += bring_back(shard, row)
         elif row.state == QUEUED and row.due is not None and _waits_by_settings(row) and not row.parked:
             _wait_no_longer(shard, row)
         elif row.state == REFUSED and reason != row.reason:
@@ -119,7 +119,7 @@ def _refuse(shard: Shard, row: UrlRow, reason: Reason) -> None:
     shard.seen.refused(row.id, row.depth)
 
 
-def _bring_back(shard: Shard, row: UrlRow) -> bool:
+def bring_back(shard: Shard, row: UrlRow) -> bool:
     """A URL waits for a visit, unless its host is set aside; one of another shard is forwarded."""
     if shard.names.host(row.host).foreign:
         link = link_of(row)

@@ -6,6 +6,7 @@ Every step reads what it needs before it changes anything, so that it can be rep
 
 from bisect import bisect_left
 from math import inf
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -14,15 +15,19 @@ from skitter.frontier import crashes, linked, robots_first
 from skitter.frontier.agenda import drawn, is_ready
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Lease
-from skitter.frontier.levels import LEVELS
-from skitter.frontier.rows import QUEUED, RECRAWL, RETRY, HostRow, UrlRow
+from skitter.frontier.levels import DUE_AGAIN, LEVELS
+from skitter.frontier.rows import RECRAWL, RETRY, HostRow, UrlRow, make_due_again, watch_of
 from skitter.frontier.shard import Shard
 from skitter.model import Link, Purpose, Visit
 from skitter.politeness.linked import LinkedBudget
 
+if TYPE_CHECKING:
+    from skitter.frontier.refreshing import Refreshing
+
 # Due hosts and URLs are moved when visits are leased. After a long stop there may be very many: the rest is
 # moved with the next lease, and `next_due` says that it is time.
 _MOVED_AT_ONCE = 2_000
+_LOOKED_AT = 16  # recrawls that may be made before their time
 _TRUSTED = Suspicion()
 _PAGE = Purpose.PAGE  # looked up once
 
@@ -60,7 +65,7 @@ def _place_moved(shard: Shard, now: float) -> None:
 
 def _bring_back(shard: Shard, now: float) -> None:
     """Queue the retries and recrawls that are due."""
-    for window in shard.times.values():
+    for kind, window in shard.times.items():
         for _ in range(_MOVED_AT_ONCE):
             if not window.keys and (window.complete or window.first() is None):
                 break
@@ -72,13 +77,43 @@ def _bring_back(shard: Shard, now: float) -> None:
             if host.aside is not None:
                 shard.park(row)
                 continue
+            if kind == RECRAWL:
+                _queue_again(shard, row, now)
+                continue
             shard.leave(row)
-            if row.state == QUEUED:
-                host.waiting -= 1
-                shard.touch(host)
+            host.waiting -= 1
+            shard.touch(host)
             shard.set_due(row, None)
             shard.enqueue(row)
+    if shard.refreshing is not None:
+        _bring_back_early(shard, shard.refreshing, now)
     _place_moved(shard, now)
+
+
+def _queue_again(shard: Shard, row: UrlRow, now: float) -> None:
+    """A page that was answered waits for its next visit."""
+    shard.leave(row)
+    due = row.due or now
+    shard.set_due(row, None)
+    worth = None if shard.refreshing is None else shard.refreshing.worth(shard, row, now)
+    make_due_again(row, -due if worth is None else round(worth, 1))
+    if shard.refreshing is not None:
+        row.seq = shard.next_seq()  # among equals, the first that is due comes first
+        shard.refreshing.spend(shard.counts, now)
+    shard.enqueue(row)
+
+
+def _bring_back_early(shard: Shard, refreshing: "Refreshing", now: float) -> None:
+    """Queue recrawls before their time, as far as more visits are allowed than are due."""
+    window = shard.times[RECRAWL]
+    if not window.keys and (window.complete or window.first() is None):
+        return
+    for (_, id16), name in window.in_memory(_LOOKED_AT):
+        if refreshing.early_from(shard.counts, shard.host(name), now) > now:
+            return
+        row = _due_row(shard, id16)
+        if shard.host(row.host).aside is None and refreshing.may_be_early(row):
+            _queue_again(shard, row, now)
 
 
 def _due_row(shard: Shard, id16: bytes) -> UrlRow:
@@ -186,6 +221,8 @@ def take(shard: Shard, name: str, now: float) -> Lease | None:
             waited.total += wait
     recrawl = is_page and first.crawl_count > 0
     visit = Visit(link, attempt, now, alone, _pages(shard, host), host.free_at, recrawl)
+    if recrawl and shard.refreshing is not None and shard.refreshing.asks_plainly(host, first):
+        visit = replace(visit, plain=True)
     lease = Lease(visit, taken, known.expires if is_page else inf)
     shard.begin(id16, lease)
     return lease
@@ -212,7 +249,7 @@ def hand_out(shard: Shard, taken: Lease, now: float) -> Visit:
     visit = taken.visit
     if shard.ahead:  # it was leased ahead, and others of its host may have been handed out since
         pages = _pages(shard, host)
-        taken.visit = Visit(link, visit.attempt, now, visit.alone, pages, host.free_at, visit.recrawl)
+        taken.visit = replace(visit, leased_at=now, host_pages=pages, host_free=host.free_at)
     if shard.budgets is not None:
         spent = shard.budgets.spent(shard, host, link, now, again=visit.recrawl)
         taken.visit = replace(taken.visit, spent=spent)
@@ -228,14 +265,17 @@ def hand_out(shard: Shard, taken: Lease, now: float) -> Visit:
 
 def link_of(row: UrlRow) -> Link:
     """The link of a row."""
+    level, score = row.level, row.score
+    if level == DUE_AGAIN:
+        level, score = watch_of(row).level, watch_of(row).score
     return Link(
         url=row.url,
         key=row.key,
         host=row.host,
         depth=row.depth,
         parent=row.parent,
-        level=LEVELS[row.level % len(LEVELS)],
-        score=row.score,
+        level=LEVELS[level % len(LEVELS)],
+        score=score,
         purpose=row.purpose if row.origin or row.extra is not None else _PAGE,
         origin=row.origin,
         requested=row.requested,
@@ -255,6 +295,8 @@ def next_due(shard: Shard, now: float, refill_at: float) -> float | None:
         return None
     if shard.drain and shard.leases and _is_draining(shard):
         return None
+    if shard.depths is not None and shard.depths.owed:
+        return now
     later = shard.agenda.next_later()
     times = []
     if shard.ahead and (reserved := shard.reserve.next_time()) is not None:
@@ -265,9 +307,11 @@ def next_due(shard: Shard, now: float, refill_at: float) -> float | None:
         times.append(max(later[0] - shard.ahead, refill_at))
     for kind in () if shard.only_assets else (RETRY, RECRAWL):
         first = _first_wanted(shard, kind)
-        if first is not None and (
-            kind == RETRY or first <= now
-        ):  # a later recrawl is not work of this crawl yet
+        if kind == RECRAWL and first is not None and first > now and shard.refreshing is not None:
+            host = shard.host(shard.times[kind].in_memory(1)[0][1])
+            first = min(first, shard.refreshing.early_from(shard.counts, host, now))
+        # A later recrawl is work only if the settings want recrawls: else the crawl is over before.
+        if first is not None and (kind == RETRY or first <= now or shard.refreshing is not None):
             times.append(max(first, refill_at))
     return max(now, min(times)) if times else None
 

@@ -11,7 +11,7 @@ from skitter.frontier import counting
 from skitter.frontier.adding import is_by_settings
 from skitter.frontier.aside import is_blocked, is_passing, set_aside, take_back, takes_in
 from skitter.frontier.levels import LEVELS
-from skitter.frontier.rows import CRAWLED, FAILED, REFUSED, HostRow, UrlRow
+from skitter.frontier.rows import CRAWLED, FAILED, REFUSED, HostRow, UrlRow, make_as_before
 from skitter.frontier.shard import Shard
 from skitter.model import Reason
 
@@ -88,6 +88,7 @@ def retry(shard: Shard, ids: Sequence[bytes], *, named: bool) -> int:
         shard.leave(row)
         if row.due is not None:  # a page that is fetched again at times
             shard.set_due(row, None)
+        make_as_before(row)
         row.reason, row.attempts, row.level = None, 0, row.level % len(LEVELS)
         shard.enqueue(row)  # it keeps its age: those that failed together come in the order they were found
         shard.forget_ban(urls.origin(row.url))
@@ -109,3 +110,19 @@ def has_failed(row: UrlRow, *, named: bool) -> bool:
     if row.state == CRAWLED:
         return row.status >= _ERROR
     return row.state == REFUSED and bool(row.seq) and not is_by_settings(row.reason)
+
+
+def refresh(shard: Shard, ids: Sequence[bytes], before: float, now: float) -> int:
+    """Make URLs due that were answered before a time; returns how many."""
+    again = 0
+    for id16 in ids:
+        row = shard.row(id16)
+        if row is not None and not row.parked and is_answered(row, before) and not shard.is_out(row):
+            shard.set_due(row, now)
+            again += 1
+    return again
+
+
+def is_answered(row: UrlRow, before: float) -> bool:
+    """Whether a URL was answered before a time, and is not waiting."""
+    return row.state == CRAWLED and not row.origin and (row.last_crawl or 0.0) < before

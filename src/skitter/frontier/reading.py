@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
 from skitter import urls
 from skitter.engines.retry import patiently
-from skitter.frontier.levels import LEVELS
+from skitter.frontier.levels import DUE_AGAIN, LEVELS
 from skitter.frontier.pages import Nearby, pages_alike
 from skitter.frontier.rows import (
     FOREIGN,
@@ -14,6 +14,7 @@ from skitter.frontier.rows import (
     HostRow,
     UrlRow,
     Wanted,
+    watch_of,
 )
 from skitter.frontier.store import Store
 from skitter.model import Counts, HostRecord, Page, Reason, RobotsCopy, State, UrlRecord
@@ -210,8 +211,8 @@ def _url_record(row: UrlRow, host: HostRow | None, *, leased: bool) -> UrlRecord
         reason=reason,
         depth=row.depth,
         parent=row.parent,
-        level=LEVELS[row.level % len(LEVELS)],
-        score=row.score,
+        level=LEVELS[(watch_of(row).level if row.level == DUE_AGAIN else row.level) % len(LEVELS)],
+        score=watch_of(row).score if row.level == DUE_AGAIN else row.score,
         attempts=row.attempts,
         crashes=row.crashes,
         crawl_count=row.crawl_count,
@@ -222,4 +223,5 @@ def _url_record(row: UrlRow, host: HostRow | None, *, leased: bool) -> UrlRecord
         hints=row.hints,
         purpose=row.purpose,
         cash=None if row.extra is None else row.extra.cash,
+        watch=None if row.extra is None else row.extra.watch,
     )

@@ -7,6 +7,7 @@ function of its rows (see `standing`), so a row alone says where it is found.
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.levels import DUE_AGAIN, QUEUES
@@ -21,13 +22,16 @@ from skitter.model import (
     Page,
     Purpose,
     Reason,
+    Refresh,
     RobotsCopy,
     State,
     Usage,
     Visit,
+    Watch,
 )
 from skitter.ports import Mark
 
+_LEVELS = len(Level)
 Spot = tuple[float, int]
 """A link's place in a queue of its host: (-score, sequence number). Smaller comes first; no two are equal."""
 
@@ -45,6 +49,8 @@ class Extra(Struct, frozen=True, array_like=True, gc=False):
     hints: Hints | None = None
     purpose: Purpose = Purpose.PAGE
     cash: Cash | None = None
+    leads: bytes = b""  # the id that it redirects to
+    watch: Watch | None = None
 
 
 class UrlRow(Struct, array_like=True, gc=False):
@@ -103,6 +109,7 @@ class HostExtra(Struct, frozen=True, array_like=True, gc=False):
     behind: str | None = (
         None  # of a host that waits for that: the next one, "" for none; None if it does not wait
     )
+    refresh: Refresh | None = None  # what is learnt of how its pages change
 
 
 class HostRow(Struct, array_like=True, gc=False):
@@ -334,6 +341,32 @@ def order_by_cash(row: UrlRow) -> None:
     """What a URL has received decides about its place. The row must not be in a queue; one that is due again has another order."""
     if row.extra is not None and row.extra.cash is not None and row.level < DUE_AGAIN:
         row.score = row.extra.cash.received
+
+
+_UNWATCHED = Watch()
+
+
+def watch_of(row: UrlRow) -> Watch:
+    """What is kept of a URL that is fetched again."""
+    return _UNWATCHED if row.extra is None or row.extra.watch is None else row.extra.watch
+
+
+def keep_watch(row: UrlRow, watch: Watch) -> None:
+    """Keep it."""
+    row.extra = Extra(watch=watch) if row.extra is None else replace(row.extra, watch=watch)
+
+
+def make_due_again(row: UrlRow, score: float) -> None:
+    """A row that was answered is to wait in the queue of those that are due again, with a score of its own."""
+    keep_watch(row, replace(watch_of(row), level=row.level % _LEVELS, score=row.score))
+    row.level, row.score = DUE_AGAIN, score
+
+
+def make_as_before(row: UrlRow) -> None:
+    """A row that was due again has its level and score back. It must not be in a queue."""
+    if row.level == DUE_AGAIN:
+        watch = watch_of(row)
+        row.level, row.score = watch.level, watch.score
 
 
 def extra_of(link: Link) -> Extra | None:

@@ -8,18 +8,29 @@ from skitter import politeness, reasons, urls
 from skitter.frontier import counting, flow, linked, robots_first
 from skitter.frontier.adding import add, is_by_settings, queue_hop
 from skitter.frontier.aside import set_aside
-from skitter.frontier.levels import LEVELS, retried
+from skitter.frontier.levels import DUE_AGAIN, LEVELS, retried
 from skitter.frontier.pages import keep_page
-from skitter.frontier.rows import CODES, CRAWLED, REFUSED, HostExtra, HostRow, UrlRow, order_by_cash
+from skitter.frontier.rows import (
+    CODES,
+    CRAWLED,
+    REFUSED,
+    Extra,
+    HostExtra,
+    HostRow,
+    UrlRow,
+    make_as_before,
+    order_by_cash,
+)
 from skitter.frontier.shard import Shard
-from skitter.model import Link, Purpose, Reason, Settlement, State, Visit, is_put_off
+from skitter.model import Link, Purpose, Reason, Settlement, State, Verdict, Visit, is_put_off
 from skitter.politeness import listening
 
 # If a host asks for a pause longer than this many times the lead, or seconds, its visits leased ahead are put
 # back.
 _FAR = 10
 _FAR_AT_LEAST = 30.0
-_ROBOTS, _QUEUED = Purpose.ROBOTS, State.QUEUED  # looked up once, not with every visit
+_ROBOTS = Purpose.ROBOTS  # looked up once, not with every visit
+_QUEUED, _CRAWLED, _FAILED = State.QUEUED, State.CRAWLED, State.FAILED
 
 
 Targets = Mapping[int, list[bytes]]
@@ -60,9 +71,7 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
     if settlement.beside:
         _owe(shard, settlement)
     if visit.link.purpose is _ROBOTS:
-        if lease.row is not None:  # it was a hop, which was in a queue
-            shard.drop(id16)
-        _settle_robots(shard, settlement, now)
+        _settle_robots(shard, lease.row, settlement, now)
     else:
         if verdict.host_aside is not None:
             set_aside(shard, host.name, verdict.host_aside, now)
@@ -167,10 +176,15 @@ def _is_same(held: Visit, visit: Visit) -> bool:
 
 def _settle_page(shard: Shard, row: UrlRow, settlement: Settlement, targets: list[bytes], now: float) -> None:
     verdict, page, again = settlement.verdict, settlement.page, settlement.again
+    if row.level == DUE_AGAIN and (verdict.attempted or again is not None or verdict.state is not _QUEUED):
+        make_as_before(row)
+    stored = shard.pages[row.id] if page is not None and shard.refreshing and row.crawl_count else None
     if page is not None:
         links = b"".join(dict.fromkeys(targets))
         before = bool(row.attempts or row.crawl_count or row.status)  # there may be an earlier page
         keep_page(shard, row.id, replace(page, text="") if page.text else page, links, replaces=before)
+    elif targets and 300 <= settlement.status < 400:
+        row.extra = replace(row.extra or Extra(), leads=targets[0])
     row.status = settlement.status or (page.status if page else row.status)
     row.attempts = settlement.visit.attempt - (not verdict.attempted)
     row.reason = verdict.reason
@@ -183,18 +197,44 @@ def _settle_page(shard: Shard, row: UrlRow, settlement: Settlement, targets: lis
         shard.wait(row, verdict.due)
     elif verdict.state is _QUEUED:  # if its whole host waits, it keeps its place there
         shard.enqueue(row)
+    elif shard.refreshing is None:
+        _end(shard, row, verdict, verdict.due, now)
+    elif verdict.state is not _FAILED or not _stays(shard, row, now):
+        due = verdict.due
+        if verdict.state is _CRAWLED and due is None:
+            due = shard.refreshing.settled(shard, row, settlement, stored, now)
+        elif verdict.state is not _CRAWLED:
+            shard.refreshing.no_more(shard, row)
+        _end(shard, row, verdict, due, now)
+    if shard.depths is not None:
+        shard.depths.settled(shard, row, settlement.visit)
+
+
+def _end(shard: Shard, row: UrlRow, verdict: Verdict, due: float | None, now: float) -> None:
+    """A URL is done: answered, given up or refused."""
+    row.level %= len(LEVELS)
+    shard.enter(row, CODES[verdict.state], verdict.reason)
+    if row.state == REFUSED and is_by_settings(row.reason):
+        shard.seen.refused(row.id, row.depth)
     else:
-        row.level %= len(LEVELS)
-        shard.enter(row, CODES[verdict.state], verdict.reason)
-        if row.state == REFUSED and is_by_settings(row.reason):
-            shard.seen.refused(row.id, row.depth)
-        else:
-            shard.seen.ended(row.id)
-        if row.state == CRAWLED:
-            row.attempts, row.crawl_count, row.last_crawl = 0, row.crawl_count + 1, now
-            shard.set_due(row, verdict.due)
-        else:
-            shard.keep(row)
+        shard.seen.ended(row.id)
+    if row.state == CRAWLED:
+        row.attempts, row.crawl_count, row.last_crawl = 0, row.crawl_count + 1, now
+        shard.set_due(row, due)
+    else:
+        shard.keep(row)
+
+
+def _stays(shard: Shard, row: UrlRow, now: float) -> bool:
+    """Whether a page that could not be fetched again stays what it was, and is tried at its next visit."""
+    due = None if shard.refreshing is None else shard.refreshing.failed(shard, row, now)
+    if due is None:
+        return False
+    row.attempts, row.level = 0, row.level % len(LEVELS)
+    shard.enter(row, CRAWLED, row.reason)
+    shard.seen.ended(row.id)
+    shard.set_due(row, due)
+    return True
 
 
 def _settle_giver(
@@ -206,8 +246,10 @@ def _settle_giver(
     flow.pass_on(shard, row, settlement, targets)
 
 
-def _settle_robots(shard: Shard, settlement: Settlement, now: float) -> None:
+def _settle_robots(shard: Shard, hop: UrlRow | None, settlement: Settlement, now: float) -> None:
     """The rules arrived, or another hop, or nothing. The verdict is about the origin's host, not the hop's."""
+    if hop is not None:  # it was in a queue
+        shard.drop(hop.id)
     link, verdict = settlement.visit.link, settlement.verdict
     home = urls.host(link.origin)
     foreign = shard.names.host(home).foreign
@@ -221,11 +263,11 @@ def _settle_robots(shard: Shard, settlement: Settlement, now: float) -> None:
         host.held = max(host.held, verdict.due or now + robots_first.HOP_PATIENCE)
         shard.touch(host)
     if settlement.again is not None:
-        hop = hop_of(link, settlement.again)
-        if shard.names.host(hop.host).foreign:
-            shard.send(hop)
+        following = hop_of(link, settlement.again)
+        if shard.names.host(following.host).foreign:
+            shard.send(following)
         else:
-            queue_hop(shard, hop, now)
+            queue_hop(shard, following, now)
     elif verdict.host_aside is not None and foreign:
         shard.keep_robots(robots_first.unreachable(link.origin, verdict.host_aside.detail, now))
 

@@ -6,6 +6,7 @@ hosts, rules and heads of lists stay, a bounded number of them.
 """
 
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from skitter import urls
 from skitter.frontier import counting, robots_first
@@ -13,6 +14,7 @@ from skitter.frontier.agenda import Agenda, place_of
 from skitter.frontier.budgets import budgets_of
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Flight, Lease, Rules, rules_of
+from skitter.frontier.levels import DUE_AGAIN
 from skitter.frontier.memory import Memory
 from skitter.frontier.names import Names
 from skitter.frontier.pages import Nearby
@@ -40,7 +42,11 @@ from skitter.runtime.metrics import HostMetrics, Metrics, QueueMetrics, StoreMet
 from skitter.schedule import FLOWS
 from skitter.schedule.hosts import host_order
 from skitter.settings import Settings
-from skitter.settings.sites import sites_of
+from skitter.settings.sites import Sites, sites_of
+
+if TYPE_CHECKING:
+    from skitter.frontier.depths import Depths
+    from skitter.frontier.refreshing import Refreshing
 
 _LARGEST_WINDOW = 1024
 _LEVELS = len(Level)
@@ -57,8 +63,8 @@ class Shard(Memory):
     """Everything that the owner of a shard has in memory."""
 
     __slots__ = (
-        "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "drain", "flights", "kept_tallies", "messages",
-        "meta", "names", "nearby", "new_rules", "only_assets", "order", "out", "per_host", "politeness", "reserve", "seen", "suspects", "unsure_since", "usual_delay", "waited",
+        "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "depths", "drain", "flights", "kept_tallies", "messages",
+        "meta", "names", "nearby", "new_rules", "only_assets", "order", "out", "per_host", "politeness", "refreshing", "reserve", "seen", "suspects", "unsure_since", "usual_delay", "waited",
     )  # fmt: skip
 
     def __init__(
@@ -88,6 +94,8 @@ class Shard(Memory):
         self.order = host_order(settings.schedule)
         self._sites = sites_of(settings)
         self.budgets = budgets_of(settings, self._sites)
+        self.depths: Depths | None = None  # set if some setting limits them
+        self.refreshing = _refreshing(settings, self._sites)
         self.by_message = by_message  # links of other shards have no record here
         self.meta: Meta = opening.meta
         self.counts = self.meta.counts
@@ -129,7 +137,9 @@ class Shard(Memory):
 
     def follow(self, other: "Shard") -> None:
         """Replace another instance under the same epoch: the engine takes batches in the order of their numbers."""
-        self.batches, self.only_assets = other.batches, other.only_assets
+        self.batches, self.only_assets, self.depths = other.batches, other.only_assets, other.depths
+        if self.depths is not None:
+            self.depths.forget()
         self.names.known.forget()
         self.names.refused.forget()
 
@@ -171,6 +181,8 @@ class Shard(Memory):
             self.seen.trim()
         if not self.batches % _NOW_AND_THEN:
             self.names.trim()
+            if self.depths is not None:
+                self.depths.trim()
 
     # -- rows of URLs ------------------------------------------------------------------------------------------
 
@@ -210,7 +222,7 @@ class Shard(Memory):
             order_by_cash(row)
         counting.count_waiting(self.counts, host.aside, 1)
         host.hops += bool(row.origin)
-        if not row.origin:
+        if not row.origin and row.level < DUE_AGAIN:
             self.rank(row)
         self.push(host, row)
 
@@ -460,6 +472,15 @@ class Shard(Memory):
             nearby=self.nearby.metrics(),
             store=store,
         )
+
+
+def _refreshing(settings: Settings, sites: Sites | None) -> "Refreshing | None":
+    """Pages that are fetched again; None if there are none, so that nobody has to ask."""
+    if settings.schedule.recrawl == "off" and (sites is None or not sites.sets("schedule.recrawl")):
+        return None
+    from skitter.frontier.refreshing import Refreshing  # noqa: PLC0415  most crawls need none of it
+
+    return Refreshing(settings, sites)
 
 
 def _bump(counts: dict[str, int], name: str, by: int) -> None:

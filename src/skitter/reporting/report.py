@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from skitter import reasons
 from skitter.model import Counts, HostRecord, Stop
+from skitter.reporting import freshness
 from skitter.reporting.format import (
     amount,
     count,
@@ -262,6 +263,7 @@ def numbers(counts: Counts) -> list[str]:
     lines.append(f"{'Received':<{width}}  {amount(counts.bytes):>12}")
     if (share := importance_fetched(counts)) is not None:
         lines.append(f"{'Importance fetched':<{width}}  {f'>= {100 * share:.1f} %':>12}")
+    lines += freshness.lines(counts) if counts.again else []
     lines += _by_reason("Refused because of", counts.refused)
     lines += _by_reason("Given up because of", counts.failures)
     lines += _by_status("Answers by status", counts.statuses)

@@ -76,7 +76,8 @@ class ScopeSettings(Struct, frozen=True):
     ] = ()
     exclude: Annotated[tuple[str, ...], "no URLs matching one of these regular expressions"] = ()
     max_depth: Annotated[
-        int | None, "maximum number of links between a seed and a page; unlimited when not set"
+        int | None,
+        "maximum number of links between a seed and a page, on the shortest way that is found; unlimited when not set",
     ] = None
     sitemaps: Annotated[
         str,
@@ -148,6 +149,18 @@ class ScheduleSettings(Struct, frozen=True):
     retry_base: Annotated[Seconds, "wait before the first retry; doubles each time"] = Seconds(30.0)
     retry_max: Annotated[Seconds, "longest wait before a retry"] = Seconds(3600.0)
     retry_jitter: Annotated[float, "each wait is randomly longer or shorter by up to this fraction"] = 0.25
+    recrawl: Annotated[
+        str,
+        "when pages are fetched again: off (never), adaptive (when each has probably changed), or after a time such as 12h; a "
+        "crawl that does so ends only at a limit, or when it is told to",
+    ] = "off"
+    refresh_rate: Annotated[
+        float,
+        "recrawl adaptive: visits per page and day, on average over the pages of a host; which pages get more is learned",
+    ] = 0.1
+    refresh_share: Annotated[
+        float, "of the requests to a host, at most this part goes to pages known already while new ones wait"
+    ] = 0.5
 
 
 class PolitenessSettings(Struct, frozen=True):

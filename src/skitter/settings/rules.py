@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from skitter.runtime import windows
-from skitter.settings import SettingsError
+from skitter.settings import SettingsError, seconds
 from skitter.settings.exploding import explodes
 from skitter.settings.json_paths import steps
 from skitter.settings.units import address_of
@@ -30,6 +30,7 @@ class Range(Struct, frozen=True):
 ANY = Range()
 _SHARE = Range(0, 1, "it is a fraction")
 _POSITIVE = Range(1)
+_LEAST_RECRAWL, _MOST_RECRAWL = 1.0, 3650 * 86400.0
 
 RANGES: Mapping[str, Range] = {
     "export.chunk_size": Range(200, 1_000_000, "less holds no paragraph, more no model reads"),
@@ -119,6 +120,10 @@ RANGES: Mapping[str, Range] = {
         ),
         Range(-1000, 1000, "weights are compared with each other"),
     ),
+    "schedule.refresh_rate": Range(
+        0.0001, 1000, "a page in three decades is too few to learn from, and one in a minute too many"
+    ),
+    "schedule.refresh_share": Range(0.01, 1, "something must be left for either"),
     "schedule.half_life": Range(60, why="a queue cannot be told apart by less"),
     "schedule.opic_damping": Range(0.01, 0.99, "something must be passed on, and something must stay"),
     "schedule.pressure": Range(0.1, 1e6, "it is a number of links for each page"),
@@ -168,6 +173,17 @@ def _strategy(value: str) -> None:
         raise SettingsError(
             f"{value!r} is not module:function; write for example scorer:score for the function score in scorer.py"
         )
+
+
+def _recrawl(value: str) -> None:
+    if value in ("off", "adaptive"):
+        return
+    try:
+        wait = seconds(value)
+    except SettingsError:
+        raise SettingsError(f"{value!r} is not off, adaptive or a duration such as 12h") from None
+    if not _LEAST_RECRAWL <= wait <= _MOST_RECRAWL:
+        raise SettingsError(f"{value!r} is not between 1s and 3650d")
 
 
 def is_file_name(plugin: str) -> bool:
@@ -490,6 +506,7 @@ RULES: Mapping[str, Callable[[str], object]] = {
     "scope.exclude": _pattern,
     "scope.skip_extensions": _extension,
     "schedule.strategy": _strategy,
+    "schedule.recrawl": _recrawl,
     "schedule.number_pattern": _number_pattern,
     "schedule.news_pattern": _pattern,
     "schedule.words": _word,

@@ -13,6 +13,7 @@ from skitter.testing.contracts.frontier_assets import AssetContract
 from skitter.testing.contracts.frontier_changes import ChangeContract
 from skitter.testing.contracts.frontier_commands import CommandContract
 from skitter.testing.contracts.frontier_crashes import CrashContract
+from skitter.testing.contracts.frontier_depths import DepthContract
 from skitter.testing.contracts.frontier_flow import FlowContract
 from skitter.testing.contracts.frontier_forwarding import FrontierMessageContract, FrontierOutboxContract
 from skitter.testing.contracts.frontier_kept import KeptContract
@@ -23,6 +24,7 @@ from skitter.testing.contracts.frontier_politeness import PolitenessContract
 from skitter.testing.contracts.frontier_put_off import PutOffContract
 from skitter.testing.contracts.frontier_queue import QueueContract
 from skitter.testing.contracts.frontier_reading import ReadingContract
+from skitter.testing.contracts.frontier_refresh import RefreshContract
 from skitter.testing.contracts.frontier_seeds import SeedContract
 from skitter.testing.contracts.frontier_settling import SettlingContract
 from skitter.testing.contracts.owner import Ground, Owner
@@ -44,8 +46,10 @@ class _Invariants(
     CommandContract,
     AssetContract,
     FlowContract,
+    DepthContract,
     HostOrderContract,
     LinkedContract,
+    RefreshContract,
 ):
     """All invariants but the eighth."""
 
