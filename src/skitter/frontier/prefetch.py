@@ -65,10 +65,6 @@ def _is_shorter(shard: Shard, link: Link) -> bool:
     return shard.depths is not None and shard.depths.is_shorter(shard.names.id_of(link), link)
 
 
-def _tells(shard: Shard, link: Link) -> bool:
-    return shard.refreshing is not None and tells_a_date(link)
-
-
 def _need_link(shard: Shard, link: Link, wanted: Wanted) -> bool:
     id16, named = shard.names.id_of(link), shard.names.host(link.host)
     if shard.seen.offer(id16, link.level, link.score) == KNOWN and not link.seed:
