@@ -7,6 +7,7 @@ beginning of a line; readers skip it, and the next writer cuts it off.
 
 import time
 from contextlib import suppress
+from os import SEEK_END
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,6 +66,8 @@ def read(path: Path, after: int = 0, limit: int = 1000) -> list[Entry]:
     except FileNotFoundError:
         return found
     with file:
+        if after > file.seek(0, SEEK_END):
+            return found
         at = file.seek(max(0, after - 1))
         if after:  # the line before, or the rest of one
             at += len(file.readline())

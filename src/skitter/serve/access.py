@@ -118,8 +118,8 @@ class Access:
             raise ProblemError(403, "A foreign origin", "pages of other sites cannot use this server")
 
     def _scope(self, asker: Asker, now: float) -> str:
-        kind, _, token = asker.headers.get("authorization", "").partition(" ")
-        if token:
+        if said := asker.headers.get("authorization", ""):
+            kind, _, token = said.partition(" ")
             return self._tokens.scope_of(token.strip(), now) if kind.lower() == "bearer" else ""
         session = asker.cookies.get(COOKIE, "")
         if session and self.sessions.is_open(session, now):

@@ -17,6 +17,7 @@ from skitter.export import reread
 from skitter.export.findings import NotAUrlError, find
 from skitter.export.source import Source
 from skitter.model import Counts, HostRecord, State, UrlRecord
+from skitter.reporting.progress import Rate
 from skitter.reporting.records import host_record, page_record, url_record
 from skitter.serve.catalogue import Catalogue, Served
 from skitter.serve.history import history_of
@@ -35,6 +36,7 @@ from skitter.serve.shapes import (
     FailuresAsked,
     HostsAsked,
     Listing,
+    Live,
     PageAsked,
     PagesAsked,
     QueueAsked,
@@ -53,6 +55,7 @@ class Answers:
         self.reading = reading
         self.lists = Lists()
         self._looking = asyncio.Lock()
+        self._rates: dict[str, Rate] = {}
         self._seen: tuple[float, Crawls] | None = None
 
     # -- crawls ------------------------------------------------------------------------------------------------
@@ -90,7 +93,7 @@ class Answers:
             counts = await source.frontier.counts()
             paused = is_paused(await source.commands())
             running = source.directory.in_use()
-            live = await asyncio.to_thread(live_of, source.directory) if running else None
+            live = await self._live(served, counts.pages) if running else None
             now = standing(source.name, source.settings, counts, running=running, paused=paused)
             return Crawl(
                 id=served.id,
@@ -105,6 +108,10 @@ class Answers:
                 rates=_rates(counts),
                 live=live,
             )
+
+    async def _live(self, served: Served, pages: int) -> Live | None:
+        rate = self._rates.setdefault(served.id, Rate()).of(pages, time.monotonic())
+        return await asyncio.to_thread(live_of, served.directory, rate)
 
     async def causes(self, crawl: str) -> Causes:
         """What failed and what was refused, by cause."""

@@ -9,8 +9,8 @@ from skitter.reporting.progress import Progress
 from skitter.serve.shapes import Live, Paused
 
 
-def live_of(directory: CrawlDirectory) -> Live | None:
-    """Its progress; None if it does not answer."""
+def live_of(directory: CrawlDirectory, rate: float) -> Live | None:
+    """Its progress, with its pages per second; None if it does not answer."""
     with (
         suppress(NotRunningError, StateError, OSError),
         connected(directory.control_socket, lambda: False) as client,
@@ -19,9 +19,8 @@ def live_of(directory: CrawlDirectory) -> Live | None:
             seen = followed_of(line)
             if isinstance(seen, Progress):
                 pauses = [Paused(each.host, each.seconds, each.why) for each in seen.waiting.pauses]
-                rate = seen.counts.pages / seen.counts.elapsed if seen.counts.elapsed else 0.0
                 return Live(
-                    pages_per_second=seen.rate or rate,
+                    pages_per_second=rate,
                     in_flight=seen.in_flight,
                     elapsed=seen.elapsed,
                     pauses=pauses,

@@ -94,12 +94,10 @@ class Steering:
     async def create(self, new: NewCrawl) -> str:
         """Start a crawl; returns its id."""
         _check_settings(new)
-        first = urls.seed(new.urls[0])
-        if first is None:
-            raise bad_request(f"{new.urls[0][:100]!r} is no http or https URL")
-        path = self._catalogue.new(new.name or self._free_name(directory_name(urls.origin(first))))
+        seeds = [_seed(text) for text in new.urls]
+        path = self._catalogue.new(new.name or self._free_name(directory_name(urls.origin(seeds[0]))))
         words = [f"--set={name}={_written(value)}" for name, value in new.settings.items()]
-        await _started(["crawl", "-o", str(path), *words, "--", *new.urls], CrawlDirectory(path))
+        await _started(["crawl", "-o", str(path), *words, *seeds], CrawlDirectory(path))
         return path.name
 
     def _free_name(self, name: str) -> str:
@@ -107,6 +105,14 @@ class Steering:
         while root is not None and (root / found).exists():
             found, number = f"{name}-{number}", number + 1
         return found
+
+
+def _seed(text: str) -> str:
+    """A URL in its own spelling: what a client sends never becomes a word of a command line, which might be an option."""
+    url = urls.seed(text)
+    if url is None:
+        raise bad_request(f"{text[:100]!r} is no http or https URL")
+    return url
 
 
 def _check_settings(new: NewCrawl) -> None:
