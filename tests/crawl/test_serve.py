@@ -96,6 +96,23 @@ def test_the_document_names_every_route_and_every_route_answers_as_it_says(clien
             assert client.get(path).status == 200, path
 
 
+def test_an_export_is_made_fetched_and_removed(client):
+    made = client.post(f"{API}/crawls/done/exports", {"format": "jsonl"})
+    assert made.status == 202
+    one = f"{API}/crawls/done/exports/{made.json['id']}"
+    until(lambda: client.get(one).json["state"] != "running")
+    assert client.get(one).json["state"] == "done"
+    lines = client.get(f"{one}/file").body.splitlines()
+    assert len(lines) == client.get(f"{API}/crawls/done").json["counts"]["pages"]
+    assert [each["id"] for each in client.get(f"{API}/crawls/done/exports").json["items"]] == [
+        made.json["id"]
+    ]
+    assert client.ask("DELETE", one).status == 200
+    assert client.get(one).status == 404
+    assert client.post(f"{API}/crawls/done/exports", {"format": "files"}).status == 400
+    assert client.get(f"{API}/crawls/done/exports/..%2f..").status == 404
+
+
 # ------------------------------------------------------------------------------------------------ steering
 
 
@@ -193,7 +210,7 @@ def test_every_route_needs_a_token_except_health(root):
         document = client.get(document_path, Authorization=f"Bearer {token}").json
         for path, methods in document["paths"].items():
             for method in methods:
-                whole = path.replace("{crawl}", "done").replace("{action}", "pause")
+                whole = path.replace("{crawl}", "done").replace("{action}", "pause").replace("{export}", "x")
                 answer = client.ask(method.upper(), whole, {} if method == "post" else None)
                 assert answer.status == (200 if path == "/healthz" else 401), path
         assert client.get("/").status == 401
@@ -265,7 +282,7 @@ def test_hostile_titles_are_harmless_in_every_answer(tmp_path):
     site = Site(pages=3)
     site.answer = lambda path: (
         (404, b"") if path == "/robots.txt" else (200, f"<title>{EVIL}</title>x".encode())
-    )  # type: ignore[method-assign]
+    )
     try:
         with crawling(tmp_path / "one", site, A, more=["--max-pages", "2"]) as running:
             running.process.wait()

@@ -12,13 +12,14 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route as Wired
 
 from skitter.reporting.format import as_json
 from skitter.serve import openapi
 from skitter.serve.access import COOKIE, Access, Asker, RateLimit
 from skitter.serve.answers import Answers
+from skitter.serve.exports import Exporting
 from skitter.serve.front import FILES, POLICY, page, stranger
 from skitter.serve.history import changes, stream
 from skitter.serve.once import Once
@@ -53,7 +54,8 @@ class Server:
         self._rate = RateLimit(_RATE, _BURST)
         self._streams = 0
         self._ending = asyncio.Event()
-        self.routes = table(answers, Steering(answers.catalogue), Commands())
+        self._exporting = Exporting(folder)
+        self.routes = table(answers, Steering(answers.catalogue), Commands(), self._exporting)
         self.document = openapi.document(self.routes)
 
     def app(self) -> Starlette:
@@ -62,6 +64,7 @@ class Server:
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
             yield
+            await self._exporting.close()
             await self._answers.close()
             self._once.close()
 
@@ -271,6 +274,11 @@ def _decoded(body: bytes, route: Route) -> msgspec.Struct | None:
 
 
 def _json(request: Request, answer: object, route: Route) -> Response:
+    if isinstance(answer, Path):
+        name = f"attachment; filename={answer.parent.name}{answer.suffix}"
+        return FileResponse(
+            answer, headers=_ALWAYS | {"Content-Disposition": name}, media_type="application/octet-stream"
+        )
     body = as_json(msgspec.to_builtins(answer, str_keys=True)).encode()
     headers = dict(_ALWAYS)
     if route.method == "GET":

@@ -1,6 +1,7 @@
 """The OpenAPI 3.1 document, made of the table of routes and the types in it."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -29,7 +30,7 @@ _PROBLEMS = {
 
 def document(routes: Sequence[Route]) -> dict[str, Any]:
     """The whole document."""
-    types = {route.answer for route in routes if route.answer not in (None, dict)}
+    types = {route.answer for route in routes if route.answer not in (None, dict, Path)}
     types |= {route.body for route in routes if route.body is not None} | {Problem}
     schemas, components = msgspec.json.schema_components(
         sorted(types, key=lambda each: each.__name__),
@@ -85,6 +86,8 @@ def _operation(route: Route, refs: dict[Any, Any]) -> dict[str, Any]:
 def _answer(route: Route, refs: dict[Any, Any]) -> dict[str, Any]:
     if route.answer is None:
         return {"description": "a stream", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+    if route.answer is Path:
+        return {"description": "the file", "content": {"application/octet-stream": {}}}
     schema = {"type": "object"} if route.answer is dict else refs[route.answer]
     return {"description": "the answer", "content": {"application/json": {"schema": schema}}}
 

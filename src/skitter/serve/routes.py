@@ -1,6 +1,7 @@
 """The API as a table: one line for each thing that may be asked. The server and its OpenAPI document are both made of it."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -8,6 +9,7 @@ from msgspec import Struct
 import skitter
 from skitter.serve import shapes
 from skitter.serve.answers import Answers
+from skitter.serve.exports import Exporting
 from skitter.serve.running import Commands
 from skitter.serve.shapes import Crawl, Health, NewCrawl, Nothing, Orders, Told
 from skitter.serve.steering import Steering
@@ -33,7 +35,7 @@ class Route(Struct, frozen=True, kw_only=True):
     path: str
     summary: str
     scope: str  # what the asker must be allowed to do; empty: nothing
-    answer: type | None  # None: a stream of events
+    answer: type | None  # None: a stream of events; Path: a file
     handler: Handler | None = None  # None: the server answers it itself
     query: type[Struct] = Nothing
     body: type[Struct] | None = None
@@ -52,7 +54,7 @@ class Route(Struct, frozen=True, kw_only=True):
         return [word[1:-1] for word in self.path.split("/") if word.startswith("{")]
 
 
-def table(answers: Answers, steering: Steering, commands: Commands) -> list[Route]:
+def table(answers: Answers, steering: Steering, commands: Commands, exporting: Exporting) -> list[Route]:
     """Every route."""
     one = f"{API}/crawls/{{crawl}}"
 
@@ -61,6 +63,19 @@ def table(answers: Answers, steering: Steering, commands: Commands) -> list[Rout
 
     async def create(asked: Asked) -> Crawl:
         return await answers.crawl(await steering.create(asked.body))
+
+    async def exported(asked: Asked) -> shapes.Exports:
+        return exporting.made(answers.catalogue.find(asked.path["crawl"]))
+
+    async def export(asked: Asked) -> shapes.Export:
+        return exporting.of(answers.catalogue.find(asked.path["crawl"]), asked.path["export"])
+
+    async def delete_export(asked: Asked) -> Told:
+        await exporting.delete(answers.catalogue.find(asked.path["crawl"]), asked.path["export"])
+        return Told("deleted")
+
+    async def file_of_export(asked: Asked) -> Path:
+        return exporting.file(answers.catalogue.find(asked.path["crawl"]), asked.path["export"])
 
     def of_crawl(ask: Callable[..., Awaitable[Any]]) -> Handler:
         async def handler(asked: Asked) -> Any:  # noqa: ANN401  the table says what it is
@@ -96,6 +111,20 @@ def table(answers: Answers, steering: Steering, commands: Commands) -> list[Rout
         read(f"{one}/search", "Full-text search", shapes.Found, lambda asked: commands.search(answers.catalogue.find(asked.path["crawl"]), asked.query), shapes.SearchAsked),
         read(f"{one}/events", "What happened, in order", shapes.Events, of_crawl(answers.events), shapes.EventsAsked),
         Route(method="GET", path=f"{one}/events/stream", summary="What happens, as Server-Sent Events; Last-Event-ID goes on behind an event", scope="read", answer=None),
+        read(f"{one}/exports", "Exports that were made", shapes.Exports, exported),
+        Route(
+            method="POST",
+            path=f"{one}/exports",
+            summary="Make an export",
+            scope="steer",
+            answer=shapes.Export,
+            body=shapes.NewExport,
+            handler=lambda asked: exporting.create(answers.catalogue.find(asked.path["crawl"]), asked.body),
+            status=202,
+        ),
+        read(f"{one}/exports/{{export}}", "One export", shapes.Export, export),
+        Route(method="DELETE", path=f"{one}/exports/{{export}}", summary="Remove an export", scope="steer", answer=Told, handler=delete_export),
+        read(f"{one}/exports/{{export}}/file", "The file of an export that is done", Path, file_of_export),
         Route(
             method="POST",
             path=f"{one}/actions/{{action}}",

@@ -25,7 +25,8 @@ class Commands:
         """Full-text search over the pages of a crawl; its index is brought up to date first."""
         named = [str(served.path)] if served.path is not None else ["--config", str(served.config)]
         numbers = [f"--limit={asked.limit}", f"--offset={asked.offset}", "--json", "--quiet"]
-        code, said, complaint = await self._run(["search", *numbers, *named, "--", *asked.q.split()])
+        words = f" {asked.q}"  # with a blank in front, nothing that is searched for is an option
+        code, said, complaint = await self._run(["search", *numbers, *named, words])
         if code == 2:
             raise bad_request(complaint)
         if code not in (0, 1) or not said:

@@ -214,6 +214,29 @@ class Found(Struct, frozen=True):
     items: Sequence[dict[str, Any]]
 
 
+class NewExport(_Asked, frozen=True):
+    """An export to make: one of the formats of `skitter export` that are one file."""
+
+    format: Annotated[str, Meta(min_length=1, max_length=20)]
+
+
+class Export(Struct, frozen=True, kw_only=True):
+    """An export of a crawl. When it is done, its file can be fetched."""
+
+    id: str
+    format: str
+    created: str
+    state: str
+    problem: str | None = None
+    size: int | None = None
+
+
+class Exports(Struct, frozen=True):
+    """Exports of a crawl, the latest first."""
+
+    items: Sequence[Export]
+
+
 class Health(Struct, frozen=True):
     """The server answers."""
 

@@ -109,7 +109,7 @@ class Steering:
 
 def _seed(text: str) -> str:
     """A URL in its own spelling: what a client sends never becomes a word of a command line, which might be an option."""
-    url = urls.seed(text)
+    url = urls.seed(text) if text.lower().startswith(("http://", "https://")) else None
     if url is None:
         raise bad_request(f"{text[:100]!r} is no http or https URL")
     return url
