@@ -210,7 +210,13 @@ def test_every_route_needs_a_token_except_health(root):
         document = client.get(document_path, Authorization=f"Bearer {token}").json
         for path, methods in document["paths"].items():
             for method in methods:
-                whole = path.replace("{crawl}", "done").replace("{action}", "pause").replace("{export}", "x")
+                whole = (
+                    path.replace("{crawl}", "done")
+                    .replace("{action}", "pause")
+                    .replace("{export}", "x")
+                    .replace("{webhook}", "x")
+                    .replace("{delivery}", "x")
+                )
                 answer = client.ask(method.upper(), whole, {} if method == "post" else None)
                 assert answer.status == (200 if path == "/healthz" else 401), path
         assert client.get("/").status == 401
@@ -362,6 +368,23 @@ def test_wrong_usage_is_told_in_one_line(words, said_):
     assert done.returncode in (2, 4)
     assert said_ in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_tokens_are_made_listed_and_revoked(tmp_path):
+    text = said("token", "create", "grafana", "--scope", "read", "--expires", "90d", "--root", tmp_path)
+    assert text.startswith("skt_")
+    assert text not in (tmp_path / ".skitter" / "tokens.json").read_text()
+    listed = said("token", "list", "--root", tmp_path)
+    assert "grafana" in listed
+    assert text not in listed
+    assert skitter("token", "create", "grafana", "--root", tmp_path, check=4).stderr.count("\n") == 1
+    assert (
+        skitter("token", "create", "x", "--expires", "soon", "--root", tmp_path, check=2).stderr.count("\n")
+        == 1
+    )
+    assert said("token", "revoke", "grafana", "--root", tmp_path) == "revoked"
+    assert skitter("token", "revoke", "grafana", "--root", tmp_path, check=1)
+    assert said("token", "list", "--root", tmp_path) == "there are no tokens"
 
 
 def test_an_address_that_is_taken_is_told(client, root):

@@ -70,6 +70,13 @@ def parser() -> Parser:
         action="store_true",
         help="programs of your own user on this machine need a token, too",
     )
+    made.add_argument(
+        "--allow-private",
+        action="append",
+        default=[],
+        metavar="NETWORK",
+        help="a private network (CIDR) that webhooks may be sent to; repeatable",
+    )
     made.add_argument("-q", "--quiet", action="store_true", help="print nothing but the address")
     return made
 
@@ -143,14 +150,15 @@ def _work(
     import uvicorn  # noqa: PLC0415  an extra
 
     from skitter.cli.stopping import cancelled_by_signals  # noqa: PLC0415  the same
-    from skitter.serve.answers import Answers  # noqa: PLC0415  the same
+    from skitter.fetch.address import Guard  # noqa: PLC0415  the same
+    from skitter.serve.answers import Answers  # noqa: PLC0415
     from skitter.serve.app import Server  # noqa: PLC0415
     from skitter.serve.catalogue import Catalogue  # noqa: PLC0415
     from skitter.serve.reading import Reading  # noqa: PLC0415
 
     async def work() -> int:
         answers = Answers(Catalogue(arguments.directory, root, arguments.config), Reading())
-        serving = Server(answers, access, folder)
+        serving = Server(answers, access, folder, Guard(arguments.allow_private))
         config = uvicorn.Config(
             serving.app(),
             log_level="warning",

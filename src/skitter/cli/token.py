@@ -20,7 +20,7 @@ def parser() -> Parser:
         "token",
         "Tokens for the API of `skitter serve`. A token is shown once, when it is created; only its hash is kept. It goes into the "
         "header of requests (Authorization: Bearer TOKEN), never into a URL. Scopes: read; steer also pauses, blocks, adds and starts; "
-        "admin also manages jobs and tokens. A running server knows new and revoked tokens at once.",
+        "admin also manages webhooks. A running server knows new and revoked tokens at once.",
         [
             "skitter token create grafana --scope read --expires 90d --root crawls",
             "skitter token list --root crawls",

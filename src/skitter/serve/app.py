@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route as Wired
 
+from skitter.fetch.address import Guard
 from skitter.reporting.format import as_json
 from skitter.serve import openapi
 from skitter.serve.access import COOKIE, Access, Asker, RateLimit
@@ -27,7 +28,9 @@ from skitter.serve.peers import is_own_user
 from skitter.serve.problems import ProblemError, bad_request, not_found
 from skitter.serve.routes import API, Asked, Route, table
 from skitter.serve.running import Commands
+from skitter.serve.shapes import Crawl
 from skitter.serve.steering import Steering
+from skitter.serve.webhooks import Hooks
 
 LONGEST_BODY = 1 << 20
 MOST_STREAMS = 100
@@ -46,8 +49,8 @@ _ALWAYS = {
 class Server:
     """Everything that answers requests."""
 
-    def __init__(self, answers: Answers, access: Access, folder: Path) -> None:
-        """`folder` is where the server keeps what is its own."""
+    def __init__(self, answers: Answers, access: Access, folder: Path, guard: Guard) -> None:
+        """`folder` is where the server keeps what is its own; `guard` says where webhooks may go."""
         self._answers = answers
         self._access = access
         self._once = Once(folder / "serve.sqlite")
@@ -55,7 +58,8 @@ class Server:
         self._streams = 0
         self._ending = asyncio.Event()
         self._exporting = Exporting(folder)
-        self.routes = table(answers, Steering(answers.catalogue), Commands(), self._exporting)
+        self._hooks = Hooks(folder / "webhooks.sqlite", answers.catalogue, guard)
+        self.routes = table(answers, Steering(answers.catalogue), Commands(), self._exporting, self._hooks)
         self.document = openapi.document(self.routes)
 
     def app(self) -> Starlette:
@@ -63,7 +67,11 @@ class Server:
 
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
+            telling = asyncio.create_task(self._hooks.run())
             yield
+            telling.cancel()
+            await asyncio.wait([telling])
+            self._hooks.close()
             await self._exporting.close()
             await self._answers.close()
             self._once.close()
@@ -287,7 +295,7 @@ def _json(request: Request, answer: object, route: Route) -> Response:
         headers["Cache-Control"] = "private, no-cache"
         if mark in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
-    if route.status == 201:
+    if route.status == 201 and route.answer is Crawl:
         headers["Location"] = f"{API}/crawls/{answer.id}"  # type: ignore[attr-defined]
     return Response(body, route.status, headers, "application/json")
 

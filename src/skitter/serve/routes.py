@@ -13,6 +13,7 @@ from skitter.serve.exports import Exporting
 from skitter.serve.running import Commands
 from skitter.serve.shapes import Crawl, Health, NewCrawl, Nothing, Orders, Told
 from skitter.serve.steering import Steering
+from skitter.serve.webhooks import Hooks
 
 API = "/api/v1"
 
@@ -54,15 +55,78 @@ class Route(Struct, frozen=True, kw_only=True):
         return [word[1:-1] for word in self.path.split("/") if word.startswith("{")]
 
 
-def table(answers: Answers, steering: Steering, commands: Commands, exporting: Exporting) -> list[Route]:
+def table(
+    answers: Answers, steering: Steering, commands: Commands, exporting: Exporting, hooks: Hooks
+) -> list[Route]:
     """Every route."""
-    one = f"{API}/crawls/{{crawl}}"
+    return [*_of_crawls(answers, steering, commands), *_of_exports(answers, exporting), *_of_hooks(hooks)]
 
-    async def health(_: Asked) -> Health:
-        return Health(version=skitter.__version__)
 
-    async def create(asked: Asked) -> Crawl:
-        return await answers.crawl(await steering.create(asked.body))
+def _of_hooks(hooks: Hooks) -> list[Route]:
+    one = f"{API}/webhooks/{{webhook}}"
+
+    async def listed(_: Asked) -> shapes.Webhooks:
+        return hooks.all()
+
+    async def add(asked: Asked) -> shapes.WebhookMade:
+        return hooks.add(asked.body)
+
+    async def delete(asked: Asked) -> Told:
+        hooks.delete(asked.path["webhook"])
+        return Told("deleted")
+
+    async def deliveries(asked: Asked) -> shapes.Deliveries:
+        return hooks.deliveries(asked.path["webhook"])
+
+    async def replay(asked: Asked) -> Told:
+        hooks.replay(asked.path["webhook"], asked.path["delivery"])
+        return Told("it is sent again")
+
+    def admin(
+        method: str, path: str, summary: str, answer: type, handler: Handler, body: type[Struct] | None = None
+    ) -> Route:
+        return Route(
+            method=method,
+            path=path,
+            summary=summary,
+            scope="admin",
+            answer=answer,
+            handler=handler,
+            body=body,
+            tag="webhooks",
+        )
+
+    return [
+        admin("GET", f"{API}/webhooks", "All webhooks", shapes.Webhooks, listed),
+        admin(
+            "POST",
+            f"{API}/webhooks",
+            "Send events to a URL from now on",
+            shapes.WebhookMade,
+            add,
+            shapes.NewWebhook,
+        ),
+        admin("DELETE", one, "Remove a webhook", Told, delete),
+        admin(
+            "GET",
+            f"{one}/deliveries",
+            "What it was sent, and what became of it",
+            shapes.Deliveries,
+            deliveries,
+        ),
+        admin(
+            "POST",
+            f"{one}/deliveries/{{delivery}}/replay",
+            "Send a delivery once more",
+            Told,
+            replay,
+            Nothing,
+        ),
+    ]
+
+
+def _of_exports(answers: Answers, exporting: Exporting) -> list[Route]:
+    one = f"{API}/crawls/{{crawl}}/exports"
 
     async def exported(asked: Asked) -> shapes.Exports:
         return exporting.made(answers.catalogue.find(asked.path["crawl"]))
@@ -77,44 +141,11 @@ def table(answers: Answers, steering: Steering, commands: Commands, exporting: E
     async def file_of_export(asked: Asked) -> Path:
         return exporting.file(answers.catalogue.find(asked.path["crawl"]), asked.path["export"])
 
-    def of_crawl(ask: Callable[..., Awaitable[Any]]) -> Handler:
-        async def handler(asked: Asked) -> Any:  # noqa: ANN401  the table says what it is
-            return await ask(asked.path["crawl"], asked.query)
-
-        return handler
-
-    def read(path: str, summary: str, answer: type, handler: Handler, query: type[Struct] = Nothing) -> Route:
-        return Route(
-            method="GET",
-            path=path,
-            summary=summary,
-            scope="read",
-            answer=answer,
-            handler=handler,
-            query=query,
-        )
-
     return [
-        Route(method="GET", path="/healthz", summary="Is the server there?", scope="", answer=Health, handler=health, tag="server"),
-        Route(method="GET", path=f"{API}/openapi.json", summary="This document", scope="read", answer=dict, tag="server"),
-        Route(method="GET", path=f"{API}/events", summary="All crawls, whenever something about them has changed (Server-Sent Events)", scope="read", answer=None),
-        read(f"{API}/crawls", "All crawls: state with reason, numbers, and what may be done", shapes.Crawls, lambda _: answers.crawls()),
-        Route(method="POST", path=f"{API}/crawls", summary="Start a crawl", scope="steer", answer=Crawl, body=NewCrawl, handler=create, status=201),
-        read(one, "One crawl", Crawl, lambda asked: answers.crawl(asked.path["crawl"])),
-        read(f"{one}/pages", "Stored pages, by filters", shapes.Listing, of_crawl(answers.pages), shapes.PagesAsked),
-        read(f"{one}/page", "One stored page, in any spelling of its URL", dict, of_crawl(answers.page), shapes.PageAsked),
-        read(f"{one}/queue", "URLs that wait", shapes.Listing, of_crawl(answers.queue), shapes.QueueAsked),
-        read(f"{one}/hosts", "Hosts: clocks, counts, and which are set aside and why", shapes.Listing, of_crawl(answers.hosts), shapes.HostsAsked),
-        read(f"{one}/errors", "Failures and refusals by cause, with what to do about them", shapes.Causes, lambda asked: answers.causes(asked.path["crawl"])),
-        read(f"{one}/failures", "URLs that failed", shapes.Listing, of_crawl(answers.failures), shapes.FailuresAsked),
-        read(f"{one}/why", "Every decision about a URL", dict, of_crawl(answers.why), shapes.UrlAsked),
-        read(f"{one}/search", "Full-text search", shapes.Found, lambda asked: commands.search(answers.catalogue.find(asked.path["crawl"]), asked.query), shapes.SearchAsked),
-        read(f"{one}/events", "What happened, in order", shapes.Events, of_crawl(answers.events), shapes.EventsAsked),
-        Route(method="GET", path=f"{one}/events/stream", summary="What happens, as Server-Sent Events; Last-Event-ID goes on behind an event", scope="read", answer=None),
-        read(f"{one}/exports", "Exports that were made", shapes.Exports, exported),
+        _read(one, "Exports that were made", shapes.Exports, exported),
         Route(
             method="POST",
-            path=f"{one}/exports",
+            path=one,
             summary="Make an export",
             scope="steer",
             answer=shapes.Export,
@@ -122,9 +153,50 @@ def table(answers: Answers, steering: Steering, commands: Commands, exporting: E
             handler=lambda asked: exporting.create(answers.catalogue.find(asked.path["crawl"]), asked.body),
             status=202,
         ),
-        read(f"{one}/exports/{{export}}", "One export", shapes.Export, export),
-        Route(method="DELETE", path=f"{one}/exports/{{export}}", summary="Remove an export", scope="steer", answer=Told, handler=delete_export),
-        read(f"{one}/exports/{{export}}/file", "The file of an export that is done", Path, file_of_export),
+        _read(f"{one}/{{export}}", "One export", shapes.Export, export),
+        Route(method="DELETE", path=f"{one}/{{export}}", summary="Remove an export", scope="steer", answer=Told, handler=delete_export),
+        _read(f"{one}/{{export}}/file", "The file of an export that is done", Path, file_of_export),
+    ]  # fmt: skip
+
+
+def _read(path: str, summary: str, answer: type, handler: Handler, query: type[Struct] = Nothing) -> Route:
+    return Route(
+        method="GET", path=path, summary=summary, scope="read", answer=answer, handler=handler, query=query
+    )
+
+
+def _of_crawls(answers: Answers, steering: Steering, commands: Commands) -> list[Route]:
+    one = f"{API}/crawls/{{crawl}}"
+
+    async def health(_: Asked) -> Health:
+        return Health(version=skitter.__version__)
+
+    async def create(asked: Asked) -> Crawl:
+        return await answers.crawl(await steering.create(asked.body))
+
+    def of_crawl(ask: Callable[..., Awaitable[Any]]) -> Handler:
+        async def handler(asked: Asked) -> Any:  # noqa: ANN401  the table says what it is
+            return await ask(asked.path["crawl"], asked.query)
+
+        return handler
+
+    return [
+        Route(method="GET", path="/healthz", summary="Is the server there?", scope="", answer=Health, handler=health, tag="server"),
+        Route(method="GET", path=f"{API}/openapi.json", summary="This document", scope="read", answer=dict, tag="server"),
+        Route(method="GET", path=f"{API}/events", summary="All crawls, whenever something about them has changed (Server-Sent Events)", scope="read", answer=None),
+        _read(f"{API}/crawls", "All crawls: state with reason, numbers, and what may be done", shapes.Crawls, lambda _: answers.crawls()),
+        Route(method="POST", path=f"{API}/crawls", summary="Start a crawl", scope="steer", answer=Crawl, body=NewCrawl, handler=create, status=201),
+        _read(one, "One crawl", Crawl, lambda asked: answers.crawl(asked.path["crawl"])),
+        _read(f"{one}/pages", "Stored pages, by filters", shapes.Listing, of_crawl(answers.pages), shapes.PagesAsked),
+        _read(f"{one}/page", "One stored page, in any spelling of its URL", dict, of_crawl(answers.page), shapes.PageAsked),
+        _read(f"{one}/queue", "URLs that wait", shapes.Listing, of_crawl(answers.queue), shapes.QueueAsked),
+        _read(f"{one}/hosts", "Hosts: clocks, counts, and which are set aside and why", shapes.Listing, of_crawl(answers.hosts), shapes.HostsAsked),
+        _read(f"{one}/errors", "Failures and refusals by cause, with what to do about them", shapes.Causes, lambda asked: answers.causes(asked.path["crawl"])),
+        _read(f"{one}/failures", "URLs that failed", shapes.Listing, of_crawl(answers.failures), shapes.FailuresAsked),
+        _read(f"{one}/why", "Every decision about a URL", dict, of_crawl(answers.why), shapes.UrlAsked),
+        _read(f"{one}/search", "Full-text search", shapes.Found, lambda asked: commands.search(answers.catalogue.find(asked.path["crawl"]), asked.query), shapes.SearchAsked),
+        _read(f"{one}/events", "What happened, in order", shapes.Events, of_crawl(answers.events), shapes.EventsAsked),
+        Route(method="GET", path=f"{one}/events/stream", summary="What happens, as Server-Sent Events; Last-Event-ID goes on behind an event", scope="read", answer=None),
         Route(
             method="POST",
             path=f"{one}/actions/{{action}}",

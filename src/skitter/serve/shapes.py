@@ -237,6 +237,57 @@ class Exports(Struct, frozen=True):
     items: Sequence[Export]
 
 
+# ------------------------------------------------------------------------------------------------ webhooks
+
+Kind = Literal["opened", "deferred", "setaside", "scopewidened", "warned", "stopped"]
+
+
+class NewWebhook(_Asked, frozen=True):
+    """Where to send events, and which."""
+
+    url: Address
+    events: Annotated[Sequence[Kind], Meta(min_length=1, max_length=6)] = ("warned", "setaside", "stopped")
+
+
+class Webhook(Struct, frozen=True, kw_only=True):
+    """A webhook. Its deliveries are signed with its secret."""
+
+    id: str
+    url: str
+    events: Sequence[Kind]
+    created: str
+
+
+class WebhookMade(Webhook, frozen=True, kw_only=True):
+    """A new webhook, with its secret, which is not shown again."""
+
+    secret: str
+
+
+class Webhooks(Struct, frozen=True):
+    """All webhooks."""
+
+    items: Sequence[Webhook]
+
+
+class Sent(Struct, frozen=True):
+    """A delivery: of which event, and what became of it."""
+
+    id: str
+    crawl: str
+    event: int
+    at: str
+    tries: int
+    state: str
+    problem: str
+
+
+class Deliveries(Struct, frozen=True):
+    """Deliveries, the latest first."""
+
+    items: Sequence[Sent]
+
+
 class Health(Struct, frozen=True):
     """The server answers."""
 
