@@ -1,13 +1,14 @@
 """`skitter serve`: crawls read, steered and started over HTTP, by a real server and real crawls."""
 
 import json
+import socket
 import subprocess
 import sys
 
 import pytest
 
 from skitter.serve.app import LONGEST_BODY, MOST_STREAMS
-from tests.crawl.controlled import HOSTS, Site, crawling, said, skitter, until
+from tests.crawl.controlled import HOSTS, Site, crawling, said, settings_of, skitter, until
 from tests.crawl.served import serving
 
 A, B, C, D = HOSTS
@@ -368,6 +369,25 @@ def test_wrong_usage_is_told_in_one_line(words, said_):
     assert done.returncode in (2, 4)
     assert said_ in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_crawl_serves_itself_while_it_runs(tmp_path, site):
+    words = [
+        "crawl",
+        site.url(A),
+        "-o",
+        tmp_path / "c",
+        "--serve=127.0.0.1:0",
+        "--workers",
+        "1",
+        *settings_of(),
+    ]
+    done = skitter(*words)
+    link = next(line for line in done.stderr.splitlines() if "it is served at" in line)
+    assert "/login?code=" in link
+    assert json.loads(said("status", tmp_path / "c", "--json"))["counts"]["pages"] == 12
+    with pytest.raises(OSError, match="refused"):  # it has ended with the crawl
+        socket.create_connection(("127.0.0.1", int(link.rpartition("/login")[0].rpartition(":")[2])))
 
 
 def test_tokens_are_made_listed_and_revoked(tmp_path):

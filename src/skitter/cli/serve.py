@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from skitter.cli.options import SERVED_AT
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.crawl.directory import CrawlDirectory
 from skitter.ports import StateError
@@ -16,9 +17,6 @@ from skitter.runtime.extras import is_there
 
 if TYPE_CHECKING:
     from skitter.serve.access import Access
-
-PORT = 8642
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def parser() -> Parser:
@@ -52,9 +50,9 @@ def parser() -> Parser:
     )
     made.add_argument(
         "--listen",
-        default=f"127.0.0.1:{PORT}",
+        default=SERVED_AT,
         metavar="ADDRESS:PORT",
-        help=f"where to listen (default: 127.0.0.1:{PORT}; port 0: a free one)",
+        help=f"where to listen (default: {SERVED_AT}; port 0: a free one)",
     )
     made.add_argument(
         "--name",
@@ -102,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535 or not host:
-        raise UsageError(f"--listen: {text!r} is no address; write for example 127.0.0.1:{PORT}")
+        raise UsageError(f"--listen: {text!r} is no address; write for example {SERVED_AT}")
     return host.strip("[]"), int(port)
 
 
