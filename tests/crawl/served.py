@@ -73,17 +73,16 @@ class Client:
 
 
 @contextmanager
-def serving(root: Path, *words: str, port: int = 0) -> Iterator[Client]:
-    """`skitter serve` of a folder, stopped at the end."""
+def serving(root: Path | None, *words: str, port: int = 0) -> Iterator[Client]:
+    """`skitter serve` of a folder, or of what is named, stopped at the end."""
     command = [
         sys.executable,
         "-m",
         "skitter",
         "serve",
-        "--root",
-        str(root),
         "--listen",
         f"127.0.0.1:{port}",
+        *([] if root is None else ["--root", str(root)]),
         *words,
     ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
