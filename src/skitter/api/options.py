@@ -511,6 +511,9 @@ class Options(TypedDict, total=False):
     export_noarchive: bool
     """copies of pages that ask for noarchive are shown: by replay, and in the formats cdxj and wacz"""
 
+    export_sign: str
+    """a file with the private key (ECDSA, P-384) that signs WACZ files; empty for no signature"""
+
     frontier_window: int
     """hosts kept in memory for scheduling (in a cluster, for all shards of a worker together); the rest stay in the store"""
 

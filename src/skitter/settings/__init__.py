@@ -433,6 +433,9 @@ class ExportSettings(Struct, frozen=True):
     noarchive: Annotated[
         bool, "copies of pages that ask for noarchive are shown: by replay, and in the formats cdxj and wacz"
     ] = False
+    sign: Annotated[
+        str, "a file with the private key (ECDSA, P-384) that signs WACZ files; empty for no signature"
+    ] = ""
 
 
 class FrontierSettings(Struct, frozen=True):
