@@ -20,8 +20,8 @@ from pathlib import Path
 from skitter.backends.opensearch import OpenSearchIndex
 from skitter.backends.opensearch.http import Cluster
 from skitter.backends.sqlite_fts import FtsIndex
+from skitter.export.search.text import query
 from skitter.ports import Entry, SearchIndex
-from skitter.search.text import query
 from skitter.settings.engines import SearchSettings
 from skitter.testing.contracts.search import entry
 

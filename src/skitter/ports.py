@@ -33,9 +33,9 @@ from skitter.runtime.hiding import hidden
 from skitter.runtime.metrics import CacheMetrics, Metrics, RenderMetrics
 
 if TYPE_CHECKING:
+    from skitter.export.search.text import Query, Results  # a crawl does not load the search modules
     from skitter.robots.in_force import Permissions
     from skitter.schedule.learning.learned import Learned
-    from skitter.search.text import Query, Results  # a crawl does not load the search modules
 
 T = TypeVar("T")
 

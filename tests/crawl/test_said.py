@@ -19,11 +19,11 @@ from skitter.export.canonicals import canonical
 from skitter.export.destination import destination
 from skitter.export.findings import find
 from skitter.export.formats import FORMATS
+from skitter.export.search.feed import feed, unwanted
+from skitter.export.search.stored import as_asked, changed
+from skitter.export.search.text import query
 from skitter.export.source import Source
 from skitter.model import Page, Purpose, State, Statement
-from skitter.search.feed import feed, unwanted
-from skitter.search.stored import as_asked, changed
-from skitter.search.text import query
 from tests.crawl.virtual import Answer, Result, crawl, settings_with
 from tests.unit.test_export_formats import Heard
 from tests.unit.test_robots_usage import NO_TRAINING, rsl

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from skitter.serve.app import LONGEST_BODY, MOST_STREAMS
+from skitter.api.server.app import LONGEST_BODY, MOST_STREAMS
 from tests.crawl.controlled import HOSTS, Site, crawling, said, settings_of, skitter, until
 from tests.crawl.served import serving
 

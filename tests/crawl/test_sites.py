@@ -4,8 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from skitter.cli.why import as_fields, story
+from skitter.cli.why import story
 from skitter.compose import open_reader
+from skitter.export.finding_fields import as_fields
 from skitter.export.findings import find
 from skitter.model import State
 from skitter.settings import Settings

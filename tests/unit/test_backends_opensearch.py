@@ -19,9 +19,9 @@ from skitter.backends.opensearch import OpenSearchIndex
 from skitter.backends.opensearch.documents import Line, document, portions
 from skitter.backends.opensearch.http import ROUNDS, Cluster, reason
 from skitter.engines.breaker import BreakerRules, Phase
+from skitter.export.search.feed import feed
 from skitter.model import Place
 from skitter.ports import EngineAway, EngineError, Entry, Rejected
-from skitter.search.feed import feed
 from skitter.settings.engines import SearchSettings
 from skitter.testing.contracts.search import entry
 from tests.engines import engine, frozen, killed, our_engine

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from skitter.backends.sqlite_fts import FtsIndex
+from skitter.export.search.text import Results, query
 from skitter.ports import StateError
-from skitter.search.text import Results, query
 from skitter.testing.contracts.search import entry, found
 
 WRITER = """

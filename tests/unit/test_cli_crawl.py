@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from skitter.cli import main
-from skitter.cli.crawl import default_directory, directory_name
+from skitter.cli.crawl import default_directory
 from skitter.cli.options import FLAGS, resolve
 from skitter.cli.usage import UsageError
+from skitter.crawl.directory import directory_name
 from skitter.reporting.progress import Rate
 from skitter.settings.file import load
 from skitter.settings.keywords import SHORT

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from skitter.cli import main
-from skitter.cli.pages import is_type
 from skitter.export import ordering
+from skitter.export.choosing import is_type
 from skitter.testing.web import Features, Server, SyntheticWeb, serve
 from tests.crawl.harness import crawl, settings_for
 

@@ -9,10 +9,10 @@ import pytest
 from skitter.backends.sqlite_fts import FtsIndex
 from skitter.cli import main
 from skitter.cli.search import block
+from skitter.export.search.stored import BATCH
+from skitter.export.search.text import Hit
 from skitter.model import Directives, Page
 from skitter.ports import EngineError
-from skitter.search.stored import BATCH
-from skitter.search.text import Hit
 from tests.unit.crawled import NOW
 from tests.unit.shelf import Shelf
 

@@ -8,9 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from skitter.cli import main
-from skitter.cli.status import bucket_lines, standing
+from skitter.cli.status import bucket_lines
 from skitter.model import Counts, HostRecord
 from skitter.reporting.report import host_table
+from skitter.reporting.standing import standing
 from skitter.settings import Settings
 from skitter.testing.web import Features, SyntheticWeb, serve
 from tests.crawl.harness import crawl, settings_for

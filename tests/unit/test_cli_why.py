@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from skitter import reasons
-from skitter.cli.why import as_fields, story
+from skitter.cli.why import story
+from skitter.export.finding_fields import as_fields
 from skitter.export.findings import Findings, NotAUrlError, find
 from skitter.model import Hints, HostRecord, Level, Pace, Reason, State, UrlRecord
 from skitter.settings import BudgetSettings, Bytes, GroupSettings

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 import pytest
 
 from skitter.backends.sqlite_fts import FtsIndex
+from skitter.export.search.feed import Fed, feed, unwanted
+from skitter.export.search.stored import BATCH, LOOKED_AT, changed
+from skitter.export.search.text import query
 from skitter.model import Directives, Page, Statement
 from skitter.ports import EngineAway, EngineError, Entry, Rejected, SearchIndex
-from skitter.search.feed import Fed, feed, unwanted
-from skitter.search.stored import BATCH, LOOKED_AT, changed
-from skitter.search.text import query
 from skitter.testing.contracts.search import entry, found
 from tests.unit.crawled import NOW, page
 from tests.unit.shelf import Shelf

@@ -2,7 +2,7 @@
 
 import pytest
 
-from skitter.search.text import (
+from skitter.export.search.text import (
     BREAK,
     CLOSE,
     OPEN,

@@ -4,10 +4,10 @@ import stat
 
 import pytest
 
+from skitter.api.server.access import COOKIE, Access, Asker, RateLimit, Sessions
+from skitter.api.server.problems import ProblemError
+from skitter.api.server.tokens import PREFIX, TokenFile, allows
 from skitter.ports import StateError
-from skitter.serve.access import COOKIE, Access, Asker, RateLimit, Sessions
-from skitter.serve.problems import ProblemError
-from skitter.serve.tokens import PREFIX, TokenFile, allows
 
 OURS = "127.0.0.1:8642"
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from skitter.serve.lists import Lists
-from skitter.serve.problems import ProblemError
+from skitter.api.server.lists import Lists
+from skitter.api.server.problems import ProblemError
 
 
 class Rows:

@@ -81,7 +81,7 @@ ENGINES = tuple(
         "compose.small",
         "parse.image",
         "parse.pdf",
-        "serve.app",
+        "api.server.app",
     )
 )
 
@@ -135,7 +135,7 @@ def test_a_worker_loads_nothing_that_a_crawl_on_one_machine_does_not_need():
     program = """
 import sys
 import skitter.compose.fleet_worker
-needless = ("skitter.backends.opensearch", "skitter.backends.sqlite_fts", "skitter.cluster", "skitter.search.text", "numpy", "sqlite3", "http.client")
+needless = ("skitter.backends.opensearch", "skitter.backends.sqlite_fts", "skitter.cluster", "skitter.export.search.text", "numpy", "sqlite3", "http.client")
 print(*sorted(name for name in sys.modules if name.startswith(needless)))
 """
     done = python(program)

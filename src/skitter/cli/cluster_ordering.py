@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import os
 import sys
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,17 +13,16 @@ from skitter.cli.feeding import add as add_seeds
 from skitter.cli.feeding import interruptible, seed_files
 from skitter.cli.following import Following
 from skitter.cli.ordering import checked
-from skitter.cli.reading import cluster_settings
 from skitter.cli.usage import Exit
-from skitter.cluster.orders import HowFar, add_command, all_commands, obeyed_by_all
 from skitter.cluster.status import Status, seen, snapshot
-from skitter.compose.engines import Engines, opened, truth
+from skitter.compose.clusters import cluster_settings, told
+from skitter.compose.engines import Engines, opened
 from skitter.control.client import Followed
-from skitter.control.orders import Continue, Pause, Request, command_of, in_words, is_paused
+from skitter.control.orders import Request
 from skitter.crawl.done import Snapshot, why_over
 from skitter.events import Stopped, Warned
-from skitter.ports import Command, Do, EngineAway
-from skitter.reporting.format import counted, printable
+from skitter.ports import EngineAway
+from skitter.reporting.format import printable
 from skitter.reporting.progress import Progress
 from skitter.settings import Settings
 from skitter.settings.file import build, given
@@ -37,41 +35,6 @@ async def order(config: Path, request: Request) -> int:
     checked(request, await cluster_settings(config))
     print("\n".join(map(printable, await told(config, request))))
     return Exit.DONE
-
-
-async def told(config: Path, request: Request) -> list[str]:
-    """The same; returns what happened, in lines."""
-    settings = await cluster_settings(config)
-    command = command_of(request, settings.urls, time.time())
-    async with truth(settings) as claims:
-        paused = is_paused(await all_commands(claims))
-        if isinstance(request, Pause) and paused:
-            return ["paused already"]
-        if isinstance(request, Continue) and not paused:
-            return ["it was not paused"]
-        command = await add_command(claims, command)
-        far = await obeyed_by_all(claims, command.number, settings.cluster.lease)
-    return _said(command, far)
-
-
-def _said(command: Command, far: HowFar) -> list[str]:
-    if not far.workers:
-        return ["it is kept; no worker runs now, and every shard applies it when one joins"]
-    whole = not far.lacking
-    if command.do is Do.PAUSE:
-        in_flight = (
-            f"; {counted(far.in_flight, 'request')} in flight at the last heartbeat" if far.in_flight else ""
-        )
-        lines = [f"paused{in_flight}" if whole else "pausing"]
-    elif command.do is Do.CONTINUE:
-        lines = ["continued"]
-    else:
-        lines = [in_words(command, far.result, whole=whole)]
-    if far.lacking:
-        lines.append(f"not applied yet by {', '.join(far.lacking)}")
-    if far.free and command.do not in (Do.PAUSE, Do.CONTINUE):
-        lines.append(f"{counted(far.free, 'shard')} without a worker apply it when one takes them")
-    return lines
 
 
 def add(arguments: argparse.Namespace) -> int:

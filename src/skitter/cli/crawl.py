@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import re
 import stat
 import sys
 from collections.abc import Iterable, Sequence
@@ -15,15 +14,12 @@ from typing import TYPE_CHECKING
 from skitter import seeds, urls
 from skitter.cli.options import add_manner, add_settings, resolve
 from skitter.cli.usage import Parser, UsageError
-from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory, directory_name
 from skitter.model import Link, Purpose
 from skitter.seeds import BadSeed
 
 if TYPE_CHECKING:
     from skitter.seeds.intake import Intake
-
-# NAME_MAX of Linux and macOS is 255 bytes, a host name may have 253 (RFC 1035 2.3.4), and "skitter-" comes before it.
-_LONGEST_NAME = 200
 
 
 def parser() -> Parser:
@@ -207,9 +203,3 @@ def default_directory(texts: Sequence[str], files: Sequence[tuple[str, BufferedR
     raise UsageError(
         "there is nothing to crawl; name a URL, a file of URLs with --seeds, or a sitemap with --sitemap"
     )
-
-
-def directory_name(origin: str) -> str:
-    """A file name for a host and port: letters, digits, dots and hyphens, not hidden, and not too long."""
-    authority = origin.partition("://")[2]
-    return "skitter-" + re.sub(r"[^A-Za-z0-9.-]+", "-", authority).strip("-.")[:_LONGEST_NAME]

@@ -9,12 +9,12 @@ from typing import Protocol
 from skitter.cli.progress import Transfer, screen
 from skitter.cli.stopping import cancelled_by_signals
 from skitter.cli.usage import Exit
+from skitter.export.search.feed import Fed, feed
+from skitter.export.search.stored import Ends, changed
 from skitter.export.source import Source
 from skitter.ports import Rejected, SearchIndex
 from skitter.reporting.format import counted
 from skitter.runtime.clock import SystemClock
-from skitter.search.feed import Fed, feed
-from skitter.search.stored import Ends, changed
 from skitter.settings import Settings
 
 SHOWN_REMARKS = 10

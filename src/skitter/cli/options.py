@@ -14,7 +14,7 @@ from skitter.settings.values import KEYS, show
 
 
 def is_address(word: str) -> bool:
-    """Whether a word is where metrics may be served: HOST:PORT, PORT or off."""
+    """Whether a word is an address to listen at: HOST:PORT, PORT or off."""
     return (
         word == "off" or re.fullmatch(r"(?:\[[0-9a-fA-F:.]+\]:|[A-Za-z0-9.-]*:)?[0-9]{1,5}", word) is not None
     )
@@ -102,10 +102,10 @@ def add_manner(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="print only the report, as one JSON object")
     parser.add_argument(
         "--serve",
-        metavar="[=ADDRESS:PORT]",
+        metavar="[ADDRESS:PORT]",
         help=f"show it in a browser while it runs, at {SERVED_AT} unless another address is named (see skitter serve)",
     )
-    parser.alone["--serve"] = (SERVED_AT,)
+    parser.alone["--serve"] = (SERVED_AT, is_address)
     add_volume(parser)
 
 

@@ -6,13 +6,14 @@ memory.
 
 import argparse
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from fnmatch import fnmatchcase
 from functools import partial
 
 from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser, UsageError
+from skitter.export.choosing import has_status, matches
 from skitter.export.ordering import Ordered
 from skitter.export.source import Source
 from skitter.model import Page, Purpose, State, UrlRecord
@@ -152,43 +153,6 @@ async def _pages(arguments: argparse.Namespace, source: Source) -> AsyncIterator
             yield page
 
 
-def matches(
-    page: Page,
-    statuses: Sequence[str],
-    host: str | None,
-    contains: str | None,
-    *,
-    types: Sequence[str] = (),
-    duplicates: bool,
-    purpose: str | None = None,
-) -> bool:
-    """Whether a page matches all filters."""
-    if purpose is not None and page.purpose != purpose:
-        return False
-    if statuses and not _has_status(page.status, statuses):
-        return False
-    if host is not None and not fnmatchcase(page.host, host.lower()):
-        return False
-    if types and not any(is_type(page.content_type, each) for each in types):
-        return False
-    if duplicates and not page.duplicate_of:
-        return False
-    text = contains and contains.casefold()
-    return not text or text in page.title.casefold() or text in page.url.casefold()
-
-
-def is_type(content_type: str, wanted: str) -> bool:
-    """Whether a media type matches: text/html, text/*, or a word of it such as pdf or xml."""
-    kind, wanted = content_type.partition(";")[0].strip().lower(), wanted.lower()
-    if "/" in wanted:
-        return fnmatchcase(kind, wanted)
-    return wanted in re.split(r"[/+.-]", kind) or fnmatchcase(kind, f"*/*{wanted}*")
-
-
-def _has_status(status: int, statuses: Sequence[str]) -> bool:
-    return bool({str(status), f"{status // 100}xx"} & set(statuses))
-
-
 async def _failures(arguments: argparse.Namespace, source: Source) -> AsyncIterator[UrlRecord]:
     """URLs that were answered with an error status or given up."""
     text = arguments.contains and arguments.contains.casefold()
@@ -196,7 +160,7 @@ async def _failures(arguments: argparse.Namespace, source: Source) -> AsyncItera
         answered = record.state is State.CRAWLED and record.status >= 400
         if not answered and record.state is not State.FAILED:
             continue
-        if arguments.status and not _has_status(record.status, arguments.status):
+        if arguments.status and not has_status(record.status, arguments.status):
             continue
         if arguments.host is not None and not fnmatchcase(_host(record), arguments.host.lower()):
             continue

@@ -5,16 +5,14 @@ engines.
 """
 
 import argparse
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.export.source import Source
 from skitter.reporting.format import counted
-from skitter.settings import Settings
-from skitter.settings.file import build, given
+from skitter.settings.file import build
 
 
 def add_directory(parser: Parser, more: str = "") -> None:
@@ -75,11 +73,13 @@ async def opened_crawl(directories: Sequence[Path], config: Path | None) -> Asyn
         raise UsageError(
             "no crawl named; name its directory, or the settings file of a cluster with --config"
         )
-    said = None if config is None else _cluster(config)
+    from skitter.compose.clusters import in_force, settings_given  # noqa: PLC0415  the same
+
+    said = None if config is None else settings_given(config)
     if said is not None:  # before connecting to any engine
         for directory in directories:
             CrawlDirectory(directory).check_same_cluster(build(said))
-    source = await open_source(directories, None if said is None else await _in_force(said))
+    source = await open_source(directories, None if said is None else await in_force(said))
     try:
         yield source
     finally:
@@ -96,29 +96,3 @@ async def missing_lines(source: Source) -> list[str]:
         f"  {counted(pages, 'page')} in {where or 'some directory'}" for where, pages in elsewhere.items()
     ]
     return [*lines, "name these worker directories, or copies of them, on the command line"]
-
-
-async def cluster_settings(file: Path) -> Settings:
-    """The settings of the cluster that a file names, as its workers share them."""
-    return await _in_force(_cluster(file))
-
-
-def _cluster(file: Path) -> dict[str, object]:
-    """The cluster settings given by a file and the environment."""
-    said = given(file, os.environ, {})
-    if build(said).cluster.size == "none":
-        raise UsageError(
-            f"{file}: cluster.size is none, which is a crawl on one machine; name its directory, without --config"
-        )
-    return said
-
-
-async def _in_force(said: Mapping[str, object]) -> Settings:
-    """The shared settings stored on the engine, combined with the given connection settings."""
-    from skitter.cluster.ports import UnknownSettings  # noqa: PLC0415  see `ask_crawl`
-    from skitter.compose.engines import settings_in_force  # noqa: PLC0415  the same
-
-    settings = build(said)
-    with suppress(UnknownSettings):  # a crawl created before settings were stored
-        settings, _ = await settings_in_force(settings, said, strict=False)
-    return settings

@@ -13,11 +13,12 @@ import msgspec
 from skitter.cli.loading import Loading
 from skitter.cli.progress import screen
 from skitter.cli.reading import add_crawl, ask
-from skitter.cli.status import as_lines, standing
+from skitter.cli.status import as_lines
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.control.orders import is_paused
 from skitter.export.source import Source
 from skitter.reporting.format import as_json, count
+from skitter.reporting.standing import standing
 
 if TYPE_CHECKING:
     from skitter.export.checks.running import Finding

@@ -10,9 +10,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from skitter.cli.usage import Exit, Parser, UsageError
+from skitter.export.search.text import Hit, Query, Results
 from skitter.export.source import Source
 from skitter.reporting.format import as_json, counted, moment, printable
-from skitter.search.text import Hit, Query, Results
 
 _TEMPORARY = "{} is not writable, so its index is updated in a temporary copy"
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 
 def _query(arguments: argparse.Namespace, words: list[str]) -> Query:
-    from skitter.search.text import query  # noqa: PLC0415  --help does not need it
+    from skitter.export.search.text import query  # noqa: PLC0415  --help does not need it
 
     # Shell quotes alone do not make a phrase: "a b" is two words, '"a b"' is a phrase.
     made = query(" ".join(words), arguments.domain, arguments.language)
@@ -110,7 +110,7 @@ def _local(arguments: argparse.Namespace, words: list[str]) -> Exit:
     async def answer(source: Source) -> Exit:
         from skitter.cli.indexing import brought_up_to_date  # noqa: PLC0415  --help does not need the parsers
         from skitter.compose.searching import local_index, writable_index  # noqa: PLC0415
-        from skitter.search.stored import as_asked  # noqa: PLC0415
+        from skitter.export.search.stored import as_asked  # noqa: PLC0415
 
         with ExitStack() as stack:
             file = arguments.index or stack.enter_context(writable_index(source.directory.search_file))

@@ -16,7 +16,7 @@ from skitter.reporting.format import printable
 from skitter.runtime.extras import is_there
 
 if TYPE_CHECKING:
-    from skitter.serve.access import Access
+    from skitter.api.server.access import Access
 
 
 def parser() -> Parser:
@@ -111,9 +111,9 @@ def _serve(arguments: argparse.Namespace, root: Path | None, host: str, port: in
         raise UsageError(
             f"serving needs the libraries starlette and uvicorn; install them with: {install_line('serve')}"
         )
-    from skitter.serve.access import Access  # noqa: PLC0415  slow to import; usage errors do not need it
-    from skitter.serve.app import allowed_names  # noqa: PLC0415
-    from skitter.serve.tokens import TokenFile  # noqa: PLC0415
+    from skitter.api.server.access import Access  # noqa: PLC0415  slow to import; usage errors do not need it
+    from skitter.api.server.app import allowed_names  # noqa: PLC0415
+    from skitter.api.server.tokens import TokenFile  # noqa: PLC0415
 
     listening = _listening(host, port)
     host, port = listening.getsockname()[:2]
@@ -147,12 +147,12 @@ def _work(
 
     import uvicorn  # noqa: PLC0415  an extra
 
+    from skitter.api.server.answers import Answers  # noqa: PLC0415
+    from skitter.api.server.app import Server  # noqa: PLC0415
+    from skitter.api.server.catalogue import Catalogue  # noqa: PLC0415
+    from skitter.api.server.reading import Reading  # noqa: PLC0415
     from skitter.cli.stopping import cancelled_by_signals  # noqa: PLC0415  the same
     from skitter.fetch.address import Guard  # noqa: PLC0415  the same
-    from skitter.serve.answers import Answers  # noqa: PLC0415
-    from skitter.serve.app import Server  # noqa: PLC0415
-    from skitter.serve.catalogue import Catalogue  # noqa: PLC0415
-    from skitter.serve.reading import Reading  # noqa: PLC0415
 
     async def work() -> int:
         answers = Answers(Catalogue(arguments.directory, root, arguments.config), Reading())

@@ -4,10 +4,10 @@ import argparse
 import time
 from pathlib import Path
 
+from skitter.api.server.tokens import SCOPES, Token, TokenFile, name_problem, shown
 from skitter.cli.serve import own_folder
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.reporting.format import as_json, moment, printable, table
-from skitter.serve.tokens import SCOPES, Token, TokenFile, name_problem, shown
 from skitter.settings import SettingsError
 from skitter.settings.units import seconds
 

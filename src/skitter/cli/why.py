@@ -7,9 +7,7 @@ import argparse
 import time
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
-
-from msgspec import to_builtins
+from typing import TYPE_CHECKING
 
 from skitter import reasons
 from skitter.cli import saying
@@ -30,14 +28,6 @@ from skitter.reporting.format import (
     window_words,
 )
 from skitter.reporting.log import MAX_REQUESTS
-from skitter.reporting.records import (
-    explained_reason,
-    host_record,
-    page_record,
-    robots_record,
-    url_record,
-    window_fields,
-)
 from skitter.reporting.report import pace_of
 from skitter.schedule.learning.learned import Pattern
 from skitter.settings.sites import Overlay
@@ -72,6 +62,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 
 async def _tell(arguments: argparse.Namespace, source: Source) -> Exit:
+    from skitter.export.finding_fields import as_fields  # noqa: PLC0415  the same
     from skitter.export.findings import NotAUrlError, find  # noqa: PLC0415  `why --help` does not need the fetcher
 
     now = time.time()
@@ -373,55 +364,3 @@ def _host(host: HostRecord) -> list[str]:
 def _relative(at: float, now: float) -> str:
     away = at - now
     return f"{moment(at)} ({'in ' + duration(away) if away >= 0 else duration(-away) + ' ago'})"
-
-
-# ------------------------------------------------------------------------------------------------ for programs
-
-
-def as_fields(found: "Findings") -> dict[str, Any]:
-    """The findings as one JSON object; unknown values are null."""
-    page = None
-    if found.page is not None:
-        page = page_record(found.page, "")
-        del page["text"]
-        named = found.canonical
-        page["canonical_verdict"] = None if named is None else {"merged": named.merged, "why": named.why}
-    line = found.robots_line
-    robots = None
-    if found.robots is not None:
-        robots = robots_record(found.robots) | {
-            "allowed": found.robots_allow,
-            "line": None if line is None else {"number": line.number, "text": line.text},
-        }
-    record, host = found.record, found.host_record
-    return {
-        "url": found.url,
-        "key": found.key,
-        "host": found.host,
-        "known": found.known,
-        "record": None if record is None else url_record(record) | {
-            "reason": explained_reason(record.reason),
-            "attempts": record.attempts,
-            "crashes": record.crashes,
-        },
-        "found_on": [parent.url for parent in found.chain] or ([record.parent] if record and record.parent else []),
-        "as_page": None if found.as_page is None else url_record(found.as_page),
-        "as_asset": None if found.as_asset is None else url_record(found.as_asset),
-        "scope": explained_reason(found.scope),
-        "overlays": {
-            dotted: {"value": overlay.site.values[dotted], "site": overlay.number, "match": overlay.site.match}
-            for dotted, overlay in found.overlays.items()
-        },
-        "carries": found.carries,
-        "unscored": found.unscored,
-        "budgets": [to_builtins(each) for each in found.budgets],
-        "keys": [to_builtins(key) | {"rate": key.rate} for key in found.keys],
-        "pressed": found.pressed or None,
-        "score": [{"points": number, "for": what} for number, what in found.terms],
-        "requests": None if found.requests is None else [to_builtins(each) for each in found.requests],
-        "page": page,
-        "robots": robots,
-        "windows_never_meet": explained_reason(found.never),
-        "windows": [{"of": who} | window_fields(each, time.time()) for who, each in found.hours],
-        "host_record": None if host is None else host_record(host) | {"set_aside": explained_reason(host.aside)},
-    }  # fmt: skip

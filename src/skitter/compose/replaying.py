@@ -14,13 +14,13 @@ from skitter.backends.warc.wacz_signature import Signed
 from skitter.export.cdxj import lines as index_lines
 from skitter.export.replay.answers import Listed
 from skitter.export.replay.captures import Captures
+from skitter.export.search.stored import as_asked
+from skitter.export.search.text import query
 from skitter.export.source import Source
 from skitter.export.uses import Uses
 from skitter.export.writing import turn
 from skitter.model import Page, Place
 from skitter.ports import SearchIndex, StateError
-from skitter.search.stored import as_asked
-from skitter.search.text import query
 
 _TURN = 64  # answers after which the event loop gets a turn
 

@@ -9,6 +9,7 @@ Only `crawl` and `resume` take the lock; everything that reads works while a cra
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -48,6 +49,8 @@ _NO_STORE = frozenset({"hand", "summary", "LOCK", "rocksdict-config.json"})
 FIXED = ("urls",)
 # The last line of crawl.toml. Without it, a truncated file would pass for one with default settings.
 END_OF_SETTINGS = "# end of settings"
+# NAME_MAX of Linux and macOS is 255 bytes, a host name may have 253 (RFC 1035 2.3.4), and "skitter-" comes before it.
+_LONGEST_NAME = 200
 _ORPHANS = 30.0  # seconds to wait for the workers of a dead parent
 
 
@@ -365,3 +368,9 @@ def _alive(process: str) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def directory_name(origin: str) -> str:
+    """A file name for a host and port: letters, digits, dots and hyphens, not hidden, and not too long."""
+    authority = origin.partition("://")[2]
+    return "skitter-" + re.sub(r"[^A-Za-z0-9.-]+", "-", authority).strip("-.")[:_LONGEST_NAME]

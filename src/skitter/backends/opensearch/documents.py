@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from skitter.backends.opensearch.http import reason
+from skitter.export.search.text import CLOSE, OPEN, Hit, Query, clean, entry_id, shortened, unmarked
 from skitter.ports import SEARCH_DEPTH, Entry
-from skitter.search.text import CLOSE, OPEN, Hit, Query, clean, entry_id, shortened, unmarked
 
 MAX_LINKS = 1000  # links stored per page; they are not searchable
 _TITLE_WEIGHT = (

@@ -17,8 +17,8 @@ from skitter.backends.opensearch import documents
 from skitter.backends.opensearch.documents import Line
 from skitter.backends.opensearch.http import Answer, Cluster, away, reason, told
 from skitter.engines.breaker import BreakerRules, Guard
+from skitter.export.search.text import Query, Results, entry_id
 from skitter.ports import SEARCH_DEPTH, EngineError, Entry, Rejected
-from skitter.search.text import Query, Results, entry_id
 from skitter.settings.engines import SearchSettings
 
 _LARGEST = 8 << 20  # bytes of a bulk request: engines advise 5 to 15 MB

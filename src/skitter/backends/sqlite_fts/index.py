@@ -12,8 +12,8 @@ from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
 
+from skitter.export.search.text import CLOSE, OPEN, Hit, Query, Results, clean, entry_id, spaced, unmarked
 from skitter.ports import SEARCH_DEPTH, Entry, Rejected, StateError
-from skitter.search.text import CLOSE, OPEN, Hit, Query, Results, clean, entry_id, spaced, unmarked
 
 _VERSION = (
     1  # of the schema, and of `clean` and `spaced`: the file must contain what they would produce today

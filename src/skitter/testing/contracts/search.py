@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from skitter import urls
+from skitter.export.search.text import Query, Results, query
 from skitter.model import Page
 from skitter.ports import SEARCH_DEPTH, Entry, SearchIndex
-from skitter.search.text import Query, Results, query
 from skitter.testing.contracts.owner import asynchronous
 
 FETCHED = 1_700_000_000.0

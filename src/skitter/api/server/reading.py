@@ -9,11 +9,11 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from skitter.api.server.catalogue import Served
+from skitter.api.server.problems import ProblemError, conflict
 from skitter.compose import open_source
 from skitter.export.source import Source
 from skitter.ports import EngineError, StateError
-from skitter.serve.catalogue import Served
-from skitter.serve.problems import ProblemError, conflict
 from skitter.settings import SettingsError
 
 FRESH = 1.0  # seconds for which what was opened is used for new requests
@@ -87,7 +87,7 @@ async def _opened(served: Served) -> _Opened:
     try:
         if served.path is not None:
             return _Opened(await open_source([served.path]))
-        from skitter.cli.reading import cluster_settings  # noqa: PLC0415  engines' libraries are large
+        from skitter.compose.clusters import cluster_settings  # noqa: PLC0415  engines' libraries are large
 
         if served.config is None:
             raise AssertionError(served)

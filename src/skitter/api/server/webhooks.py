@@ -13,13 +13,13 @@ from pathlib import Path
 
 import msgspec
 
+from skitter.api.server.catalogue import Catalogue
+from skitter.api.server.history import history_of
+from skitter.api.server.problems import ProblemError, bad_request, conflict, not_found
+from skitter.api.server.shapes import Deliveries, NewWebhook, Sent, Webhook, WebhookMade, Webhooks
 from skitter.fetch.address import Guard
 from skitter.fetch.webhook import Delivery, deliver, problem_of
 from skitter.reporting.format import as_json, moment
-from skitter.serve.catalogue import Catalogue
-from skitter.serve.history import history_of
-from skitter.serve.problems import ProblemError, bad_request, conflict, not_found
-from skitter.serve.shapes import Deliveries, NewWebhook, Sent, Webhook, WebhookMade, Webhooks
 
 _SCHEMA = (Path(__file__).parent / "webhooks.sql").read_text(encoding="utf-8")
 _EVERY = 1.0  # seconds between two looks

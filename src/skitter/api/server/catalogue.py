@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from skitter.api.server.problems import conflict, not_found
 from skitter.crawl.directory import CrawlDirectory
-from skitter.serve.problems import conflict, not_found
 
 
 class Served(Struct, frozen=True):

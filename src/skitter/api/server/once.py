@@ -5,7 +5,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from skitter.serve.problems import ProblemError, bad_request, conflict
+from skitter.api.server.problems import ProblemError, bad_request, conflict
 
 _KEPT = 24 * 3600.0
 LONGEST = 200  # characters of a key

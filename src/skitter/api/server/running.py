@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from skitter.serve.catalogue import Served
-from skitter.serve.problems import ProblemError, bad_request
-from skitter.serve.shapes import Found, SearchAsked
+from skitter.api.server.catalogue import Served
+from skitter.api.server.problems import ProblemError, bad_request
+from skitter.api.server.shapes import Found, SearchAsked
 
 _AT_ONCE = 2
 _PATIENCE = 120.0  # seconds

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from skitter import urls
 from skitter.export.canonicals import canonical
 from skitter.export.reread import Documents
+from skitter.export.search.feed import unwanted
+from skitter.export.search.text import Results, shortened
 from skitter.export.source import Source
 from skitter.export.uses import Uses
 from skitter.model import Document, Page
 from skitter.ports import Entry, SearchIndex
-from skitter.search.feed import unwanted
-from skitter.search.text import Results, shortened
 
 LOOKED_AT = 500  # pages whose versions are looked up together
 BATCH = 200  # pages per batch: their text is in memory, and an interruption repeats them

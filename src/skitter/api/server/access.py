@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from skitter.serve.problems import ProblemError
-from skitter.serve.tokens import TokenFile, allows
+from skitter.api.server.problems import ProblemError
+from skitter.api.server.tokens import TokenFile, allows
 
 COOKIE = "skitter-session"
 _SESSION = 12 * 3600.0  # seconds

@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import msgspec
 
+from skitter.api.server.catalogue import Served
+from skitter.api.server.shapes import Happened
 from skitter.control.history import Entry, read
 from skitter.events import Stopped
 from skitter.reporting.format import as_json, moment
 from skitter.reporting.log import warnings
-from skitter.serve.catalogue import Served
-from skitter.serve.shapes import Happened
 
 _EVERY = 1.0  # seconds between two looks
 _AT_ONCE = 500  # events

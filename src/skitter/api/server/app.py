@@ -15,28 +15,28 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route as Wired
 
+from skitter.api.server import openapi
+from skitter.api.server.access import COOKIE, Access, Asker, RateLimit
+from skitter.api.server.answers import Answers
+from skitter.api.server.exports import Exporting
+from skitter.api.server.front import FILES, POLICY, page, stranger
+from skitter.api.server.history import changes, stream
+from skitter.api.server.once import Once
+from skitter.api.server.peers import is_own_user
+from skitter.api.server.problems import ProblemError, bad_request, not_found
+from skitter.api.server.routes import API, Asked, Route, table
+from skitter.api.server.running import Commands
+from skitter.api.server.shapes import Crawl
+from skitter.api.server.steering import Steering
+from skitter.api.server.webhooks import Hooks
 from skitter.fetch.address import Guard
 from skitter.reporting.format import as_json
-from skitter.serve import openapi
-from skitter.serve.access import COOKIE, Access, Asker, RateLimit
-from skitter.serve.answers import Answers
-from skitter.serve.exports import Exporting
-from skitter.serve.front import FILES, POLICY, page, stranger
-from skitter.serve.history import changes, stream
-from skitter.serve.once import Once
-from skitter.serve.peers import is_own_user
-from skitter.serve.problems import ProblemError, bad_request, not_found
-from skitter.serve.routes import API, Asked, Route, table
-from skitter.serve.running import Commands
-from skitter.serve.shapes import Crawl
-from skitter.serve.steering import Steering
-from skitter.serve.webhooks import Hooks
 
 LONGEST_BODY = 1 << 20
 MOST_STREAMS = 100
 _RATE, _BURST = 50.0, 200.0  # requests a second of one asker
 _LOOPBACK = ("127.0.0.1", "::1")
-log = logging.getLogger("skitter.serve")
+log = logging.getLogger("skitter.api.server")
 
 _ALWAYS = {
     "X-Content-Type-Options": "nosniff",

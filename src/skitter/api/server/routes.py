@@ -7,13 +7,13 @@ from typing import Any
 from msgspec import Struct
 
 import skitter
-from skitter.serve import shapes
-from skitter.serve.answers import Answers
-from skitter.serve.exports import Exporting
-from skitter.serve.running import Commands
-from skitter.serve.shapes import Crawl, Health, NewCrawl, Nothing, Orders, Told
-from skitter.serve.steering import Steering
-from skitter.serve.webhooks import Hooks
+from skitter.api.server import shapes
+from skitter.api.server.answers import Answers
+from skitter.api.server.exports import Exporting
+from skitter.api.server.running import Commands
+from skitter.api.server.shapes import Crawl, Health, NewCrawl, Nothing, Orders, Told
+from skitter.api.server.steering import Steering
+from skitter.api.server.webhooks import Hooks
 
 API = "/api/v1"
 

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 import skitter
-from skitter.serve.problems import Problem
-from skitter.serve.routes import Route
-from skitter.serve.shapes import ACTIONS
+from skitter.api.server.problems import Problem
+from skitter.api.server.routes import Route
+from skitter.api.server.shapes import ACTIONS
 
 _REF = "#/components/schemas/{name}"
 _PROBLEMS = {

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
+from skitter.api.server.shapes import Crawl, Crawls
 from skitter.reporting.format import count, duration, printable
-from skitter.serve.shapes import Crawl, Crawls
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "

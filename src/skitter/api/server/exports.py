@@ -10,12 +10,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from skitter.api.server.catalogue import Served, is_name
+from skitter.api.server.problems import bad_request, conflict, not_found
+from skitter.api.server.shapes import Export, Exports, NewExport
 from skitter.export.formats import FORMATS
 from skitter.reporting.format import moment
 from skitter.runtime import durable
-from skitter.serve.catalogue import Served, is_name
-from skitter.serve.problems import bad_request, conflict, not_found
-from skitter.serve.shapes import Export, Exports, NewExport
 
 _AT_ONCE = 2
 _MOST = 100  # kept

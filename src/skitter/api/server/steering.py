@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from skitter import urls
-from skitter.cli.crawl import directory_name
+from skitter.api.server.catalogue import Catalogue, Served
+from skitter.api.server.problems import ProblemError, bad_request, conflict
+from skitter.api.server.shapes import ACTIONS, NewCrawl, Orders, Told
 from skitter.control.client import NotRunningError, connected
 from skitter.control.orders import (
     Add,
@@ -22,12 +24,9 @@ from skitter.control.orders import (
     Unblock,
     command_of,
 )
-from skitter.crawl.directory import CrawlDirectory
+from skitter.crawl.directory import CrawlDirectory, directory_name
 from skitter.ports import StateError
 from skitter.schedule import STRATEGIES
-from skitter.serve.catalogue import Catalogue, Served
-from skitter.serve.problems import ProblemError, bad_request, conflict
-from skitter.serve.shapes import ACTIONS, NewCrawl, Orders, Told
 from skitter.settings import Settings, SettingsError
 from skitter.settings.file import load
 
@@ -162,7 +161,7 @@ def _ask(directory: CrawlDirectory, request: Request) -> Answer:
 
 
 async def _tell_cluster(served: Served, request: Request) -> Told:
-    from skitter.cli.cluster_ordering import told  # noqa: PLC0415  engines' libraries are large
+    from skitter.compose.clusters import told  # noqa: PLC0415  engines' libraries are large
 
     if isinstance(request, Add | Stop):
         raise conflict(

@@ -2,11 +2,11 @@
 
 from contextlib import suppress
 
+from skitter.api.server.shapes import Live, Paused
 from skitter.control.client import NotRunningError, connected, followed_of
 from skitter.crawl.directory import CrawlDirectory
 from skitter.ports import StateError
 from skitter.reporting.progress import Progress
-from skitter.serve.shapes import Live, Paused
 
 
 def live_of(directory: CrawlDirectory, rate: float) -> Live | None:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
-from skitter.serve.lists import MOST
+from skitter.api.server.lists import MOST
 
 Action = Literal["pause", "continue", "stop", "resume", "block", "unblock", "retry", "add"]
 ACTIONS: tuple[Action, ...] = ("pause", "continue", "stop", "resume", "block", "unblock", "retry", "add")

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Generic, TypeVar
 
-from skitter.serve.problems import bad_request
+from skitter.api.server.problems import bad_request
 
 MOST = 1000  # rows of a page
 _KEPT = 64  # open readers

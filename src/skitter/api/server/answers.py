@@ -9,23 +9,13 @@ from typing import Any
 import msgspec
 
 from skitter import reasons, urls
-from skitter.cli.pages import matches
-from skitter.cli.status import per_second, standing
-from skitter.cli.why import as_fields
-from skitter.control.orders import is_paused
-from skitter.export import reread
-from skitter.export.findings import NotAUrlError, find
-from skitter.export.source import Source
-from skitter.model import Counts, HostRecord, State, UrlRecord
-from skitter.reporting.progress import Rate
-from skitter.reporting.records import host_record, page_record, url_record
-from skitter.serve.catalogue import Catalogue, Served
-from skitter.serve.history import history_of
-from skitter.serve.lists import Close, Lists
-from skitter.serve.live import live_of
-from skitter.serve.problems import ProblemError, bad_request, not_found
-from skitter.serve.reading import FRESH, Reading
-from skitter.serve.shapes import (
+from skitter.api.server.catalogue import Catalogue, Served
+from skitter.api.server.history import history_of
+from skitter.api.server.lists import Close, Lists
+from skitter.api.server.live import live_of
+from skitter.api.server.problems import ProblemError, bad_request, not_found
+from skitter.api.server.reading import FRESH, Reading
+from skitter.api.server.shapes import (
     Action,
     Cause,
     Causes,
@@ -43,6 +33,16 @@ from skitter.serve.shapes import (
     Rates,
     UrlAsked,
 )
+from skitter.control.orders import is_paused
+from skitter.export import reread
+from skitter.export.choosing import matches
+from skitter.export.finding_fields import as_fields
+from skitter.export.findings import NotAUrlError, find
+from skitter.export.source import Source
+from skitter.model import Counts, HostRecord, State, UrlRecord
+from skitter.reporting.progress import Rate
+from skitter.reporting.records import host_record, page_record, url_record
+from skitter.reporting.standing import per_second, standing
 
 _WHEN_RUNNING: tuple[Action, ...] = ("stop", "block", "unblock", "retry", "add")
 
