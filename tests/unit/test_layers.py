@@ -47,6 +47,7 @@ BACKENDS_SEE = (
     "skitter.engines",
     "skitter.events",
     "skitter.frontier",
+    "skitter.schedule.learning.learned",
     "skitter.model",
     "skitter.ports",
     "skitter.reasons",

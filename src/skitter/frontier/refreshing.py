@@ -97,7 +97,8 @@ class Refreshing:
         if rules.recrawl == "off" or not row.crawl_count:
             return None
         every = watch.every or _usual_wait(rules)
-        keep_watch(row, replace(watch, visits=_seen(watch, now, row.reason.code if row.reason else "failed")))
+        what = f"failed: {row.reason.code}" if row.reason is not None else "failed"
+        keep_watch(row, replace(watch, visits=_seen(watch, now, what)))
         _count(shard.counts, Again.FAILED)
         return now + every
 
