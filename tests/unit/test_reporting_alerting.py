@@ -1,4 +1,4 @@
-"""Alert rules: each notices its fault, none a healthy crawl, and Prometheus agrees minute by minute."""
+"""Alert rules: each notices its fault, none a healthy crawl, and Prometheus agrees before, in and after each fault."""
 
 import json
 from pathlib import Path

@@ -7,7 +7,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_plain
 
 from skitter import reasons
-from skitter.model import Counts, Fault
+from skitter.model import Again, Counts, Fault
 from skitter.reporting.exposition import MORE, families, text
 from skitter.reporting.measuring import VENDORS
 from skitter.reporting.observation import Lasting, Observation, WorkerSeen
@@ -39,6 +39,7 @@ def fullest() -> Observation:
         statuses=dict.fromkeys(range(100, 1000), 1),
         depths=dict.fromkeys(range(100_000), 1),
         levels=dict.fromkeys(range(5), 1),
+        again={what.value: 1.0 for what in Again},
         others=dict.fromkeys(("sitemap", "feed", "probe", "asset", "terms"), 1),
     )
     return Observation(
@@ -67,6 +68,7 @@ def test_no_series_names_a_host_or_a_url():
         "level",
         "vendor",
         "purpose",
+        "what",
         "state",
         "worker",
         "engine",

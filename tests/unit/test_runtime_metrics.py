@@ -44,6 +44,7 @@ def test_labels_are_never_hosts_or_urls():
         "",
         "reason",
         "purpose",
+        "what",
         "depth",
         "class",
         "level",

@@ -286,6 +286,7 @@ COUNTS: dict[str, Metric] = {
     "statuses": counter("answers to requests for pages, by the class of their status", label="class"),
     "depths": counter("pages", label="depth"),
     "levels": gauge("URLs in the queues, those of hosts that are set aside included", label="level"),
+    "parked": gauge("of the URLs waiting: those whose pattern is parked"),
     "again": gauge("of a crawl that fetches pages again: pages, visits and what they found", label="what"),
     "cash_given": counter("cash given to seeds and listed pages (strategy opic)"),
     "cash_kept": counter("cash that fetched pages received and do not pass on"),
