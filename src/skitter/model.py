@@ -640,6 +640,7 @@ class Counts(Struct, kw_only=True):
     cash_kept: float = 0.0  # of what fetched pages received: what they do not pass on
     cash_sunk: float = 0.0  # passed on to nobody: to refused links, or by pages without links
     again: dict[str, float] = field(default_factory=dict)  # of a crawl that fetches pages again (see `Again`)
+    parked: int = 0  # of queued: their pattern is parked
 
 
 class Again(StrEnum):

@@ -34,6 +34,7 @@ from skitter.runtime.metrics import CacheMetrics, Metrics, RenderMetrics
 
 if TYPE_CHECKING:
     from skitter.robots.in_force import Permissions
+    from skitter.schedule.learning.learned import Learned
     from skitter.search.text import Query, Results  # a crawl does not load the search modules
 
 T = TypeVar("T")
@@ -193,6 +194,10 @@ class Records(Protocol):
         """The stored copy of an origin's robots.txt, valid or expired."""
         ...
 
+    async def learned(self, name: str) -> "Learned | None":
+        """What was learned of a host, or of all hosts of a domain (`learned.of_domain`)."""
+        ...
+
     async def twin(self, domain: str, digest: str, simhash: int | None, distance: int) -> Twin | None:
         """A stored page of the domain with the same digest, or else the nearest within the Hamming distance."""
         ...
@@ -211,6 +216,10 @@ class Records(Protocol):
 
     def hosts(self) -> AsyncIterator[HostRecord]:
         """Every host."""
+        ...
+
+    def all_learned(self) -> AsyncIterator["Learned"]:
+        """Everything that was learned of hosts."""
         ...
 
     def links(self) -> AsyncIterator[tuple[str, str]]:

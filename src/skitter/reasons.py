@@ -231,6 +231,11 @@ ROBOTS_UNREACHABLE: Final = _rule(
     "The robots.txt of the site could not be fetched, so nothing on it is allowed.",
     f"The detail says what went wrong; once the site can be reached from here, {_AGAIN}",
 )
+PARKED: Final = _rule(
+    "pattern.parked",
+    "URLs that look like this one brought nothing new, so it waits.",
+    "Nothing, if they repeat what is known; else name its path in learning.keep, and resume",
+)
 ROBOTS_WAIT: Final = _rule(
     "robots.wait",
     "The robots.txt of the site could not be fetched yet, so its pages wait.",

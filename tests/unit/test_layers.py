@@ -51,6 +51,7 @@ BACKENDS_SEE = (
     "skitter.jobs.model",
     "skitter.jobs.ports",
     "skitter.jobs.rows",
+    "skitter.schedule.learning.learned",
     "skitter.model",
     "skitter.ports",
     "skitter.reasons",

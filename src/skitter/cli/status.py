@@ -237,7 +237,8 @@ def standing(
 ) -> Standing:
     """Derive the state from the counts, the lock, the limits and the last command."""
     where = shlex.quote(printable(name))
-    left, failed = counts.queued + counts.leased, counts.failed + error_answers(counts)
+    left = counts.queued + counts.leased - counts.parked
+    failed = counts.failed + error_answers(counts)
     look = f"see what failed: skitter pages {where} --failed" if failed else ""
     if settings.cluster.size != "none":
         said = f"a crawl on many machines{', paused' if paused else ''}"
@@ -267,6 +268,9 @@ def _nothing_left(settings: Settings, counts: Counts, where: str, look: str) -> 
         return Standing("stopped", said, f"continue with: skitter resume {where}")
     if not counts.pages:
         return Standing("finished", "finished: no page could be fetched", look or _why(where))
+    if counts.parked:
+        said = f"finished: {counted(counts.parked, 'URL waits', 'URLs wait')} in parked patterns, and nothing else is left"
+        return Standing("finished", said, look or f"see them: skitter patterns {where} --parked")
     return Standing("finished", "finished: nothing is left to do", look)
 
 

@@ -10,6 +10,7 @@ from skitter.politeness.budgets import counts_for, is_group_tally
 from skitter.ports import Likeness, Records, Twin
 from skitter.reporting.report import total
 from skitter.runtime.metrics import Metrics, added_up
+from skitter.schedule.learning.learned import Learned, host_of
 
 
 class ShardedRecords:
@@ -53,6 +54,10 @@ class ShardedRecords:
         """The copy of an origin's robots.txt."""
         return await self._owner(urls.host(origin)).robots(origin)
 
+    async def learned(self, name: str) -> Learned | None:
+        """What was learned of a host."""
+        return await self._owner(host_of(name)).learned(name)
+
     async def twin(self, domain: str, digest: str, simhash: int | None, distance: int) -> Twin | None:
         """A page of the domain that is the same, or nearly the same."""
         return await self._owner(domain).twin(domain, digest, simhash, distance)
@@ -88,6 +93,12 @@ class ShardedRecords:
         for shard in self._shards:
             async for host in shard.hosts():
                 yield host
+
+    async def all_learned(self) -> AsyncIterator[Learned]:
+        """Everything that was learned of hosts."""
+        for shard in self._shards:
+            async for row in shard.all_learned():
+                yield row
 
     async def assets(self) -> AsyncIterator[tuple[str, str]]:
         """What stored pages need."""

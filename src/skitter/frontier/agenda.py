@@ -6,7 +6,7 @@ reached before.
 """
 
 from skitter import urls
-from skitter.frontier.levels import DRAW, DUE_AGAIN, draw_retry, retried
+from skitter.frontier.levels import DRAW, DUE_AGAIN, OF_PARKED, draw_retry, retried
 from skitter.frontier.memory import Window
 from skitter.frontier.rows import HostRow, Span
 from skitter.frontier.sortable import number8, score8, time8, time_of
@@ -42,6 +42,8 @@ def drawn(host: HostRow, *, only_assets: bool = False) -> tuple[int, int]:
         return DUE_AGAIN, host.turn
     if not mask and any(retries := levels[_LEVELS:DUE_AGAIN]):
         return draw_retry(retries, host.turn)
+    if not mask and levels[OF_PARKED] and host.extra is not None and host.extra.again:
+        return OF_PARKED, host.turn
     return DRAW[mask][host.turn]
 
 
@@ -78,8 +80,10 @@ def place_of(
     head = host.heads[queue]
     if head is None:
         raise AssertionError(f"{host.name} counts links in queue {queue} and has no head there")
-    level, score = Level.LOW if queue == DUE_AGAIN else queue % _LEVELS, -head[0]
-    if order is not None and not host.hops and queue != DUE_AGAIN:
+    level, score = queue % _LEVELS, -head[0]
+    if queue >= DUE_AGAIN:
+        level = Level.LOW if queue == DUE_AGAIN else Level.BACKGROUND
+    elif order is not None and not host.hops:
         level, score = order.placed(level, score, host.lined_up(), host.pages)
     return bytes((level,)) + score8(score) + number8(head[1])  # no two links have the same sequence number
 

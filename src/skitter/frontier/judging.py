@@ -8,10 +8,11 @@ do not change what a server decided (robots.txt, an answer), and a robots.txt no
 from collections.abc import Sequence
 
 from skitter import reasons, urls
-from skitter.frontier import counting
+from skitter.frontier import counting, leasing
 from skitter.frontier.adding import is_by_settings
 from skitter.frontier.aside import takes_in
 from skitter.frontier.leasing import link_of
+from skitter.frontier.levels import OF_PARKED
 from skitter.frontier.rows import FOREIGN, QUEUED, REFUSED, UrlRow
 from skitter.frontier.shard import Shard
 from skitter.model import Reason
@@ -74,6 +75,8 @@ def judge_again(shard: Shard, ids: Sequence[bytes], judge: Judge) -> tuple[int, 
             came += bring_back(shard, row)
         elif row.state == QUEUED and row.due is not None and _waits_by_settings(row) and not row.parked:
             _wait_no_longer(shard, row)
+        elif row.state == QUEUED and row.level == OF_PARKED and shard.is_kept(row.url):
+            leasing.bring_back(shard, shard.host(row.host), row)
         elif row.state == REFUSED and reason != row.reason:
             shard.leave(row)
             shard.enter(row, REFUSED, reason)

@@ -15,11 +15,25 @@ from skitter.frontier import crashes, linked, robots_first
 from skitter.frontier.agenda import drawn, is_ready
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Lease
-from skitter.frontier.levels import DUE_AGAIN, LEVELS
-from skitter.frontier.rows import RECRAWL, RETRY, HostRow, UrlRow, make_due_again, watch_of
+from skitter.frontier.levels import DUE_AGAIN, LEVELS, OF_PARKED
+from skitter.frontier.rows import (
+    RECRAWL,
+    RETRY,
+    Extra,
+    HostExtra,
+    HostRow,
+    Spot,
+    UrlRow,
+    Was,
+    make_due_again,
+    watch_of,
+)
 from skitter.frontier.shard import Shard
-from skitter.model import Link, Purpose, Visit
+from skitter.model import Level, Link, Purpose, Visit
 from skitter.politeness.linked import LinkedBudget
+from skitter.schedule.learning import patterns
+from skitter.schedule.learning.learned import Learned
+from skitter.schedule.learning.patterns import Fate, of_domain
 
 if TYPE_CHECKING:
     from skitter.frontier.refreshing import Refreshing
@@ -30,6 +44,15 @@ _MOVED_AT_ONCE = 2_000
 _LOOKED_AT = 16  # recrawls that may be made before their time
 _TRUSTED = Suspicion()
 _PAGE = Purpose.PAGE  # looked up once
+_SIFTED_AT_ONCE = 128  # URLs of a host that are put aside before others have their turn
+_SIFTED = 8  # hosts that had nothing else, in one lease
+# Whoever is demoted keeps its level, and comes behind all others there. In a lower level it might be drawn sooner: few wait
+# in it.
+STEP = 1e6
+_BEHIND = -1e9  # the score of URLs that wait aside, behind those that are tried again
+_NOBODY: frozenset[str] = frozenset()
+_WAIT_FOR_NEWS = 0.25  # seconds that a new host of a domain waits while many other new ones are in flight
+_MANY_DOMAINS = 1_000
 
 # ------------------------------------------------------------------------------------------------ exactly now
 
@@ -37,10 +60,16 @@ _PAGE = Purpose.PAGE  # looked up once
 def lease(shard: Shard, limit: int, now: float, visits: list[Visit]) -> None:
     """Lease the visits that may start now, and hand them out. Write before they are used."""
     prepare(shard, now)
+    left = _SIFTED
     while len(visits) < limit and not shard.alone:
         chosen = chosen_host(shard, now)
         if chosen is None:
             return
+        if shard.learns and not sift(shard, chosen[0], now):
+            left -= 1
+            if not left:
+                return
+            continue
         taken = take(shard, chosen[0], now)
         if taken is None:
             return
@@ -50,6 +79,9 @@ def lease(shard: Shard, limit: int, now: float, visits: list[Visit]) -> None:
 
 def prepare(shard: Shard, now: float) -> None:
     """Queue everything that is due, and make every host ready whose clock has come."""
+    while shard.to_wake:
+        wake(shard, shard.host(shard.to_wake[-1]))
+        shard.to_wake.pop()
     _place_moved(shard, now)
     _bring_back(shard, now)
     _free_hosts(shard, now)
@@ -194,7 +226,8 @@ def take(shard: Shard, name: str, now: float) -> Lease | None:
     if not window.keys:
         raise AssertionError(f"queue {queue} of {name} has lost its head")
     spot = window.keys[0]
-    first = shard.waiting(window, spot)
+    waits = window.values[spot]
+    first = shard.waiting(window, spot) if isinstance(waits, bytes) else waits
     origin, is_page = first.origin or urls.origin(first.url), not first.origin
     known = shard.rules[origin]
     taken: UrlRow | None = first
@@ -284,6 +317,186 @@ def link_of(row: UrlRow) -> Link:
         meta=row.meta,
         hints=None if row.extra is None else row.extra.hints,
     )
+
+
+# ------------------------------------------------------------------------------------------------ what is learned
+
+
+def sift(shard: Shard, name: str, now: float) -> bool:
+    """Look at the next URL of a host before it is leased, by what was learned: demote it, or put it aside, and look at
+    the next. False if nothing is left to be leased now.
+    """
+    host = shard.hosts[name] or shard.host(name)
+    for _ in range(_SIFTED_AT_ONCE):
+        queue, _turn = drawn(host, only_assets=shard.only_assets)
+        if queue < 0:
+            break
+        if host.hops or shard.only_assets:
+            return True
+        window = shard.queues.get((name, queue))
+        if window is None:
+            window = shard.queue(host, queue)
+        if len(window.keys) < min(2, host.levels[queue]):
+            window.has(min(2, host.levels[queue]))  # the second is the next head
+        spot = window.keys[0]
+        row = window.values[spot]
+        if isinstance(row, bytes):
+            row = window.values[spot] = shard.source.unpacked(row)
+        if queue == OF_PARKED:
+            _look_again(shard, host, row, spot, now)
+            continue
+        if not _is_judged(row):
+            return True
+        known, of_all = shard.learned[name], shard.learned[f"*.{host.domain}"]
+        if _crowds(shard, host, of_all, now):
+            break
+        fate, names = _fate(host, known, of_all, row.url)
+        if not fate.steps or shard.is_kept(row.url):
+            return _may_follow(shard, name, known, names)
+        if fate.steps > 0 and not _sinks(row, fate):
+            return _may_follow(shard, name, known, names)
+        _put_lower(shard, host, row, spot, fate)
+    shard.place(host, now)
+    return False
+
+
+def _is_judged(row: UrlRow) -> bool:
+    """Whether it is a page that was found on others, and never visited. What a person or a sitemap names is not judged."""
+    if row.origin or row.seed or row.attempts or row.crawl_count or row.hops:
+        return False
+    extra = row.extra
+    if extra is None:
+        return True
+    listed = extra.hints is not None and extra.hints.source == "sitemap"
+    return extra.purpose is _PAGE and not listed and (extra.was is None or not extra.was.tried)
+
+
+def _fate(
+    host: HostRow, known: Learned | None, of_all: Learned | None, url: str
+) -> tuple[Fate, patterns.Names]:
+    told = patterns.fate_of(known, url)
+    if of_all is not None and not host.pages and host.name != host.domain:
+        pattern = of_all.patterns.get(by := patterns.host_pattern(host.name, host.domain))
+        if pattern is not None and pattern.parked:
+            return Fate(-1, by), told[1]
+    return told
+
+
+def _sinks(row: UrlRow, fate: Fate) -> bool:
+    """Whether it has to be demoted further than it is."""
+    was = None if row.extra is None else row.extra.was
+    return was is None or row.score > was.score - (fate.steps - 0.5) * STEP
+
+
+def _may_follow(shard: Shard, name: str, known: Learned | None, names: patterns.Names) -> bool:
+    """Whether it may be leased while others of its host are: if none of these brings anything, its pattern is parked."""
+    out = shard.flights.get(name, IDLE).visits + len(shard.reserve.hosts.get(name, ()))
+    return not out or out < patterns.margin(known or Learned(name), names)
+
+
+def _crowds(shard: Shard, host: HostRow, of_all: Learned | None, now: float) -> bool:
+    """Whether too many new hosts of its domain are in flight; then it waits until it is known what they bring."""
+    if host.pages or host.name == host.domain:
+        return False
+    if len(shard.newcomers) > _MANY_DOMAINS:
+        shard.newcomers.clear()
+    closed, names = shard.newcomers.get(host.domain, (0.0, _NOBODY))
+    others = {name for name in names if name in shard.flights or name in shard.reserve.hosts}
+    pattern = None if of_all is None else of_all.patterns.get(patterns.host_pattern(host.name, host.domain))
+    room = (patterns.OF_HOSTS - (pattern.dry if pattern else 0)) / 2
+    if host.name not in others and (now < closed or (others and len(others) >= room)):
+        closed = closed if now < closed else now + _WAIT_FOR_NEWS
+        host.free_at = max(host.free_at, closed)  # all at the same time: the one found first is the next
+        shard.touch(host)
+        shard.newcomers[host.domain] = closed, others
+        return True
+    shard.newcomers[host.domain] = closed, others | {host.name}
+    return False
+
+
+def _put_lower(shard: Shard, host: HostRow, row: UrlRow, spot: Spot, fate: Fate) -> None:
+    """Demote a URL, or put it aside; now and then one of a parked pattern stays, to be tried."""
+    if row.id not in shard.batch.urls:
+        shard.adopt(row)
+    shard.take(host, row.level, spot)
+    was = (None if row.extra is None else row.extra.was) or Was(row.level, row.score)
+    if fate.steps > 0:
+        row.score = was.score - fate.steps * STEP
+    else:
+        was = _aside(shard, host, row, was, fate.by)
+    row.extra = replace(row.extra or Extra(), was=was)
+    shard.push(host, row)
+
+
+def _aside(shard: Shard, host: HostRow, row: UrlRow, was: Was, by: str) -> Was:
+    of_hosts = not by.startswith("/")
+    learned = shard.learned_of(of_domain(host.domain) if of_hosts else host.name)
+    pattern = learned.patterns[by]
+    if patterns.is_tried(pattern):
+        shard.learn(learned, decided=True)
+        return replace(was, tried=True)
+    row.level, row.score, row.reason = OF_PARKED, _BEHIND, patterns.reason(by, pattern)
+    if of_hosts:
+        patterns.remember_host(learned, host.name)
+    else:
+        if learned.asked and row.first_seen >= learned.asked:
+            learned.grown += 1
+            learned.rest = False
+        if pattern.skipped <= patterns.TRIES and not learned.rest:
+            row.score = -float(pattern.skipped)
+            look_again(shard, host, (host.extra.again if host.extra else 0) + 1)
+        if learned.rest:
+            wake(shard, host)
+    pattern.held += 1
+    shard.learn(learned, decided=not pattern.held & (pattern.held - 1))
+    return was
+
+
+def look_again(shard: Shard, host: HostRow, count: int) -> None:
+    """So many of the first URLs that wait aside are looked at again, when nothing else of the host waits."""
+    host.extra = HostExtra(again=count) if host.extra is None else replace(host.extra, again=count)
+    shard.touch(host)
+
+
+def wake(shard: Shard, host: HostRow) -> None:
+    """All URLs that wait aside on a host are looked at again."""
+    look_again(shard, host, host.levels[OF_PARKED])
+
+
+def _look_again(shard: Shard, host: HostRow, row: UrlRow, spot: Spot, now: float) -> None:
+    """The first URL that waits aside: it waits for a visit again, or aside behind all others."""
+    again = min(host.extra.again if host.extra else 0, host.levels[OF_PARKED])
+    known, of_all = shard.learned[host.name], shard.learned[of_domain(host.domain)]
+    fate, _names = _fate(host, known, of_all, row.url)
+    look_again(shard, host, again - 1)
+    if row.id not in shard.batch.urls:
+        shard.adopt(row)
+    pattern = None
+    if fate.steps < 0 and not shard.is_kept(row.url) and not (known is not None and known.rest):
+        of_hosts = not fate.by.startswith("/")
+        pattern = shard.learned_of(of_domain(host.domain) if of_hosts else host.name).patterns[fate.by]
+        if pattern.tried >= patterns.TRIES or of_hosts:
+            shard.take(host, row.level, spot)
+            row.score, row.seq = _BEHIND, shard.next_seq()
+            shard.push(host, row)
+            return
+        pattern.tried += 1
+    if known is not None:
+        if pattern is not None and not known.asked:
+            known.asked, known.grown = now, 0
+        shard.learn(known, decided=True)
+    bring_back(shard, host, row, tried=pattern is not None or (known is not None and known.rest))
+
+
+def bring_back(shard: Shard, host: HostRow, row: UrlRow, *, tried: bool = False) -> None:
+    """A URL that waits aside waits for a visit again."""
+    shard.take(host, row.level, row.spot())
+    was = (None if row.extra is None else row.extra.was) or Was(Level.NORMAL, 0.0)
+    row.level, row.score, row.reason = was.level, was.score, None
+    row.extra = replace(row.extra or Extra(), was=replace(was, tried=True) if tried else None)
+    if row.extra == Extra():
+        row.extra = None
+    shard.push(host, row)
 
 
 # ------------------------------------------------------------------------------------------------ when

@@ -32,6 +32,7 @@ from skitter.frontier.rows import (
     widened,
 )
 from skitter.frontier.store import Source, Waiting
+from skitter.schedule.learning.learned import Learned
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -158,6 +159,10 @@ class Far:
         """The copy of an origin's robots.txt."""
         raise Lacking(Wanted(robots=[origin]))
 
+    def learned_of(self, name: str) -> NoReturn:
+        """What was learned of a host."""
+        raise Lacking(Wanted(learned=[name]))
+
     def page(self, id16: bytes) -> NoReturn:
         """A stored page."""
         raise Lacking(Wanted(pages=[id16]))
@@ -194,6 +199,7 @@ class Far:
 # ------------------------------------------------------------------------------------------------ what is held
 
 _READ_AHEAD = (4, 32)  # rows of a queue: few if many hosts are active, more if few are
+_MOST_LEARNED = 1_024  # hosts of which is in memory what was learned; a row is a few kB at most
 When = tuple[float, bytes]  # a time, and the id of the URL that is due then
 
 
@@ -205,7 +211,7 @@ class Memory:
 
     # Slots: with more than 30 attributes, Python would look each of them up in a dictionary.
     __slots__ = (
-        "ahead", "batch", "capacity", "digests", "headless", "hosts", "leases", "moved", "pages", "parked", "queues",
+        "ahead", "batch", "capacity", "digests", "headless", "hosts", "learned", "leases", "moved", "pages", "parked", "queues",
         "rows", "rules", "simhashes", "source", "stood", "times", "touched", "window_size",
     )  # fmt: skip
     batch: Batch
@@ -218,6 +224,7 @@ class Memory:
             lambda name: widened(source.host(name)), window
         )  # None: there is no such host
         self.rules: Through[str, Rules] = Through(lambda origin: rules_of(source.robots(origin)), 2 * window)
+        self.learned: Through[str, Learned | None] = Through(source.learned_of, min(window, _MOST_LEARNED))
         self.queues: Bounded[tuple[str, int], Window[Spot, Waiting]] = Bounded(window)
         self.touched: dict[str, HostRow] = {}  # hosts to be written
         self.moved: dict[str, HostRow] = {}  # … and those that may have to move in the agenda

@@ -22,6 +22,7 @@ from skitter.frontier.settling import hop_of
 from skitter.frontier.shard import Shard
 from skitter.frontier.store import KNOWN
 from skitter.model import Level, Link, Page, Purpose, Reason, Settlement, Visit
+from skitter.schedule.learning.patterns import of_domain
 
 AT_ONCE = 64  # visits of one host that are leased together, at most
 _LOOK_AHEAD = 256  # hosts of each level whose links are loaded together
@@ -63,10 +64,6 @@ def _tells(shard: Shard, link: Link) -> bool:
 
 def _is_shorter(shard: Shard, link: Link) -> bool:
     return shard.depths is not None and shard.depths.is_shorter(shard.names.id_of(link), link)
-
-
-def _tells(shard: Shard, link: Link) -> bool:
-    return shard.refreshing is not None and tells_a_date(link)
 
 
 def _need_link(shard: Shard, link: Link, wanted: Wanted) -> bool:
@@ -142,6 +139,8 @@ def need_settlements(shard: Shard, settlements: Sequence[Settlement], wanted: Wa
         if shard.names.id_of(link) not in shard.leases:
             continue
         looked += need_links(shard, settlement.links, settlement.refused, wanted)
+        if shard.learns:
+            _need_learned(shard, link.host, wanted)
         if link.purpose is Purpose.ROBOTS:
             need_host(shard, urls.host(link.origin), wanted)
             if settlement.again is not None:
@@ -154,6 +153,12 @@ def need_settlements(shard: Shard, settlements: Sequence[Settlement], wanted: Wa
         if settlement.page is not None:
             _need_page(shard, settlement.page, shard.names.id_of(link), wanted)
     return looked
+
+
+def _need_learned(shard: Shard, name: str, wanted: Wanted) -> None:
+    for each in (name, of_domain(shard.names.host(name).domain)):
+        if each not in shard.learned:
+            wanted.learned.append(each)
 
 
 def _need_page(shard: Shard, page: Page, id16: bytes, wanted: Wanted) -> None:
@@ -329,10 +334,14 @@ def _look_at_host(shard: Shard, name: str, each: int, wanted: Wanted) -> None:
     if host is None:
         wanted.hosts.append(name)
         wanted.robots += [f"https://{name}", f"http://{name}"]
+        if shard.learns:
+            _need_learned(shard, name, wanted)
         return
     queue, _ = drawn(host, only_assets=shard.only_assets)
     if queue < 0:
         return
+    if shard.learns:
+        _need_learned(shard, name, wanted)
     window, count = shard.queue(host, queue), min(each, host.levels[queue])
     if window.lacks(count):
         wanted.heads.append(Heads(name, queue, window.horizon, max(window.size, count - len(window))))
@@ -369,6 +378,8 @@ def take_in(shard: Shard, wanted: Wanted, found: Found) -> None:
         _take_host(shard, name, found.hosts.get(name))
     for origin in wanted.robots:
         shard.rules.setdefault(origin, rules_of(found.robots.get(origin)))
+    for name in wanted.learned:
+        shard.learned.setdefault(name, found.learned.get(name))
     for host, rows in found.parked.items():
         shard.parked[host] = shard.adopted(rows)
     for id16 in wanted.pages:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
 from skitter import urls
 from skitter.engines.retry import patiently
-from skitter.frontier.levels import DUE_AGAIN, LEVELS
+from skitter.frontier.levels import DUE_AGAIN, LEVELS, OF_PARKED
 from skitter.frontier.pages import Nearby, pages_alike
 from skitter.frontier.rows import (
     FOREIGN,
@@ -21,6 +21,7 @@ from skitter.model import Counts, HostRecord, Page, Reason, RobotsCopy, State, U
 from skitter.politeness.budgets import is_tally
 from skitter.ports import Likeness, Mark, Twin
 from skitter.runtime.metrics import Metrics
+from skitter.schedule.learning.learned import Learned
 
 _AT_ONCE = 500  # rows whose hosts or links are loaded together
 _ID = 16
@@ -77,6 +78,15 @@ class ShardReader:
     async def robots(self, origin: str) -> RobotsCopy | None:
         """The copy of an origin's robots.txt."""
         return (await self._load(Wanted(robots=[origin]))).robots.get(origin)
+
+    async def learned(self, name: str) -> Learned | None:
+        """What was learned of a host, or of all hosts of a domain, as of the last write."""
+        return (await self._load(Wanted(learned=[name]))).learned.get(name)
+
+    async def all_learned(self) -> AsyncIterator[Learned]:
+        """The same of every host."""
+        async for row in self._store.learned():
+            yield row
 
     # -- twins -------------------------------------------------------------------------------------------------
 
@@ -211,7 +221,7 @@ def _url_record(row: UrlRow, host: HostRow | None, *, leased: bool) -> UrlRecord
         reason=reason,
         depth=row.depth,
         parent=row.parent,
-        level=LEVELS[(watch_of(row).level if row.level == DUE_AGAIN else row.level) % len(LEVELS)],
+        level=LEVELS[_level(row) % len(LEVELS)],
         score=watch_of(row).score if row.level == DUE_AGAIN else row.score,
         attempts=row.attempts,
         crashes=row.crashes,
@@ -225,3 +235,11 @@ def _url_record(row: UrlRow, host: HostRow | None, *, leased: bool) -> UrlRecord
         cash=None if row.extra is None else row.extra.cash,
         watch=None if row.extra is None else row.extra.watch,
     )
+
+
+def _level(row: UrlRow) -> int:
+    """Its level, or the one that it had before it was put aside, or is due again."""
+    if row.level == DUE_AGAIN:
+        return watch_of(row).level
+    was = None if row.extra is None else row.extra.was
+    return was.level if was is not None and row.level == OF_PARKED else row.level

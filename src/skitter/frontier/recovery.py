@@ -95,6 +95,7 @@ def resume(shard: Shard, leases: dict[bytes, Visit], out: Mapping[bytes, Lease])
 
 def give_back(shard: Shard, now: float) -> None:
     """Make open visits pending again, without suspecting them. Those handed out may have been requested."""
+    shard.save_learned()
     for id16, lease in list(shard.leases.items()):
         host = shard.host(lease.visit.link.host)
         if lease.handed:

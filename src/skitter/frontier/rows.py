@@ -30,6 +30,7 @@ from skitter.model import (
     Watch,
 )
 from skitter.ports import Mark
+from skitter.schedule.learning.learned import Learned
 
 _LEVELS = len(Level)
 Spot = tuple[float, int]
@@ -43,6 +44,14 @@ STATES = (State.QUEUED, State.CRAWLED, State.FAILED, State.REFUSED)
 CODES = {state: code for code, state in enumerate(STATES)}
 
 
+class Was(Struct, frozen=True, array_like=True, gc=False):
+    """The place of a URL before it was demoted or put aside."""
+
+    level: int
+    score: float
+    tried: bool = False  # it is visited all the same, to see whether its pattern brings something by now
+
+
 class Extra(Struct, frozen=True, array_like=True, gc=False):
     """What few URLs have. Every store keeps it as one value, so that a new field, at the end, changes no store."""
 
@@ -51,6 +60,7 @@ class Extra(Struct, frozen=True, array_like=True, gc=False):
     cash: Cash | None = None
     leads: bytes = b""  # the id that it redirects to
     watch: Watch | None = None
+    was: Was | None = None
 
 
 class UrlRow(Struct, array_like=True, gc=False):
@@ -110,6 +120,7 @@ class HostExtra(Struct, frozen=True, array_like=True, gc=False):
         None  # of a host that waits for that: the next one, "" for none; None if it does not wait
     )
     refresh: Refresh | None = None  # what is learnt of how its pages change
+    again: int = 0  # so many of the first URLs that wait aside are looked at again, when nothing else waits
 
 
 class HostRow(Struct, array_like=True, gc=False):
@@ -242,6 +253,7 @@ class Wanted(Struct, gc=False):
     digests: list[tuple[str, str]] = field(default_factory=list)  # (domain, digest)
     simhashes: list[tuple[str, int]] = field(default_factory=list)  # (domain, SimHash)
     domains: list[tuple[str, int]] = field(default_factory=list)  # (domain, at most this many)
+    learned: list[str] = field(default_factory=list)  # hosts, or names that stand for all hosts of a domain
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__struct_fields__)
@@ -261,6 +273,7 @@ class Found(Struct, gc=False):
     digests: dict[tuple[str, str], PageRow] = field(default_factory=dict)  # represents a digest
     simhashes: dict[tuple[str, int], PageRow] = field(default_factory=dict)  # represents a SimHash
     domains: dict[str, list[int]] = field(default_factory=dict)  # SimHashes that a page represents
+    learned: dict[str, Learned] = field(default_factory=dict)
 
 
 class Batch(Struct, gc=False):
@@ -279,6 +292,7 @@ class Batch(Struct, gc=False):
     robots: dict[str, RobotsCopy | None] = field(default_factory=dict)
     leases: dict[bytes, Visit | None] = field(default_factory=dict)
     suspects: dict[bytes, Suspicion | None] = field(default_factory=dict)
+    learned: dict[str, Learned | None] = field(default_factory=dict)
     outbox: dict[int, Link | None] = field(default_factory=dict)
     stood: dict[bytes, Standing] = field(default_factory=dict)  # of URLs that were in an index
     placed: dict[str, bytes] = field(

@@ -8,22 +8,28 @@ from skitter import politeness, reasons, urls
 from skitter.frontier import counting, flow, linked, robots_first
 from skitter.frontier.adding import add, is_by_settings, queue_hop
 from skitter.frontier.aside import set_aside
-from skitter.frontier.levels import DUE_AGAIN, LEVELS, retried
+from skitter.frontier.leasing import STEP, look_again, wake
+from skitter.frontier.levels import DUE_AGAIN, LEVELS, OF_PARKED, retried
 from skitter.frontier.pages import keep_page
 from skitter.frontier.rows import (
     CODES,
     CRAWLED,
+    QUEUED,
     REFUSED,
     Extra,
     HostExtra,
     HostRow,
     UrlRow,
+    Was,
     make_as_before,
     order_by_cash,
 )
 from skitter.frontier.shard import Shard
-from skitter.model import Link, Purpose, Reason, Settlement, State, Verdict, Visit, is_put_off
+from skitter.model import Link, Page, Purpose, Reason, Settlement, State, Verdict, Visit, is_put_off
 from skitter.politeness import listening
+from skitter.schedule.learning import patterns
+from skitter.schedule.learning.learned import Learned
+from skitter.schedule.learning.patterns import NOTHING, SOMETHING, Brought
 
 # If a host asks for a pause longer than this many times the lead, or seconds, its visits leased ahead are put
 # back.
@@ -32,6 +38,8 @@ _FAR_AT_LEAST = 30.0
 _ROBOTS = Purpose.ROBOTS  # looked up once, not with every visit
 _QUEUED, _CRAWLED, _FAILED = State.QUEUED, State.CRAWLED, State.FAILED
 
+
+_SHARE_LISTED = 0.9  # of the pages of a host that ask not to be indexed: then it says nothing about a pattern
 
 Targets = Mapping[int, list[bytes]]
 """The ids of links that were added before, by the identity of the settlement."""
@@ -58,6 +66,7 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
     lease = shard.leases.get(id16)
     if lease is None or not lease.handed or not _is_same(lease.visit, visit):
         return False
+    before = shard.counts.added
     if targets is None:
         targets = add(shard, settlement.links, settlement.refused, now)
     shard.end(id16)
@@ -79,6 +88,8 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
             raise AssertionError(f"{visit.link.url} was leased and has no row")
         end = _settle_giver if shard.damping else _settle_page
         end(shard, lease.row, _put_off(settlement, parked), targets, now)
+        if shard.learns and parked is None and not host.aside:
+            learn(shard, host, settlement, targets, now, new=shard.counts.added > before)
     if shard.budgets is not None and shard.budgets.linked is not None:
         linked.settled(shard, settlement, shard.budgets.linked)
     if shard.ahead and host.ready_at() > now + max(_FAR * shard.ahead, _FAR_AT_LEAST):
@@ -95,7 +106,9 @@ def _set_clock(shard: Shard, host: HostRow, settlement: Settlement, now: float) 
         host.delay = verdict.host_delay
     if shard.politeness.adaptive:
         trouble = verdict.heard is not None and verdict.heard.sign
-        if verdict.host_delay or trouble or host.extra is not None:  # else there is nothing to learn
+        if (
+            verdict.host_delay or trouble or (host.extra is not None and host.extra.pace is not None)
+        ):  # else there is nothing to learn
             parked = _listen(shard, host, settlement, now)
     if verdict.host_held is not None:
         host.held = max(host.held, verdict.host_held)
@@ -289,3 +302,113 @@ def unstorable(settlement: Settlement, why: str, now: float) -> Settlement:
         status=settlement.status,
         exchange=settlement.exchange,
     )
+
+
+# ------------------------------------------------------------------------------------------------ what is learned
+
+
+def _doubt(shard: Shard, parent: str, targets: Sequence[bytes], now: float) -> None:
+    """What was found on a page that has brought nothing comes after what was found on others; a link on one of these
+    moves it forward.
+    """
+    shard.names.known.forget()
+    for id16 in targets:
+        row = shard.batch.urls.get(id16)
+        if row is None or row.first_seen != now or row.parent != parent or (row.extra and row.extra.was):
+            continue
+        if row.state == QUEUED and row.due is None:
+            host = shard.host(row.host)
+            shard.take(host, row.level, row.spot())
+            row.extra = replace(row.extra or Extra(), was=Was(row.level, row.score))
+            row.score -= STEP
+            shard.push(host, row)
+            shard.seen.waits(row.id, row.level, row.score)
+
+
+def learn(
+    shard: Shard, host: HostRow, settlement: Settlement, targets: Sequence[bytes], now: float, *, new: bool
+) -> None:
+    """Count what a visit has brought for the patterns of its URL. `new`: it led to a URL that is new."""
+    visit, verdict = settlement.visit, settlement.verdict
+    link = visit.link
+    if link.purpose is not Purpose.PAGE or not verdict.attempted or visit.recrawl:
+        return
+    learned, of_all = shard.learned[host.name], shard.learned[f"*.{host.domain}"]
+    if learned is None or of_all is None:
+        learned, of_all = shard.learned_of_both(host)
+    told = _brought(shard, host, settlement, (learned, of_all), new=new)
+    if told is None:
+        return
+    noted = patterns.note_visit(learned, of_all, link.url, told)
+    if new and not noted.brought.useful:
+        _doubt(shard, link.url, targets, now)
+    if noted.freed:
+        wake(shard, host)
+    elif noted.more:
+        look_again(shard, host, noted.more)
+    if noted.changed and shard.ahead:
+        shard.put_back(host.name)  # what was leased ahead may be parked now
+    decided = noted.changed
+    if host.name != host.domain and host.pages <= 1:
+        decided |= _learn_of_hosts(shard, host, of_all, noted.brought)
+    shard.learn_both(learned, of_all, decided=decided)
+    _look_at_rest(shard, host, learned)
+
+
+def _learn_of_hosts(shard: Shard, host: HostRow, of_all: Learned, brought: Brought) -> bool:
+    """What the first page of a host says about new hosts of its domain. Returns whether that decides something."""
+    name = patterns.host_pattern(host.name, host.domain)
+    changed = patterns.note(of_all, patterns.Names(name, ()), brought)
+    if changed and not of_all.patterns[name].parked:
+        shard.to_wake += of_all.hosts
+        of_all.hosts = []
+    return bool(changed)
+
+
+def _look_at_rest(shard: Shard, host: HostRow, learned: Learned) -> None:
+    """If nothing else of a host waits, all that wait aside may be few enough."""
+    aside = host.levels[OF_PARKED]
+    if not aside or learned.rest or host.queued() > aside or (host.extra and host.extra.again):
+        return
+    if host.name not in shard.flights and patterns.is_rest(learned, aside):
+        learned.rest = True
+        look_again(shard, host, aside)
+        shard.learn(learned, decided=True)
+
+
+def _brought(
+    shard: Shard,
+    host: HostRow,
+    settlement: Settlement,
+    known: tuple[Learned, Learned],
+    *,
+    new: bool,
+) -> Brought | tuple[int, int] | None:
+    """What a visit has brought, or how many shingles of its page were new, of how many. None if it says nothing."""
+    page, status, (learned, of_all) = settlement.page, settlement.status, known
+    if page is None:
+        moved = 300 <= status < 400
+        leads_on = moved and (new or settlement.again is not None)
+        told = settlement.verdict.state is not _QUEUED and (moved or status >= 400) and not leads_on
+        return NOTHING if told else None
+    learned.unlisted += not page.robots.index
+    if page.status >= 400 or page.identical or (page.duplicate_of and _is_copy(page)):
+        return NOTHING
+    if (
+        not page.robots.index and learned.unlisted <= _SHARE_LISTED * host.pages
+    ):  # else all of the site asks for it
+        return NOTHING
+    if not page.text or not shard.near:
+        return NOTHING if page.duplicate_of else SOMETHING
+    from skitter.dedup.simhash import news  # noqa: PLC0415  it loads numpy, which is there: the page has a SimHash
+
+    found = news(page.text, of_all.sample, of_all.shift)
+    if not found.met:
+        return NOTHING if page.duplicate_of else None
+    of_all.sample, of_all.shift = found.sample, found.shift
+    return found.new, found.met
+
+
+def _is_copy(page: Page) -> bool:
+    """Whether it is nearly the same as a page of another pattern. Pages of one pattern may differ in little."""
+    return patterns.names_of(page.duplicate_of).leaf != patterns.names_of(page.url).leaf

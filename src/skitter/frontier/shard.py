@@ -5,6 +5,7 @@ decides in memory, and returns all changes as one batch (`seal`). Rows of URLs a
 hosts, rules and heads of lists stay, a bounded number of them.
 """
 
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from skitter.frontier.agenda import Agenda, place_of
 from skitter.frontier.budgets import budgets_of
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Flight, Lease, Rules, rules_of
-from skitter.frontier.levels import DUE_AGAIN
+from skitter.frontier.levels import DUE_AGAIN, OF_PARKED
 from skitter.frontier.memory import Memory
 from skitter.frontier.names import Names
 from skitter.frontier.pages import Nearby
@@ -41,7 +42,9 @@ from skitter.model import Level, Link, Purpose, Reason, RobotsCopy
 from skitter.runtime.metrics import HostMetrics, Metrics, QueueMetrics, StoreMetrics
 from skitter.schedule import FLOWS
 from skitter.schedule.hosts import host_order
+from skitter.schedule.learning.learned import Learned
 from skitter.settings import Settings
+from skitter.settings.globs import glob
 from skitter.settings.sites import Sites, sites_of
 
 if TYPE_CHECKING:
@@ -52,6 +55,7 @@ _LARGEST_WINDOW = 1024
 _LEVELS = len(Level)
 _ROBOTS = Purpose.ROBOTS
 _NOW_AND_THEN = 16  # writes
+_LEARNED_FROM = 32  # visits: what was learned is written after so many, at the latest
 _MOST_NEW_RULES = 1_000  # origins remembered; with more, all are judged
 ALL_ORIGINS = ""
 NEW_RULES = "rules"
@@ -63,8 +67,8 @@ class Shard(Memory):
     """Everything that the owner of a shard has in memory."""
 
     __slots__ = (
-        "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "depths", "drain", "flights", "kept_tallies", "messages",
-        "meta", "names", "nearby", "new_rules", "only_assets", "order", "out", "per_host", "politeness", "refreshing", "reserve", "seen", "suspects", "unsure_since", "usual_delay", "waited",
+        "_settings", "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "depths", "drain", "flights", "kept_tallies", "learns", "messages",
+        "meta", "names", "near", "nearby", "new_rules", "newcomers", "only_assets", "order", "out", "per_host", "politeness", "refreshing", "reserve", "seen", "suspects", "to_wake", "unsaved", "unsure_since", "usual_delay", "waited",
     )  # fmt: skip
 
     def __init__(
@@ -92,7 +96,7 @@ class Shard(Memory):
         # Of what a page has received, what it passes on (see `flow`); 0: pages pass nothing on.
         self.damping = settings.schedule.opic_damping if settings.schedule.strategy in FLOWS else 0.0
         self.order = host_order(settings.schedule)
-        self._sites = sites_of(settings)
+        self._settings, self._sites = settings, sites_of(settings)
         self.budgets = budgets_of(settings, self._sites)
         self.depths: Depths | None = None  # set if some setting limits them
         self.refreshing = _refreshing(settings, self._sites)
@@ -108,6 +112,12 @@ class Shard(Memory):
         self.alone = b""  # the visit that must run alone
         self.drain = ""  # the host whose suspected visit waits to run alone
         self.batches = 0  # written so far
+        self.learns = settings.learning.patterns
+        self.near = settings.dedup.near
+        # By domain: its new hosts with visits in flight, and until when others wait for what these bring.
+        self.newcomers: dict[str, tuple[float, AbstractSet[str]]] = {}
+        self.to_wake: list[str] = []  # hosts where what waits aside is to be looked at again
+        self.unsaved: dict[str, int] = {}  # by name: what was learned from so many visits is not written yet
         self.waited = QueueMetrics().wait
         # Origins whose robots.txt has changed, until their URLs are judged by it.
         self.only_assets = False  # nothing else is leased
@@ -132,7 +142,15 @@ class Shard(Memory):
     def has_changes(self) -> bool:
         """Whether a write would change more than the counts."""
         batch = self.batch
-        changes = (batch.urls, batch.leases, batch.pages, batch.robots, batch.suspects, batch.outbox)
+        changes = (
+            batch.urls,
+            batch.leases,
+            batch.pages,
+            batch.robots,
+            batch.suspects,
+            batch.outbox,
+            batch.learned,
+        )
         return bool(self.touched) or any(changes)
 
     def follow(self, other: "Shard") -> None:
@@ -172,6 +190,8 @@ class Shard(Memory):
                 kept = name in self.flights or name in self.reserve.hosts or name in self.kept_tallies
                 if not kept and name != self.drain:
                     del self.hosts[name]
+        if len(self.learned) > self.learned.capacity:
+            self._forget_learned()
         if len(self.rules) > self.rules.capacity:
             self.rules.trim()
         if len(self.queues) > self.queues.capacity:
@@ -183,6 +203,57 @@ class Shard(Memory):
             self.names.trim()
             if self.depths is not None:
                 self.depths.trim()
+
+    # -- what is learned ---------------------------------------------------------------------------------------
+
+    def learned_of(self, name: str) -> Learned:
+        """What was learned of a host. Whoever changes it says so with `learn`."""
+        row = self.learned[name]
+        if row is None:
+            row = self.learned[name] = Learned(name)
+        return row
+
+    def learned_of_both(self, host: HostRow) -> tuple[Learned, Learned]:
+        """What was learned of a host, and of its domain."""
+        return self.learned_of(host.name), self.learned_of(f"*.{host.domain}")
+
+    def learn_both(self, of_host: Learned, of_all: Learned, *, decided: bool) -> None:
+        """Something was learned of a host and of its domain."""
+        self.learn(of_host, decided=decided)
+        self.learn(of_all, decided=decided)
+
+    def learn(self, row: Learned, *, decided: bool = False) -> None:
+        """Something was learned from a visit. It is written with what this verb writes if it has decided something.
+
+        Else it is written after some more visits: a crash may cost a few counts, never a decision.
+        """
+        visits = self.unsaved.get(row.name, 0) + 1
+        if decided or visits >= _LEARNED_FROM:
+            self.batch.learned[row.name] = row
+            self.unsaved.pop(row.name, None)
+        else:
+            self.unsaved[row.name] = visits
+
+    def save_learned(self) -> None:
+        """Everything learned is written with this verb."""
+        self.batch.learned.update((name, self.learned[name]) for name in self.unsaved)
+        self.unsaved.clear()
+
+    def _forget_learned(self) -> None:
+        """Of what was not written yet, nothing is forgotten: it is written with the next verb."""
+        for name in list(islice(self.learned, len(self.learned) - self.learned.capacity // 2)):
+            if self.unsaved.pop(name, 0):
+                self.batch.learned[name] = self.learned[name]
+            elif name not in self.batch.learned:
+                del self.learned[name]
+
+    def is_kept(self, url: str) -> bool:
+        """Whether the settings say that a URL is fetched whatever its pattern brings."""
+        settings = self._settings if self._sites is None else self._sites.of(url)
+        keep = settings.learning.keep
+        return not settings.learning.patterns or (
+            bool(keep) and any(glob(one).matches(url[url.find("/", 8) :]) for one in keep)
+        )
 
     # -- rows of URLs ------------------------------------------------------------------------------------------
 
@@ -230,6 +301,8 @@ class Shard(Memory):
         """Put a row into its queue."""
         spot, queue = (-row.score, row.seq), row.level
         host.levels[queue] += 1
+        if queue == OF_PARKED:
+            self.counts.parked += 1
         levels, level = self.counts.levels, queue % _LEVELS
         levels[level] = levels.get(level, 0) + 1
         head = host.heads[queue]
@@ -253,6 +326,8 @@ class Shard(Memory):
     def take(self, host: HostRow, queue: int, spot: Spot) -> None:
         """A row leaves its queue. If it was the first, and the second is not in memory, the host is headless."""
         host.levels[queue] -= 1
+        if queue == OF_PARKED:
+            self.counts.parked -= 1
         levels, level = self.counts.levels, queue % _LEVELS
         levels[level] = levels.get(level, 0) - 1
         window = self.queues.get((host.name, queue))

@@ -24,6 +24,7 @@ from skitter.frontier.rows import (
 )
 from skitter.model import Link, RobotsCopy
 from skitter.runtime.metrics import SeenMetrics, StoreMetrics
+from skitter.schedule.learning.learned import Learned
 
 
 class Store(Protocol):
@@ -93,6 +94,10 @@ class Store(Protocol):
         """Every host."""
         ...
 
+    def learned(self) -> AsyncIterator[Learned]:
+        """Everything that was learned of hosts."""
+        ...
+
     def metrics(self) -> StoreMetrics:
         """Round trips and rows."""
         ...
@@ -146,6 +151,10 @@ class Source(Protocol):
 
     def robots(self, origin: str) -> RobotsCopy | None:
         """The copy of an origin's robots.txt."""
+        ...
+
+    def learned_of(self, name: str) -> Learned | None:
+        """What was learned of a host."""
         ...
 
     def page(self, id16: bytes) -> PageRow | None:

@@ -151,6 +151,7 @@ class Verbs(ShardReader):
             wanted.urls = list(dict.fromkeys(wanted.urls))
             wanted.hosts = list(dict.fromkeys(wanted.hosts))
             wanted.robots = list(dict.fromkeys(wanted.robots))
+            wanted.learned = list(dict.fromkeys(wanted.learned))
             prefetch.take_in(self._open_shard, wanted, await self._load(wanted))
 
     async def _until_known(

@@ -434,6 +434,18 @@ class DedupSettings(Struct, frozen=True):
     ] = 32
 
 
+class LearningSettings(Struct, frozen=True):
+    """What a crawl learns while it runs."""
+
+    patterns: Annotated[
+        bool, "learn which URL patterns bring nothing new; they come last, and in the end they are parked"
+    ] = True
+    keep: Annotated[
+        tuple[str, ...],
+        "paths that are never demoted or parked, with * for any characters, such as /archive/*",
+    ] = ()
+
+
 class ArchiveSettings(Struct, frozen=True):
     """The WARC files."""
 
@@ -552,6 +564,7 @@ class Settings(Struct, frozen=True):
     fetch: FetchSettings = FetchSettings()
     parse: ParseSettings = ParseSettings()
     dedup: DedupSettings = DedupSettings()
+    learning: LearningSettings = LearningSettings()
     archive: ArchiveSettings = ArchiveSettings()
     export: ExportSettings = ExportSettings()
     frontier: FrontierSettings = FrontierSettings()

@@ -61,6 +61,8 @@ _ALLOWED = (
     "schedule.recrawl",
     "schedule.refresh_rate",
     "schedule.refresh_share",
+    "learning.patterns",
+    "learning.keep",
     "parse.content_start",
     "parse.content_end",
     "parse.ocr",

@@ -41,6 +41,7 @@ from skitter.frontier.verbs import HandMark
 from skitter.model import Level, Link, RobotsCopy, Visit
 from skitter.ports import Fenced
 from skitter.runtime.metrics import StoreMetrics
+from skitter.schedule.learning.learned import Learned
 from skitter.settings import Settings
 
 _encode = Encoder().encode
@@ -49,6 +50,7 @@ _url = Decoder(UrlRow).decode
 _host = Decoder(HostRow).decode
 _page = Decoder(PageRow).decode
 _robots = Decoder(RobotsCopy).decode
+_learned = Decoder(Learned).decode
 _lease = Decoder(Visit).decode
 _suspicion = Decoder(Suspicion).decode
 _link = Decoder(Link).decode
@@ -65,6 +67,7 @@ class MemoryRows:
     hosts: dict[str, bytes] = field(default_factory=dict)
     pages: dict[bytes, bytes] = field(default_factory=dict)
     robots: dict[str, bytes] = field(default_factory=dict)
+    learned: dict[str, bytes] = field(default_factory=dict)
     leases: dict[bytes, bytes] = field(default_factory=dict)
     suspects: dict[bytes, bytes] = field(default_factory=dict)
     outbox: dict[int, bytes] = field(default_factory=dict)
@@ -102,6 +105,7 @@ class MemoryStore:
             robots={name: _robots(rows.robots[name]) for name in wanted.robots if name in rows.robots},
             pages={id16: _page(rows.pages[id16]) for id16 in wanted.pages if id16 in rows.pages},
             agenda=[self._agenda(ask) for ask in wanted.agenda],
+            learned={name: _learned(rows.learned[name]) for name in wanted.learned if name in rows.learned},
         )
         if wanted.heads or wanted.times or wanted.parked:
             self._find_lists(wanted, found)
@@ -164,7 +168,7 @@ class MemoryStore:
                 return
             self.rows.written = self._epoch, batch.number
         self._check_former_places(batch)
-        tables = ("urls", "hosts", "pages", "robots", "leases", "suspects", "outbox")
+        tables = ("urls", "hosts", "pages", "robots", "learned", "leases", "suspects", "outbox")
         for name in tables:
             self._put(getattr(self.rows, name), getattr(batch, name))
         self.rows.meta = _encode(batch.meta)
@@ -222,6 +226,11 @@ class MemoryStore:
         for packed in _still(self.rows.hosts.values()):
             yield _host(packed)
 
+    async def learned(self) -> AsyncIterator[Learned]:
+        """Everything that was learned of hosts."""
+        for packed in _still(self.rows.learned.values()):
+            yield _learned(packed)
+
     def metrics(self) -> StoreMetrics:
         """Round trips and rows, as if there were an engine."""
         return replace(self._metrics)
@@ -263,6 +272,11 @@ class MemoryAtHand(MemoryStore):
         """The copy of an origin's robots.txt."""
         packed = self.rows.robots.get(origin)
         return None if packed is None else _robots(packed)
+
+    def learned_of(self, name: str) -> Learned | None:
+        """What was learned of a host."""
+        packed = self.rows.learned.get(name)
+        return None if packed is None else _learned(packed)
 
     def page(self, id16: bytes) -> PageRow | None:
         """A stored page."""

@@ -15,6 +15,7 @@ from skitter.frontier.crashes import Suspicion
 from skitter.frontier.rows import Extra, HostExtra, HostRow, Meta, PageRow, Spot, UrlRow
 from skitter.model import Counts, Page, Place, Reason, RobotsCopy, Visit
 from skitter.ports import Mark
+from skitter.schedule.learning.learned import Learned
 
 # By the numbers of `rows`: QUEUED, CRAWLED, FAILED, REFUSED, FOREIGN.
 STATES = ("pending", "crawled", "error", "refused", "foreign")
@@ -27,6 +28,7 @@ Record = Sequence[Any]
 _encode = Encoder().encode
 _page = Decoder(Page).decode
 _visit = Decoder(Visit).decode
+_learned = Decoder(Learned).decode
 _counts = json.Decoder(Counts).decode
 _positions = json.Decoder(dict[str, str]).decode
 
@@ -320,6 +322,16 @@ def robots_copy(record: Record) -> RobotsCopy:
         tries=tries,
         problem=problem,
     )
+
+
+def learned_arguments(names: list[str], rows: Iterable[Learned]) -> Arguments:
+    """One array per column."""
+    return {"learned_name": names, "learned": [_encode(row) for row in rows]}
+
+
+def learned(record: Record) -> Learned:
+    """A record of `learned`."""
+    return _learned(record[2])
 
 
 def lease_arguments(ids: list[bytes], visits: Iterable[Visit]) -> Arguments:

@@ -59,6 +59,7 @@ _PIECES: dict[str, Callable[[Wanted], Any]] = {
     "hosts": lambda wanted: wanted.hosts,
     "robots": lambda wanted: wanted.robots,
     "pages": lambda wanted: wanted.pages,
+    "learned": lambda wanted: wanted.learned,
     "parked": lambda wanted: wanted.parked,
     "heads": lambda wanted: wanted.heads,
     "agenda": lambda wanted: wanted.agenda,
@@ -72,7 +73,7 @@ _PIECES: dict[str, Callable[[Wanted], Any]] = {
 
 def _values(wanted: Wanted) -> dict[str, Any]:
     values: dict[str, Any] = {
-        name: getattr(wanted, name) for name in ("urls", "hosts", "robots", "pages", "parked")
+        name: getattr(wanted, name) for name in ("urls", "hosts", "robots", "pages", "parked", "learned")
     }
     first = (-math.inf, -1)
     values |= _arrays(
@@ -119,6 +120,7 @@ class _Answer:
         found.hosts = self._keyed("hosts", wanted.hosts, columns.host_row, _second)
         found.robots = self._keyed("robots", wanted.robots, columns.robots_copy, _second)
         found.pages = self._keyed("pages", wanted.pages, columns.page_row, _second)
+        found.learned = self._keyed("learned", wanted.learned, columns.learned, _second)
         found.digests = self._keyed("digests", wanted.digests, columns.page_row, _digest)
         found.simhashes = self._keyed("simhashes", wanted.simhashes, columns.page_row, _simhash)
         found.heads = self._listed("heads", len(wanted.heads), columns.url_row)

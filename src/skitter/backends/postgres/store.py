@@ -19,6 +19,7 @@ from skitter.frontier.names import hash16
 from skitter.frontier.rows import Batch, Found, HostRow, Meta, Opening, PageRow, UrlRow, Wanted
 from skitter.ports import EngineError, Fenced
 from skitter.runtime.metrics import StoreMetrics
+from skitter.schedule.learning.learned import Learned
 
 _AT_ONCE = 1000  # rows an iterator holds
 _IDS_AT_ONCE = 5000
@@ -117,6 +118,11 @@ class PostgresStore:
         """Every host."""
         async for record in self._in_key_order("all_hosts", ""):
             yield columns.host_row(record)
+
+    async def learned(self) -> AsyncIterator[Learned]:
+        """Everything that was learned of hosts."""
+        async for record in self._in_key_order("all_learned", ""):
+            yield columns.learned(record)
 
     async def _in_key_order(self, name: str, after: bytes | str) -> AsyncIterator[Any]:
         """Rows in the order of their keys, a bounded number at a time."""

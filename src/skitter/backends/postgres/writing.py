@@ -68,6 +68,7 @@ _TABLES: dict[str, _Arguments] = {  # by the field of a batch, which has the nam
     "hosts": lambda _, rows: columns.host_arguments(rows),
     "pages": lambda _, rows: columns.page_arguments(rows),
     "robots": lambda _, rows: columns.robots_arguments(rows),
+    "learned": columns.learned_arguments,
     "leases": columns.lease_arguments,
     "suspects": columns.suspect_arguments,
 }

@@ -27,6 +27,7 @@ from skitter.frontier.rows import Batch, Found, HostRow, Meta, Opening, PageRow,
 from skitter.frontier.store import Store
 from skitter.ports import EngineAway
 from skitter.runtime.metrics import StoreMetrics
+from skitter.schedule.learning.learned import Learned
 
 _PART = 128 * 2**10  # bytes
 # room for at least this many URLs, else for twice the known ones. 32 KiB: a cluster may have thousands of
@@ -257,6 +258,10 @@ class BloomStore:
     def hosts(self) -> AsyncIterator[HostRow]:
         """Every host."""
         return self._store.hosts()
+
+    def learned(self) -> AsyncIterator[Learned]:
+        """Everything that was learned of hosts."""
+        return self._store.learned()
 
     def metrics(self) -> StoreMetrics:
         """Those of the store, the look-ups saved, and whether the filter is complete."""

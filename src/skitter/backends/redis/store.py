@@ -6,7 +6,7 @@ claim                          hash    see claims
 written                        hash    epoch and number of the last batch
 meta                           string  Meta
 urls, pages, leases, suspects  hash    by id
-hosts, robots                  hash    by name, by origin
+hosts, learned, robots         hash    by name, by name, by origin
 q:<level>:<host>               zset    score + sequence number + id: the queue of a host's level
 retry, recrawl                 zset    time + id
 parked:<host>                  set     id
@@ -55,6 +55,7 @@ from skitter.frontier.sortable import number8, score8, time8
 from skitter.model import RobotsCopy, Visit
 from skitter.ports import Fenced, Unstorable
 from skitter.runtime.metrics import StoreMetrics
+from skitter.schedule.learning.learned import Learned
 
 T = TypeVar("T")
 _AT_ONCE = 1000  # rows an iterator holds
@@ -66,6 +67,7 @@ _row = Decoder(UrlRow).decode
 _host = Decoder(HostRow).decode
 _page = Decoder(PageRow).decode
 _robots = Decoder(RobotsCopy).decode
+_learned = Decoder(Learned).decode
 _visit = Decoder(Visit).decode
 _suspicion = Decoder(Suspicion).decode
 
@@ -139,6 +141,7 @@ class RedisStore:
                 (b"hosts", wanted.hosts),
                 (b"robots", wanted.robots),
                 (b"pages", wanted.pages),
+                (b"learned", wanted.learned),
             )
             if fields
         ]
@@ -153,6 +156,7 @@ class RedisStore:
         found.hosts = _by_key(wanted.hosts, rows, _host)
         found.robots = _by_key(wanted.robots, rows, _robots)
         found.pages = _by_key(wanted.pages, rows, _page)
+        found.learned = _by_key(wanted.learned, rows, _learned)
         if lists:
             _read_lists(wanted, found, next(rows))
         self._metrics.rows_read += len(found.urls) + len(found.hosts) + sum(map(len, found.heads))
@@ -183,6 +187,11 @@ class RedisStore:
         """Every host."""
         async for packed in self._all(b"hosts"):
             yield _host(packed)
+
+    async def learned(self) -> AsyncIterator[Learned]:
+        """Everything that was learned of hosts."""
+        async for packed in self._all(b"learned"):
+            yield _learned(packed)
 
     async def _all(self, name: bytes) -> AsyncIterator[bytes]:
         cursor: Any = 0
@@ -225,6 +234,7 @@ def _commands(batch: Batch) -> dict[tuple[str, bytes], list[Any]]:
     _put(out, b"hosts", batch.hosts)
     _put(out, b"pages", batch.pages)
     _put(out, b"robots", batch.robots)
+    _put(out, b"learned", batch.learned)
     _put(out, b"leases", batch.leases)
     _put(out, b"suspects", batch.suspects)
     out["SET", b"meta"] = [_encode(batch.meta)]

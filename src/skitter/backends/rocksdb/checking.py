@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from msgspec import MsgspecError
 
-from skitter.backends.rocksdb.layout import FAMILIES, RECRAWL, RETRY, WAITS, row_of, waits_at
+from skitter.backends.rocksdb.layout import FAMILIES, LEARNED, RECRAWL, RETRY, WAITS, after, row_of, waits_at
 from skitter.backends.rocksdb.store import RocksStore, decode
 from skitter.frontier.counting import count_page, count_state, count_waiting, is_tally
 from skitter.frontier.levels import QUEUES
@@ -171,6 +171,8 @@ class StoreCheck:
             for _, packed in self._rows(family):
                 readers.get(family, len)(packed)
                 self._counted.outbox += family == "outbox"
+        for _, packed in self._db.scan("default", LEARNED, after(LEARNED)):
+            decode.learned(packed)
 
     # -- counts ------------------------------------------------------------------------------------------------
 

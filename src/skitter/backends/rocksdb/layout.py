@@ -22,6 +22,7 @@ twins    dom8 + "d" + digest                                  id16
 outbox   sequence number                                      Link
 log      number                                               fingerprints and ranks of a commit's new URLs, see seen
 default  "format", "secret", "meta", "seen", "boot"           see database, store and seen
+         "learned " + name of a host, or of a domain          Learned
 """
 
 from math import inf
@@ -47,6 +48,7 @@ FAMILIES = (
     "log",
 )
 
+LEARNED = b"learned "
 WAITS = b"\xc1"  # the one byte that begins no MessagePack
 RETRY, RECRAWL, PARKED = b"t", b"v", b"a"
 QUEUE = tuple(bytes((number,)) for number in range(QUEUES))

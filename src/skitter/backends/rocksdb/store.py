@@ -16,6 +16,7 @@ from skitter import urls
 from skitter.backends.rocksdb.database import Changes, Database, no_changes
 from skitter.backends.rocksdb.layout import (
     BLOCKS,
+    LEARNED,
     PARKED,
     QUEUE,
     RECRAWL,
@@ -52,6 +53,7 @@ from skitter.frontier.store import Waiting
 from skitter.model import Link, RobotsCopy, Visit
 from skitter.ports import StateError
 from skitter.runtime.metrics import StoreMetrics
+from skitter.schedule.learning.learned import Learned
 
 _META, _BOOT = (
     b"meta",
@@ -75,6 +77,7 @@ class decode:  # noqa: N801  a set of functions
     host = Decoder(HostRow).decode
     page = Decoder(PageRow).decode
     robots = Decoder(RobotsCopy).decode
+    learned = Decoder(Learned).decode
     visit = Decoder(Visit).decode
     suspicion = Decoder(Suspicion).decode
     link = Decoder(Link).decode
@@ -278,6 +281,11 @@ class RocksStore:
         packed = self.db.get("robots", origin.encode())
         return None if packed is None else decode.robots(packed)
 
+    def learned_of(self, name: str) -> Learned | None:
+        """What was learned of a host."""
+        packed = self.db.get("default", LEARNED + name.encode())
+        return None if packed is None else decode.learned(packed)
+
     def page(self, id16: bytes) -> PageRow | None:
         """A stored page."""
         packed = self.db.get("pages", id16)
@@ -361,6 +369,7 @@ class RocksStore:
         found.pages = {id16: page for id16 in wanted.pages if (page := self.page(id16)) is not None}
         found.digests = {key: page for key in wanted.digests if (page := self.digest(key)) is not None}
         found.simhashes = {key: page for key in wanted.simhashes if (page := self.simhash(key)) is not None}
+        found.learned = {name: told for name in wanted.learned if (told := self.learned_of(name)) is not None}
         found.heads = [[self._head(row) for _, _, row in self.heads(ask)] for ask in wanted.heads]
         found.times = [self.times(ask) for ask in wanted.times]
         found.parked = {host: self.parked(host) for host in wanted.parked}
@@ -426,6 +435,11 @@ class RocksStore:
         for _, packed in self.db.scan_all("hosts"):
             yield _decode_host(packed)
 
+    async def learned(self) -> AsyncIterator[Learned]:
+        """Everything that was learned of hosts."""
+        for _, packed in self.db.scan("default", LEARNED, after(LEARNED)):
+            yield decode.learned(packed)
+
     def metrics(self) -> StoreMetrics:
         """A store at hand counts no round trips."""
         return StoreMetrics()
@@ -435,6 +449,8 @@ def _put_others(batch: Batch, changes: Changes) -> None:
     robots, leases, suspects, outbox = (changes[name] for name in ("robots", "leases", "suspects", "outbox"))
     for origin, copy in batch.robots.items():
         robots[origin.encode()] = None if copy is None else _encode(copy)
+    for name, learned in batch.learned.items():
+        changes["default"][LEARNED + name.encode()] = None if learned is None else _encode(learned)
     for id16, visit in batch.leases.items():
         leases[id16] = None if visit is None else _encode(visit)
     for id16, suspicion in batch.suspects.items():

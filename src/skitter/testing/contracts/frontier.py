@@ -17,6 +17,7 @@ from skitter.testing.contracts.frontier_depths import DepthContract
 from skitter.testing.contracts.frontier_flow import FlowContract
 from skitter.testing.contracts.frontier_forwarding import FrontierMessageContract, FrontierOutboxContract
 from skitter.testing.contracts.frontier_kept import KeptContract
+from skitter.testing.contracts.frontier_learning import LearningContract
 from skitter.testing.contracts.frontier_linked import LinkedContract
 from skitter.testing.contracts.frontier_listening import ListeningContract
 from skitter.testing.contracts.frontier_order import HostOrderContract
@@ -50,6 +51,7 @@ class _Invariants(
     HostOrderContract,
     LinkedContract,
     RefreshContract,
+    LearningContract,
 ):
     """All invariants but the eighth."""
 

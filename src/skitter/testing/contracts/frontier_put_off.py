@@ -44,7 +44,8 @@ class PutOffContract:
         owner = await Owner.of(ground)
         await owner.add(A + "1")
         visit = await owner.lease_page()
-        waiting = replace(await owner.frontier.counts(), leased=0, queued=1)
+        counts = await owner.frontier.counts()
+        waiting = replace(counts, leased=0, queued=1, levels=counts.levels | {visit.link.level: 1})
         await owner.settle(visit, put_off(owner.now + 5))
         assert await owner.frontier.counts() == waiting
         record = await owner.url(A + "1")

@@ -49,6 +49,8 @@ from skitter.model import (
     Visit,
 )
 from skitter.ports import Fenced, Mark
+from skitter.schedule.learning.learned import Learned, Pattern
+from skitter.schedule.learning.patterns import of_domain
 from skitter.testing.contracts.owner import allowed, asynchronous, link
 
 HOST = "a.example"
@@ -121,6 +123,22 @@ class StoreContract:
         known.extra = None
         await store.write(Batch(Meta(), hosts={known.name: known}))
         assert (await store.load(Wanted(hosts=[known.name]))).hosts[known.name].extra is None
+        await store.close()
+
+    @asynchronous
+    async def test_what_was_learned_of_a_host_is_kept_apart_from_its_row(self, ground: StoreGround) -> None:
+        store = await ground.claim()
+        host = a_host("b.example", b"")
+        one = Learned("b.example", {"/{n}?page={n}": Pattern(40, 1), "/ä/{word}": Pattern(3, 3)})
+        all_hosts = Learned(of_domain("b.example"))
+        batch = Batch(Meta(), hosts={host.name: host}, learned={one.name: one, all_hosts.name: all_hosts})
+        await store.write(batch)
+        found = await store.load(Wanted(learned=[one.name, all_hosts.name, "c.example"]))
+        assert found.learned == {one.name: one, all_hosts.name: all_hosts}
+        found.learned[one.name].patterns.clear()  # it belongs to the caller
+        await store.write(Batch(Meta(), hosts={host.name: host}, learned={all_hosts.name: None}))
+        assert (await store.load(Wanted(learned=[one.name, all_hosts.name]))).learned == {one.name: one}
+        assert [row async for row in store.learned()] == [one]
         await store.close()
 
     @asynchronous

@@ -13,6 +13,9 @@ SELECT array_agg(r) AS robots FROM {schema}.robots r WHERE r.shard = {shard} AND
 -- name: pages
 SELECT array_agg(p) AS pages FROM {schema}.pages p WHERE p.shard = {shard} AND p.id = ANY(:pages::bytea[])
 
+-- name: learned
+SELECT array_agg(l) AS learned FROM {schema}.learned l WHERE l.shard = {shard} AND l.name = ANY(:learned::text[])
+
 -- name: heads
 SELECT array_agg(u.row ORDER BY a.n, u.rank, u.seq) AS heads, array_agg(a.n ORDER BY a.n, u.rank, u.seq) AS heads_of
 FROM unnest(

@@ -25,5 +25,8 @@ SELECT * FROM {schema}.pages WHERE shard = {shard} AND id > :after::bytea ORDER 
 -- name: all_hosts
 SELECT * FROM {schema}.hosts WHERE shard = {shard} AND name > :after::text ORDER BY name LIMIT :limit::integer
 
+-- name: all_learned
+SELECT * FROM {schema}.learned WHERE shard = {shard} AND name > :after::text ORDER BY name LIMIT :limit::integer
+
 -- name: versions
 SELECT ARRAY(SELECT number FROM {schema}.migrations) AS known, (SELECT count(*) FROM {schema}.shards) AS shards

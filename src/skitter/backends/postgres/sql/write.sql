@@ -118,6 +118,21 @@ cut_robots_{shard} AS (
     WHERE {shard} = ANY(owner.shards) AND robots.shard = {shard} AND origin = ANY(:gone_robots::text[])
 )
 
+-- name: learned
+put_learned AS (
+    INSERT INTO {schema}.learned
+    SELECT n.* FROM owner, unnest(:learned_shard::integer[], :learned_name::text[], :learned::bytea[]) AS n (shard, name, learned)
+    WHERE n.shard = ANY(owner.shards)
+    ON CONFLICT (shard, name) DO UPDATE SET learned = excluded.learned
+)
+
+-- name: learned_gone
+cut_learned AS (
+    DELETE FROM {schema}.learned t
+    USING owner, unnest(:gone_learned_shard::integer[], :gone_learned::text[]) AS n (shard, name)
+    WHERE n.shard = ANY(owner.shards) AND t.shard = n.shard AND t.name = n.name
+)
+
 -- name: leases
 put_leases AS (
     INSERT INTO {schema}.leases
