@@ -226,7 +226,7 @@ def commands(example: str) -> list[str]:
     return words
 
 
-CONTROL = ("pause", "continue", "block", "unblock", "retry", "add", "reload")
+CONTROL = ("stop", "pause", "continue", "block", "unblock", "retry", "add", "reload")
 EXAMPLES = [(name, example) for name in COMMANDS for example in parser_of(name).examples]
 
 
@@ -244,9 +244,27 @@ def test_every_example_is_understood(name, example):
         for name, example in EXAMPLES
         # `check` and `audit` read real files: their examples are in tests/crawl/test_check.py and test_audit.py. For those that control a crawl one has
         # to run: their examples are in tests/crawl/test_control.py and test_reload.py. `replay` and a WACZ need an archive: tests/crawl/test_replay.py
+<<<<<<< HEAD
         # and test_wacz.py. Those of `job` are in tests/unit/test_cli_job.py
         if name
         not in {"crawl", "plan", "resume", "index", "check", "audit", "identity", "replay", "job", *CONTROL}
+=======
+        # and test_wacz.py; `serve` and `token`: tests/crawl/test_serve.py
+        if name
+        not in {
+            "serve",
+            "token",
+            "crawl",
+            "plan",
+            "resume",
+            "index",
+            "check",
+            "audit",
+            "identity",
+            "replay",
+            *CONTROL,
+        }
+>>>>>>> serve
         and "wacz" not in example
         and "--follow" not in example
         and "curl" not in example

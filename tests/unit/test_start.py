@@ -81,6 +81,7 @@ ENGINES = tuple(
         "compose.small",
         "parse.image",
         "parse.pdf",
+        "serve.app",
     )
 )
 

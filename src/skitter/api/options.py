@@ -73,6 +73,9 @@ class Options(TypedDict, total=False):
     render: str
     """show pages to a browser, so that their scripts run: never, always, or auto: those whose URL pattern turned out to need it"""
 
+    metrics: str
+    """HOST:PORT where /metrics is served while the crawl runs; PORT alone is for this machine only; nothing is served if empty"""
+
     urls_tracking_params: Sequence[str]
     """query parameters (globs) removed from the fetched URL and from the key"""
 

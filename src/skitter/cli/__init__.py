@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, str] = {
     "crawl": "crawl from these URLs into a directory",
     "resume": "continue a crawl where it stopped, however it stopped",
     "status": "state of a crawl, what to do next, and its numbers",
+    "stop": "a running crawl finishes what is in flight, and ends",
     "pause": "a running crawl fetches nothing new",
     "continue": "a paused crawl fetches again",
     "block": "no request to some hosts from now on",
@@ -45,7 +46,12 @@ COMMANDS: Mapping[str, str] = {
     "index": "send the pages of a crawl to OpenSearch or Elasticsearch",
     "url": "fetched form, key, host and domain of a URL",
     "robots": "what a robots.txt says about URLs",
+<<<<<<< HEAD
     "job": "crawls that start again by the clock, and the history of their runs",
+=======
+    "serve": "crawls over HTTP: a first page, live, and an API",
+    "token": "make and revoke tokens for the API",
+>>>>>>> serve
     "cluster": "set up, feed and watch a crawl on many machines",
     "work": "join a cluster as a worker",
     "identity": "make a key and pages by which sites recognise your crawler",

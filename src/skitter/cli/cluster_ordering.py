@@ -34,21 +34,24 @@ _EVERY = 2.0  # seconds between two looks
 
 async def order(config: Path, request: Request) -> int:
     """Give a command, and wait until all workers have it."""
+    checked(request, await cluster_settings(config))
+    print("\n".join(map(printable, await told(config, request))))
+    return Exit.DONE
+
+
+async def told(config: Path, request: Request) -> list[str]:
+    """The same; returns what happened, in lines."""
     settings = await cluster_settings(config)
-    checked(request, settings)
     command = command_of(request, settings.urls, time.time())
     async with truth(settings) as claims:
         paused = is_paused(await all_commands(claims))
         if isinstance(request, Pause) and paused:
-            print("paused already")
-            return Exit.DONE
+            return ["paused already"]
         if isinstance(request, Continue) and not paused:
-            print("it was not paused")
-            return Exit.DONE
+            return ["it was not paused"]
         command = await add_command(claims, command)
         far = await obeyed_by_all(claims, command.number, settings.cluster.lease)
-    print("\n".join(map(printable, _said(command, far))))
-    return Exit.DONE
+    return _said(command, far)
 
 
 def _said(command: Command, far: HowFar) -> list[str]:

@@ -37,6 +37,7 @@ _FAMILIES = {
     "main": "main content by trafilatura, languages that pages do not declare, and comparing crawls",
     "tables": "Parquet, SQL and reports",
     "identity": "signing requests and WACZ files, and checking such signatures",
+    "serve": "the API and its first page (skitter serve)",
 }
 _PROGRAMS = {
     "tesseract": ("reading text in images (parse.ocr)", ("tesseract",)),

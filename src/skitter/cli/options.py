@@ -67,6 +67,9 @@ FLAGS: Mapping[str, Flag] = {
 }
 
 
+SERVED_AT = "127.0.0.1:8642"
+
+
 def add_settings(parser: Parser) -> None:
     """Add a flag for each common setting, and --set for all others."""
     for name, flag in FLAGS.items():
@@ -97,6 +100,12 @@ def add_settings(parser: Parser) -> None:
 def add_manner(parser: Parser) -> None:
     """Add the flags for JSON output and verbosity."""
     parser.add_argument("--json", action="store_true", help="print only the report, as one JSON object")
+    parser.add_argument(
+        "--serve",
+        metavar="[=ADDRESS:PORT]",
+        help=f"show it in a browser while it runs, at {SERVED_AT} unless another address is named (see skitter serve)",
+    )
+    parser.alone["--serve"] = (SERVED_AT,)
     add_volume(parser)
 
 

@@ -3,10 +3,12 @@
 import argparse
 import asyncio
 import logging
+import os
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from skitter.cli import streams
@@ -51,7 +53,9 @@ def crawl(
                 keep=lambda intake: _keep(intake, named, files),
                 tell_requests=arguments.verbose,
             ) as fleet,
+            ExitStack() as stack,
         ):
+            stack.enter_context(_served(arguments.serve, directory, shown))
             if getattr(arguments, "paused", False):
                 fleet.pause()
             if getattr(arguments, "refresh", False):
@@ -78,6 +82,37 @@ def crawl(
     if arguments.quiet and report.exit_code in {Exit.NO, Exit.STATE}:
         streams.write(sys.stderr, f"skitter: {reports.in_one_line(report)}\n")
     return report.exit_code
+
+
+@contextmanager
+def _served(address: str | None, directory: Path, shown: Screen) -> Iterator[None]:
+    """Serve the crawl by a process of its own while it runs, if that is asked for."""
+    if address is None:
+        yield
+        return
+    words = [
+        "skitter.runtime.tied",
+        str(os.getpid()),
+        sys.executable,
+        "-m",
+        "skitter",
+        "serve",
+        str(directory),
+    ]
+    server = subprocess.Popen(  # noqa: S603  our own program
+        [sys.executable, "-m", *words, "--listen", address, "--quiet"],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    with server:
+        if server.stdout is None:
+            raise AssertionError("a pipe was asked for")
+        if link := server.stdout.readline().decode().strip():  # else it has said why not
+            shown.say(f"skitter: it is served at {link}")
+        try:
+            yield
+        finally:
+            server.terminate()
 
 
 def _keep(intake: Intake, named: Sequence[Link | BadSeed], files: Sequence[SeedFile]) -> None:

@@ -16,6 +16,7 @@ from skitter.backends.rocksdb import open_reader as open_state
 from skitter.backends.rocksdb import rocks_frontier
 from skitter.backends.warc import SettledFiles, WarcArchive
 from skitter.compose.permits import local_accounts, local_permits
+from skitter.control.history import KEPT, History
 from skitter.control.server import ControlServer
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.local_crawl import Crawl, Warnings
@@ -91,6 +92,7 @@ async def opened(
             events
         )  # before the shards are opened: each reports to the listeners of that moment
         server = ControlServer(events)
+        events.subscribe(History(directory.history_file), *KEPT)
         link_filter = None if links is None else LinkFilter(links, settings, events)
         async with open_shards(directory, shards, settings, events, link_filter) as local_shards:
             yield Crawl(local_shards, settings, events, directory, intake, warned, server)

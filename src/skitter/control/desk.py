@@ -18,6 +18,7 @@ from skitter.control.orders import (
     Pause,
     Reload,
     Request,
+    Stop,
     added_up,
     command_of,
     in_words,
@@ -60,6 +61,10 @@ class Running(Protocol):
         """Keep more seeds, and bring them to their shards. They are on the disk when this returns."""
         ...
 
+    def stop(self) -> None:
+        """Finish what is in flight, save, and end."""
+        ...
+
     async def reload(self, settings: str) -> Answer:
         """Take over other settings. They are kept before anything depends on them."""
         ...
@@ -100,6 +105,9 @@ class Desk:
             return Answer(error=f"the command could not be kept: {problem.strerror or problem}")
 
     async def _command(self, request: Request) -> Answer:
+        if isinstance(request, Stop):
+            self.crawl.stop()
+            return Answer(said=f"stopping{_finishing(self.crawl.in_flight)}")
         command = command_of(request, self._rules, time.time())
         if isinstance(request, Pause) and self.log.paused:
             return Answer(said="paused already")

@@ -34,6 +34,10 @@ class Continue(_Request, frozen=True):
     """Fetch again."""
 
 
+class Stop(_Request, frozen=True):
+    """Finish what is in flight, save, and end, as Ctrl-C would."""
+
+
 class Block(_Request, frozen=True):
     """No request to these hosts."""
 
@@ -72,7 +76,7 @@ class Follow(_Request, frozen=True):
     """Progress and events, line by line, until the crawl ends."""
 
 
-Request = Pause | Continue | Block | Unblock | Retry | Add | Reload | Follow
+Request = Pause | Continue | Stop | Block | Unblock | Retry | Add | Reload | Follow
 _decode_request: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from skitter.control.desk import PATIENCE, Told
 from skitter.control.orders import Answer
 from skitter.crawl.local_shards import LocalShards
-from skitter.model import Link
+from skitter.model import Link, Stop
 from skitter.ports import Command
 from skitter.reporting.progress import Progress, Rate
 from skitter.seeds import BadSeed
@@ -48,6 +48,10 @@ class LocalControl:
         """Keep seeds, and add them."""
         await asyncio.to_thread(self._intake.keep_links, some)
         await self._shards.take_in(self._intake)
+
+    def stop(self) -> None:
+        """Finish what is in flight, save, and end."""
+        self._shards.stop(Stop.INTERRUPTED)
 
     async def reload(self, settings: str) -> Answer:  # noqa: ARG002  the same for all
         """A program has chosen the settings, and the parts that it uses were made from them."""

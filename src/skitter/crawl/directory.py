@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 from msgspec.structs import replace
@@ -64,6 +63,9 @@ class CrawlDirectory:
         self.alerts_file = path / "log" / "alerts.json"  # those that are firing; see `control.notifying`
         self.metrics_file = path / "log" / "metrics.url"  # where they are served, while the crawl runs
         self.scorer_log = path / "log" / "scorer.jsonl"  # links that the user's own scorer failed for
+        self.history_file = (
+            path / "log" / "events.jsonl"
+        )  # what people are told while it runs; see `control.history`
         self.permits_file = path / "log" / "permits"  # of the workers of one run
         self.search_file = path / "search.sqlite"  # created and updated by `search`
         self.captures_file = path / "replay.sqlite"  # created and updated by `replay`
@@ -337,30 +339,22 @@ class CrawlDirectory:
         """The roots of the scope: the seeds, and the targets of their redirects."""
         if not self.roots_file.is_file():
             return []
-        whole, _, _ = self.roots_file.read_text(encoding="utf-8").rpartition("\n")  # see _cut_torn_line
+        whole, _, _ = self.roots_file.read_text(encoding="utf-8").rpartition(
+            "\n"
+        )  # a crash may have torn the last line
         return whole.split("\n") if whole else []
 
     def add_roots(self, roots: Iterable[str]) -> None:
         """Store more roots before anything depends on them: they are on the disk when this returns."""
         with self.roots_file.open("a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # every worker appends to it
-            _cut_torn_line(file)
+            durable.cut_torn_line(file)  # nothing depends on it yet, and half a URL is another one
             is_new = file.seek(0, os.SEEK_END) == 0
             file.write("".join(f"{root}\n" for root in roots).encode())
             file.flush()
             os.fsync(file.fileno())
             if is_new:
                 durable.sync_folder(self.path)
-
-
-def _cut_torn_line(file: BinaryIO) -> None:
-    """Remove a last line torn by a crash. Nothing depends on it yet, and half a URL is another one."""
-    if file.seek(0, os.SEEK_END) == 0:
-        return
-    file.seek(-1, os.SEEK_END)
-    if file.read(1) != b"\n":
-        file.seek(0)
-        file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def _alive(process: str) -> bool:

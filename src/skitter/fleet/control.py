@@ -46,6 +46,10 @@ class Shown(Protocol):
         """Whether a person has paused it."""
         ...
 
+    def stop(self) -> None:
+        """Finish what is in flight, save, and end."""
+        ...
+
     async def reload(self, words: str) -> Answer:
         """Take over other settings, given as TOML. SettingsError if they cannot be used."""
         ...
@@ -140,6 +144,10 @@ class FleetControl:
         """Keep seeds, and send them to the workers."""
         with self._seeding.adding():
             await asyncio.to_thread(self._intake.keep_links, some)
+
+    def stop(self) -> None:
+        """Finish what is in flight, save, and end."""
+        self._fleet.stop()
 
     async def reload(self, settings: str) -> Answer:
         """Take over other settings."""

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from skitter import plugins, schedule
 from skitter.control.desk import Desk, paused_words
+from skitter.control.history import KEPT, History
 from skitter.control.log import CommandLog
 from skitter.control.orders import Answer
 from skitter.control.server import ControlServer
@@ -162,6 +163,7 @@ class Fleet:
         events.subscribe(self._remember)
         self._log = CommandLog(directory.commands_file)
         self._server = ControlServer(events)
+        events.subscribe(History(directory.history_file), *KEPT)
         self._reloading = Reloading(directory, self.workers)
         self._clock = SystemClock()
         self._observer = FleetObserver(self.workers, directory.path, self._clock)

@@ -6,6 +6,9 @@ a minute. On ext4 a power loss in that time leaves an empty file, or none.
 
 import os
 from pathlib import Path
+from typing import IO
+
+_PIECE = 4096  # octets looked through at once for the end of a line
 
 
 def write(path: Path, octets: bytes) -> None:
@@ -54,3 +57,19 @@ def sync_file(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def cut_torn_line(file: IO[bytes]) -> None:
+    """Remove what a crash has left of a last line. The file is open for reading and appending."""
+    end = file.seek(0, os.SEEK_END)
+    whole = end
+    while whole:
+        start = max(0, whole - _PIECE)
+        file.seek(start)
+        at = file.read(whole - start).rfind(b"\n")
+        whole = start + at + 1 if at >= 0 else start
+        if at >= 0:
+            break
+    if whole != end:
+        file.truncate(whole)
+    file.seek(0, os.SEEK_END)

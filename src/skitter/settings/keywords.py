@@ -29,6 +29,7 @@ SHORT: Mapping[str, str] = {
     "assets": "archive.assets",
     "main": "parse.main",
     "render": "fetch.render",
+    "metrics": "metrics.address",
 }
 # A crawl from Python is one process on this machine.
 _NOT_HERE = ("cluster.", "redis.", "postgres.", "kafka.", "s3.", "search.", "crawl.worker")
