@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from skitter.backends.sqlite_jobs import SqliteJobs
 from skitter.fetch.address import Guard
+from skitter.fetch.webhook import Delivery, deliver, problem_of, signature
 from skitter.jobs import rules
 from skitter.jobs.files import Root
 from skitter.jobs.model import Crawl, Ended, Job, Keep, Notice, Run, State
 from skitter.jobs.telling import Teller
-from skitter.jobs.webhook import Delivery, deliver, problem_of
 
 LOOPBACK = Guard(["127.0.0.0/8"])
 NOTHING_PRIVATE = Guard()
@@ -118,8 +118,11 @@ def test_a_webhook_gets_the_run_signed(tmp_path):
         said = json.loads(body)
         assert (said["run"], said["state"], said["counts"]) == (run.id, "done", {"pages": 7})
         assert headers["Skitter-Delivery"] == f"{run.id}-done"
-        at, _, signed = headers["Skitter-Signature"].removeprefix("t=").partition(",v1=")
-        assert signed == hmac.new(b"correct horse", at.encode() + b"." + body, hashlib.sha256).hexdigest()
+        signed = headers["Skitter-Timestamp"].encode() + b"." + body
+        assert (
+            headers["Skitter-Signature"]
+            == "sha256=" + hmac.new(b"correct horse", signed, hashlib.sha256).hexdigest()
+        )
 
     asyncio.run(story())
 
@@ -198,6 +201,20 @@ def test_a_redirect_leads_nowhere_and_a_proxy_is_not_asked(monkeypatch):
 def test_what_is_no_url_of_a_webhook_is_refused(url):  # fmt: skip
     assert problem_of(url)
     assert deliver(Delivery(url, b"{}", "x", 0.0), LOOPBACK)
+
+
+def test_the_signature_depends_on_time_and_body():
+    assert (
+        len(
+            {
+                signature(b"k", 1, b"a"),
+                signature(b"k", 2, b"a"),
+                signature(b"k", 1, b"b"),
+                signature(b"l", 1, b"a"),
+            }
+        )
+        == 4
+    )
 
 
 def test_without_its_key_nothing_is_sent(tmp_path):

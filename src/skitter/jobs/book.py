@@ -7,10 +7,10 @@ import math
 
 from msgspec.structs import replace
 
+from skitter.fetch.webhook import problem_of
 from skitter.jobs import rules
 from skitter.jobs.model import UNFINISHED, BadJob, Job, Kind, Run, State
 from skitter.jobs.ports import JobStore
-from skitter.jobs.webhook import problem_of
 from skitter.ports import StateError
 from skitter.reporting.format import moment
 

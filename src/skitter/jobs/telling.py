@@ -48,7 +48,7 @@ class Teller:
 
     async def _call(self, job: Job, run: Run) -> str:
         """Send the webhook; returns what went wrong."""
-        from skitter.jobs.webhook import Delivery, deliver  # noqa: PLC0415  libcurl is slow to import
+        from skitter.fetch.webhook import Delivery, deliver  # noqa: PLC0415  libcurl is slow to import
 
         notice = job.notice
         if not notice.webhook:
@@ -104,5 +104,5 @@ class Teller:
                     await self._store.note(replace(run, directory=""))
 
 
-def _secret(file: str) -> str:
-    return Path(file).read_text("utf-8").strip() if file else ""
+def _secret(file: str) -> bytes:
+    return Path(file).read_bytes().strip() if file else b""

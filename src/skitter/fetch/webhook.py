@@ -1,19 +1,21 @@
 """Webhooks: a JSON object sent to a URL that somebody has named, through the address guard, signed.
 
     Skitter-Delivery: news-20261118T020000Z         the same for every attempt
-    Skitter-Signature: t=1795053600,v1=HEX          HMAC-SHA256 of the time, a dot and the body, as for alerts
+    Skitter-Timestamp: 1795053600
+    Skitter-Signature: sha256=…                     HMAC-SHA256 of the timestamp, a dot and the body
 
-A receiver computes the signature from what it got, and refuses times that are old. Redirects are not followed: the one who named
+A receiver computes the signature from what it got, and refuses timestamps that are old. Redirects are not followed: the one who named
 the URL has not named where it leads. No proxy from the environment is used, because it would connect where the guard cannot look.
 """
 
+import hashlib
+import hmac
 import socket
 from urllib.parse import urlsplit
 
 import pycurl
 from msgspec import Struct
 
-from skitter.control.webhook import signature
 from skitter.fetch.address import Guard
 from skitter.fetch.trust import authorities
 
@@ -25,7 +27,12 @@ class Delivery(Struct, frozen=True):
     body: bytes  # JSON
     id: str
     at: float  # seconds since the epoch
-    secret: str = ""  # nothing is signed without
+    secret: bytes = b""  # nothing is signed without
+
+
+def signature(secret: bytes, at: float, body: bytes) -> str:
+    """The value of the header Skitter-Signature."""
+    return "sha256=" + hmac.new(secret, f"{int(at)}.".encode() + body, hashlib.sha256).hexdigest()
 
 
 def problem_of(url: str) -> str:
@@ -64,9 +71,10 @@ def _prepare(curl: pycurl.Curl, delivery: Delivery, timeout: float) -> None:
         "User-Agent: skitter",
         "Expect:",
         f"Skitter-Delivery: {delivery.id}",
+        f"Skitter-Timestamp: {int(delivery.at)}",
     ]
     if delivery.secret:
-        fields.append(f"Skitter-Signature: {signature(delivery.secret, int(delivery.at), delivery.body)}")
+        fields.append(f"Skitter-Signature: {signature(delivery.secret, delivery.at, delivery.body)}")
     put = curl.setopt
     put(pycurl.URL, delivery.url)
     put(pycurl.NOSIGNAL, 1)
