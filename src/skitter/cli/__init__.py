@@ -46,12 +46,9 @@ COMMANDS: Mapping[str, str] = {
     "index": "send the pages of a crawl to OpenSearch or Elasticsearch",
     "url": "fetched form, key, host and domain of a URL",
     "robots": "what a robots.txt says about URLs",
-<<<<<<< HEAD
     "job": "crawls that start again by the clock, and the history of their runs",
-=======
     "serve": "crawls over HTTP: a first page, live, and an API",
     "token": "make and revoke tokens for the API",
->>>>>>> serve
     "cluster": "set up, feed and watch a crawl on many machines",
     "work": "join a cluster as a worker",
     "identity": "make a key and pages by which sites recognise your crawler",
