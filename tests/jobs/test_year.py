@@ -165,7 +165,9 @@ def expected_rows(job: Job, runs: dict[float, Run], crawls: Crawls) -> dict[floa
         else:
             pending[away].append(due)
     for (_, back), dues in pending.items():
-        promised |= dict.fromkeys(dues[:-1], State.MISSED)
+        promised |= dict.fromkeys(
+            dues[:-1][-100:], State.MISSED
+        )  # earlier ones are counted in the first of these
         late = back - dues[-1]
         if job.deadline is not None and late > job.deadline:
             promised[dues[-1]] = State.MISSED
