@@ -244,14 +244,12 @@ def test_every_example_is_understood(name, example):
         for name, example in EXAMPLES
         # `check` and `audit` read real files: their examples are in tests/crawl/test_check.py and test_audit.py. For those that control a crawl one has
         # to run: their examples are in tests/crawl/test_control.py and test_reload.py. `replay` and a WACZ need an archive: tests/crawl/test_replay.py
-<<<<<<< HEAD
-        # and test_wacz.py; `serve` and `token`: tests/crawl/test_serve.py; `job`: tests/unit/test_cli_job.py
-=======
-        # and test_wacz.py. Those of `job` are in tests/unit/test_cli_job.py; `serve` and `token`: tests/crawl/test_serve.py
->>>>>>> jobs
+        # and test_wacz.py; `serve` and `token`: tests/crawl/test_serve.py; `job`: tests/unit/test_cli_job.py; `patterns` has something to show
+        # only where something was learnt: tests/crawl/test_patterns.py
         if name
         not in {
             "job",
+            "patterns",
             "serve",
             "token",
             "crawl",
@@ -262,7 +260,6 @@ def test_every_example_is_understood(name, example):
             "audit",
             "identity",
             "replay",
-            "job",
             *CONTROL,
         }
         and "wacz" not in example

@@ -61,6 +61,9 @@ class Options(TypedDict, total=False):
     strategy: str
     """how links are ordered: bfs, dfs, depth, number, importance, features, opic or larger-sites; or module:function, a function of your own"""
 
+    recrawl: str
+    """when pages are fetched again: off (never), adaptive (when each has probably changed), or after a time such as 12h; a crawl that does so ends only at a limit, or when it is told to"""
+
     shards: int
     """parts of the crawl, each handled by one process at a time; fixed when the crawl is created; 0 for one per worker"""
 

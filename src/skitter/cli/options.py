@@ -34,6 +34,10 @@ class Flag(NamedTuple):
     alone: tuple[str, ...] = ()  # its values, if it may stand alone: the first is what it means then
     takes: Callable[[str], bool] | None = None  # … and what else may be its value
 
+    def accepts(self, word: str) -> bool:
+        """Whether a word behind the flag is its value."""
+        return word in self.alone or (self.takes is not None and self.takes(word))
+
 
 FLAGS: Mapping[str, Flag] = {
     "--scope": Flag("scope.kind", "KIND"),
@@ -87,7 +91,7 @@ def add_settings(parser: Parser) -> None:
             help=help_text.replace("%", "%%") + ("; repeatable" if flag.many else ""),
         )
         if flag.alone:
-            parser.alone[name] = flag.alone[0], flag.takes or flag.alone.__contains__
+            parser.alone[name] = flag.alone[0], flag.accepts
     parser.add_argument(
         "--set",
         action="append",

@@ -14,13 +14,11 @@ from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
-from skitter.control.webhook import post
 from skitter.ports import Clock
 from skitter.reporting.alerting.standing import Alert
 from skitter.runtime import durable
-from skitter.settings import FetchSettings, Settings
+from skitter.settings import Settings
 from skitter.settings.secrets import secret
 
 MOST = 1_000  # messages that wait; with more, the oldest are dropped
@@ -57,7 +55,6 @@ class Notifier:
     def __init__(self, path: Path, settings: Settings, clock: Clock, complain: Callable[[str], None]) -> None:
         self._path = path
         self._settings = settings.alerts
-        self._fetch = _sending(settings)
         self._clock = clock
         self._complain = complain
         self._secret = secret("alerts.secret_file", settings.alerts.secret_file)
@@ -118,7 +115,12 @@ class Notifier:
         return True
 
     async def _post(self, message: Message, body: bytes) -> str:
-        return await post(self._settings.webhook, body, message.id, self._fetch, self._clock, self._secret)
+        from skitter.fetch.address import Guard  # noqa: PLC0415  libcurl, which most parents do without
+        from skitter.fetch.webhook import Delivery, deliver  # noqa: PLC0415  the same
+
+        secret = self._secret.encode()
+        delivery = Delivery(self._settings.webhook, body, message.id, self._clock.now(), secret)
+        return await asyncio.to_thread(deliver, delivery, Guard(self._settings.allow_private))
 
     async def _command(self, message: Message, body: bytes) -> str:
         said = {
@@ -150,17 +152,3 @@ class Notifier:
     def _write(self) -> None:
         with suppress(OSError):  # a full disk must not end the crawl; the messages are still in memory
             durable.write(self._path, msgspec.json.encode(Kept(list(self.firing), list(self._unsent))))
-
-
-def _sending(settings: Settings) -> FetchSettings:
-    """How webhooks are sent: as the crawler that we are, but without what belongs to sites."""
-    own = FetchSettings()
-    return replace(
-        own,
-        user_agent=settings.fetch.user_agent,
-        contact=settings.fetch.contact,
-        ca_file=settings.fetch.ca_file,
-        nameservers=settings.fetch.nameservers,
-        resolve=settings.fetch.resolve,
-        allow_private=settings.alerts.allow_private,
-    )

@@ -25,6 +25,7 @@ SHORT: Mapping[str, str] = {
     "resolve": "fetch.resolve",
     "sitemaps": "scope.sitemaps",
     "strategy": "schedule.strategy",
+    "recrawl": "schedule.recrawl",
     "shards": "crawl.shards",
     "assets": "archive.assets",
     "main": "parse.main",
