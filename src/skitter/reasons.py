@@ -177,6 +177,17 @@ TRAP_CALENDAR: Final = _trap(
     "Nothing, as a rule; if the URL leads to a real page, raise scope.calendar_years",
 )
 
+# ------------------------------------------------------------------------------------------------ learned
+
+_repeat = _group("Learned while crawling")
+
+REPEAT_PARAMETER: Final = _repeat(
+    "repeat.parameter",
+    "The URL differs from a known one in parameters that were found to change nothing on this host.",
+    f"Nothing: one in a hundred such URLs is fetched to make sure; to have this one, {_AGAIN}, and to have them all, "
+    "crawl with --set learning.parameters=false",
+)
+
 # ------------------------------------------------------------------------------------------------ links
 
 _link = _group("Links that are not followed")

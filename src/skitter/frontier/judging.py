@@ -17,8 +17,16 @@ from skitter.frontier.shard import Shard
 from skitter.model import Reason
 from skitter.ports import Judge, RulesOf
 
-_BY_ROBOTS = frozenset(
-    {reasons.ROBOTS, reasons.ROBOTS_UNREACHABLE, reasons.ROBOTS_UNKNOWN, reasons.WINDOW_NEVER}
+# What a rule has refused that was learned comes back in the same way: if the rule still holds, it is refused again when
+# its turn comes.
+_BY_RULES = frozenset(
+    {
+        reasons.ROBOTS,
+        reasons.ROBOTS_UNREACHABLE,
+        reasons.ROBOTS_UNKNOWN,
+        reasons.WINDOW_NEVER,
+        reasons.REPEAT_PARAMETER,
+    }
 )
 _WAITS_BY_SETTINGS = frozenset({reasons.WINDOW, reasons.BUDGET_DAY, reasons.BUDGET_WAIT})
 
@@ -35,7 +43,7 @@ def concerns_rules(row: UrlRow) -> bool:
     if row.origin:
         return False
     return row.state == QUEUED or (
-        row.state == REFUSED and row.reason is not None and row.reason.code in _BY_ROBOTS
+        row.state == REFUSED and row.reason is not None and row.reason.code in _BY_RULES
     )
 
 

@@ -9,7 +9,7 @@ from math import inf
 from msgspec.structs import replace
 
 from skitter import urls
-from skitter.frontier import crashes, robots_first
+from skitter.frontier import crashes, repeating, robots_first
 from skitter.frontier.agenda import drawn, is_ready
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Lease
@@ -154,6 +154,8 @@ def take(shard: Shard, name: str, now: float) -> Lease | None:
         id16 = shard.names.id_of(link)
     else:
         link, id16 = link_of(first), first.id
+    repeats = is_page and "?" in first.key and shard.samples is not None
+    spent = repeating.repeats(shard, first) if repeats else None
     suspicion = shard.suspects.get(id16, _TRUSTED)
     alone = suspicion is not _TRUSTED and crashes.suspected(suspicion.crashes, suspicion.in_hand)
     if alone and shard.leases:
@@ -167,7 +169,7 @@ def take(shard: Shard, name: str, now: float) -> Lease | None:
         host.hops -= bool(taken.origin)
         shard.counts.queued -= 1
     recrawl = is_page and first.crawl_count > 0
-    visit = Visit(link, attempt, now, alone, _pages(shard, host), host.free_at, recrawl)
+    visit = Visit(link, attempt, now, alone, _pages(shard, host), host.free_at, recrawl, spent)
     lease = Lease(visit, taken, known.expires if is_page else inf)
     shard.begin(id16, lease)
     return lease
@@ -194,8 +196,9 @@ def hand_out(shard: Shard, taken: Lease, now: float) -> Visit:
     visit = taken.visit
     if shard.ahead:  # it was leased ahead, and others of its host may have been handed out since
         pages = _pages(shard, host)
-        taken.visit = Visit(link, visit.attempt, now, visit.alone, pages, host.free_at, visit.recrawl)
-    if shard.budgets is not None:
+        spent = visit.spent
+        taken.visit = Visit(link, visit.attempt, now, visit.alone, pages, host.free_at, visit.recrawl, spent)
+    if shard.budgets is not None and visit.spent is None:
         spent = shard.budgets.spent(shard, host, link, now, again=visit.recrawl)
         taken.visit = replace(taken.visit, spent=spent)
     taken.handed = True

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from skitter import politeness, reasons, urls
-from skitter.frontier import counting, flow, robots_first
+from skitter.frontier import counting, flow, repeating, robots_first
 from skitter.frontier.adding import add, is_by_settings, queue_hop
 from skitter.frontier.aside import set_aside
 from skitter.frontier.levels import LEVELS, retried
@@ -169,6 +169,8 @@ def _settle_page(shard: Shard, row: UrlRow, settlement: Settlement, targets: lis
         links = b"".join(dict.fromkeys(targets))
         before = bool(row.attempts or row.crawl_count or row.status)  # there may be an earlier page
         keep_page(shard, row.id, replace(page, text="") if page.text else page, links, replaces=before)
+        if shard.samples is not None and ("?" in page.key or page.key in shard.samples.groups):
+            repeating.learn(shard, page)
     row.status = settlement.status or (page.status if page else row.status)
     row.attempts = settlement.visit.attempt - (not verdict.attempted)
     row.reason = verdict.reason

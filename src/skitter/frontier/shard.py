@@ -39,6 +39,7 @@ from skitter.model import Level, Link, Purpose, Reason, RobotsCopy
 from skitter.runtime.metrics import HostMetrics, Metrics, QueueMetrics, StoreMetrics
 from skitter.schedule import FLOWS
 from skitter.schedule.learning.learned import Learned
+from skitter.schedule.learning.parameters import Samples
 from skitter.settings import Settings
 from skitter.settings.sites import sites_of
 
@@ -59,7 +60,7 @@ class Shard(Memory):
 
     __slots__ = (
         "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "drain", "flights", "kept_tallies", "messages",
-        "meta", "names", "nearby", "new_rules", "only_assets", "out", "per_host", "politeness", "reserve", "seen", "suspects", "unsaved", "unsure_since", "usual_delay",
+        "meta", "names", "nearby", "new_rules", "only_assets", "out", "per_host", "politeness", "reserve", "samples", "seen", "suspects", "unsaved", "unsure_since", "usual_delay",
     )  # fmt: skip
 
     def __init__(
@@ -100,6 +101,7 @@ class Shard(Memory):
         self.alone = b""  # the visit that must run alone
         self.drain = ""  # the host whose suspected visit waits to run alone
         self.batches = 0  # written so far
+        self.samples = Samples() if settings.learning.parameters else None
         self.unsaved: dict[str, int] = {}  # by name: what was learned from so many visits is not written yet
         # Origins whose robots.txt has changed, until their URLs are judged by it.
         self.only_assets = False  # nothing else is leased
@@ -471,6 +473,16 @@ class Shard(Memory):
         if host is not None:
             host.held = 0.0
             self.touch(host)
+
+    def judge_all_again(self) -> None:
+        """Something learned was wrong: what it refused is judged again, like that of a changed robots.txt."""
+        self.new_rules.add(ALL_ORIGINS)
+        self.meta.positions[NEW_RULES] = "1"
+
+    def id_of_key(self, host: str, key: str) -> bytes:
+        """The id that a page of a host would have under a key."""
+        names = self.names
+        return names.host(host).prefix + names.hash_key(key.encode("utf-8", "surrogatepass"), names.secret)
 
     def forget_ban(self, origin: str) -> None:
         """If everything was disallowed for lack of a robots.txt, request it again."""

@@ -408,6 +408,15 @@ class DedupSettings(Struct, frozen=True):
     ] = 32
 
 
+class LearningSettings(Struct, frozen=True):
+    """What is learned of a host while it is crawled."""
+
+    parameters: Annotated[
+        bool,
+        "learn which query parameters change nothing, and do not fetch what repeats a page by such a one",
+    ] = True
+
+
 class ArchiveSettings(Struct, frozen=True):
     """The WARC files."""
 
@@ -510,6 +519,7 @@ class Settings(Struct, frozen=True):
     fetch: FetchSettings = FetchSettings()
     parse: ParseSettings = ParseSettings()
     dedup: DedupSettings = DedupSettings()
+    learning: LearningSettings = LearningSettings()
     archive: ArchiveSettings = ArchiveSettings()
     export: ExportSettings = ExportSettings()
     frontier: FrontierSettings = FrontierSettings()

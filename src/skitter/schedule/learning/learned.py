@@ -5,6 +5,8 @@ A row is bounded in size, however many URLs a host has: whoever adds to it forge
 
 from msgspec import Struct, field
 
+from skitter.schedule.learning.parameters import Parameter
+
 
 class Pattern(Struct, array_like=True, gc=False):
     """URLs of a host that look alike, and what their visits have brought."""
@@ -21,6 +23,8 @@ class Learned(Struct, array_like=True, gc=False):
 
     name: str
     patterns: dict[str, Pattern] = field(default_factory=dict)
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+    wrong: int = 0  # parameters that were learned to be needless, and are not
 
 
 def of_domain(domain: str) -> str:
