@@ -125,15 +125,15 @@ class Samples:
         first = self._payloads.get((host, content.digest))
         return first is not None and without(first, name)[0] != group
 
-    def nearest_unrelated(self, host: str, content: Content, name: str, group: str) -> int:
-        """How far the text of a page is from those of URLs that have nothing to do with it; 0 if there are none."""
+    def nearest_unrelated(self, host: str, content: Content, name: str, group: str) -> int | None:
+        """How far the text of a page is from those of URLs that have nothing to do with it; None if there are none."""
         own = content.simhash
         others = [
             (own ^ other.simhash).bit_count()
             for key, other in self._unrelated.get(host, ())
             if own is not None and other.simhash is not None and without(key, name)[0] != group
         ]
-        return min(others, default=0)
+        return min(others, default=None)
 
 
 def _forget_half(
@@ -301,9 +301,12 @@ class Lessons:
             return 0 if samples.is_common(host, content, name, group) else 1
         if any(samples.is_common(host, each, name, group) for each in (content, *others)):
             return 0
+        unrelated = samples.nearest_unrelated(host, content, name, group)
+        if unrelated is None:
+            return 0
         parameter = self._parameters[name]
         most = _NEAR_TOKENS if _looks_like_tokens(parameter) else NEAR
-        most = min(most, samples.nearest_unrelated(host, content, name, group) // _FAR_APART)
+        most = min(most, unrelated // _FAR_APART)
         return 1 if all(_is_same(other, content, most) for other in others) else -1
 
     def _counted(self, name: str) -> Parameter | None:
