@@ -47,7 +47,8 @@ def judged_rules(learned: dict[str, Parameter]) -> tuple[list[str], list[str]]:
 
     One that is only dropped with certain values is judged by these: `start=0` is needless, `start` is not.
     """
-    right, wrong = [], []
+    right: list[str] = []
+    wrong: list[str] = []
     for kind in KINDS:
         parameter = learned.get(kind.name)
         if parameter is None or parameter.state != NEEDLESS:

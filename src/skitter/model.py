@@ -506,6 +506,7 @@ class UrlRecord(Struct, frozen=True, kw_only=True):
     hints: Hints | None = None
     purpose: Purpose = Purpose.PAGE
     cash: Cash | None = None
+    parked: bool = False  # it waits aside, because its pattern brings nothing new
 
 
 class Pace(Struct, frozen=True, array_like=True, gc=False):
@@ -591,3 +592,4 @@ class Counts(Struct, kw_only=True):
     cash_given: float = 0.0  # to seeds and listed pages (strategy opic)
     cash_kept: float = 0.0  # of what fetched pages received: what they do not pass on
     cash_sunk: float = 0.0  # passed on to nobody: to refused links, or by pages without links
+    parked: int = 0  # of queued: their pattern is parked

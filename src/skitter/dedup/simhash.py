@@ -5,7 +5,7 @@ its own module because it needs numpy, which takes 60 ms to load: a crawl withou
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ _BASE = 0xD1342543DE82EF95  # odd, so that it has an inverse; a multiplier with 
 _POWERS = np.multiply.accumulate(np.full(_BLOCK + 2, _BASE, np.uint64))
 _INVERSES = np.multiply.accumulate(np.full(_BLOCK + 2, pow(_BASE, -1, 2**64), np.uint64))
 _NO_WORDS = np.zeros(0, np.uint64)
+_ZERO, _TEN = np.uint8(ord("0")), np.uint8(10)
 _ROW = 16  # shingles whose bits are counted in parallel
 
 
@@ -52,8 +53,52 @@ def _blocks(octets: bytes) -> Iterator[bytes]:
     yield octets[at:] if at else octets
 
 
-def _words(block: bytes) -> Numbers:
-    """The hash of each word."""
+# ------------------------------------------------------------------------------------------------ what is new
+
+_SAMPLE = 1_024  # shingles, of 4 bytes
+_FEW = 8  # shingles that are looked for one by one
+_HALF = np.uint64(32)
+
+
+class News(NamedTuple):
+    """A text compared with the sample of a domain."""
+
+    sample: bytes  # with what the text has brought
+    shift: int
+    new: int  # shingles that were not there, of those that the sample takes in
+    met: int  # shingles that it takes in
+
+
+def news(text: str, sample: bytes, shift: int) -> News:
+    """Which shingles of a text are new to a sample of those seen before; words with digits in them all count as the same.
+
+    The sample takes in shingles whose hash ends in `shift` zeros, and half as many of them each time it is full, so it
+    is a fair one of everything seen, whatever its amount (adaptive sampling; Wegman 1984, Flajolet 1990).
+    """
+    words = _words(text[:_BLOCK].encode("utf-8", "surrogatepass")[:_BLOCK], fold=True)
+    if len(words) < SHINGLE:
+        return News(sample, shift, 0, 0)
+    hashes = (_mixed(words) >> _HALF).astype(np.uint32)
+    known = np.frombuffer(sample, np.uint32)
+    if shift:
+        hashes = hashes[hashes & np.uint32((1 << shift) - 1) == 0]
+    found = set(hashes.tolist())
+    new = (
+        found.difference(known.tolist())
+        if len(found) > _FEW
+        else {each for each in found if each not in known}
+    )
+    if not new:
+        return News(sample, shift, 0, len(found))
+    merged = np.concatenate((known, np.fromiter(new, np.uint32, len(new))))
+    while len(merged) > _SAMPLE:
+        shift += 1
+        merged = merged[merged & np.uint32((1 << shift) - 1) == 0]
+    return News(merged.tobytes(), shift, len(new), len(found))
+
+
+def _words(block: bytes, *, fold: bool = False) -> Numbers:
+    """The hash of each word. `fold`: 0 for a word with digits, whichever they are."""
     octets = np.frombuffer(b" %b " % block, np.uint8)
     blank = octets <= ord(" ")
     (edges,) = (
@@ -62,16 +107,25 @@ def _words(block: bytes) -> Numbers:
     starts, ends = edges[::2], edges[1::2]
     sums = np.add.accumulate(octets * _POWERS[: len(octets)])
     words: Numbers = (sums[ends] - sums[starts]) * _INVERSES[starts]
+    if fold:
+        digits = np.add.accumulate((octets - _ZERO) < _TEN, dtype=np.uint32)
+        words[digits[ends] != digits[starts]] = 0
     return words
 
 
-def _votes(words: Numbers) -> Numbers:
-    """How many shingles have each of the 64 bits."""
+def _mixed(words: Numbers) -> Numbers:
+    """The hash of each shingle."""
     first, second, third = words[:-2], words[1:-1], words[2:]
     mixed = (first * _MIX ^ second) * _MIX ^ third
     mixed ^= mixed >> np.uint64(29)
     mixed *= _MIX
     mixed ^= mixed >> np.uint64(32)
+    return mixed
+
+
+def _votes(words: Numbers) -> Numbers:
+    """How many shingles have each of the 64 bits."""
+    mixed = _mixed(words)
     rows = -(-len(mixed) // _ROW)
     shingles = np.zeros(rows * _ROW, "<u8")  # the missing part of the last row has no bits
     shingles[: len(mixed)] = mixed

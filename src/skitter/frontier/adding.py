@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from skitter import reasons, urls
 from skitter.frontier import robots_first
 from skitter.frontier.aside import is_blocked, is_passing, take_back
-from skitter.frontier.levels import better, retried
+from skitter.frontier.levels import OF_PARKED, better, retried
 from skitter.frontier.names import Named
 from skitter.frontier.rows import CRAWLED, FAILED, FOREIGN, QUEUED, REFUSED, Extra, UrlRow, extra_of, url_row
 from skitter.frontier.shard import Shard
@@ -194,6 +194,9 @@ def _move_forward(shard: Shard, row: UrlRow, link: Link, now: float) -> None:
             shard.seen.refused(row.id, row.depth)
         else:
             shard.seen.ended(row.id)
+        return
+    if row.level == OF_PARKED:
+        shard.seen.waits(row.id, link.level, link.score)
         return
     level, score = row.level % _LEVELS, link.score - (now - row.first_seen) * shard.decay
     if better(link.level, score, level, row.score):

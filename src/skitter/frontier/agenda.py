@@ -6,7 +6,7 @@ reached before.
 """
 
 from skitter import urls
-from skitter.frontier.levels import DRAW, DUE_AGAIN, draw_retry, retried
+from skitter.frontier.levels import DRAW, DUE_AGAIN, OF_PARKED, draw_retry, retried
 from skitter.frontier.memory import Window
 from skitter.frontier.rows import HostRow, Span
 from skitter.frontier.sortable import number8, score8, time8, time_of
@@ -38,6 +38,8 @@ def drawn(host: HostRow, *, only_assets: bool = False) -> tuple[int, int]:
         mask += 16
     if not mask and any(retries := levels[_LEVELS:DUE_AGAIN]):
         return draw_retry(retries, host.turn)
+    if not mask and levels[OF_PARKED] and host.extra is not None and host.extra.again:
+        return OF_PARKED, host.turn
     return DRAW[mask][host.turn]
 
 
@@ -64,7 +66,7 @@ def place_of(host: HostRow, now: float, *, only_assets: bool = False) -> bytes:
     if head is None:
         raise AssertionError(f"{host.name} counts links in queue {queue} and has no head there")
     return (
-        bytes((queue % _LEVELS,)) + score8(-head[0]) + number8(head[1])
+        bytes((_LEVELS - 1 if queue == OF_PARKED else queue % _LEVELS,)) + score8(-head[0]) + number8(head[1])
     )  # no two links have the same sequence number
 
 

@@ -8,7 +8,7 @@ from skitter import urls
 from skitter.frontier import robots_first
 from skitter.frontier.agenda import drawn
 from skitter.frontier.held import Lease
-from skitter.frontier.leasing import chosen_host, hand_out, prepare, take
+from skitter.frontier.leasing import chosen_host, hand_out, prepare, sift, take
 from skitter.frontier.memory import Lacking
 from skitter.frontier.prefetch import AT_ONCE, depth_of
 from skitter.frontier.rows import HostRow
@@ -59,6 +59,8 @@ def _reserve(shard: Shard, name: str, now: float) -> None:
         if number >= depth:
             break
         try:
+            if shard.learns and not sift(shard, name, now):
+                break
             taken = take(shard, name, now)
             if taken is None:
                 break

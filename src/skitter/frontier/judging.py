@@ -11,7 +11,8 @@ from skitter import reasons, urls
 from skitter.frontier import counting
 from skitter.frontier.adding import is_by_settings
 from skitter.frontier.aside import is_blocked
-from skitter.frontier.leasing import link_of
+from skitter.frontier.leasing import bring_back, link_of
+from skitter.frontier.levels import OF_PARKED
 from skitter.frontier.rows import FOREIGN, QUEUED, REFUSED, UrlRow
 from skitter.frontier.shard import Shard
 from skitter.model import Reason
@@ -82,6 +83,8 @@ def judge_again(shard: Shard, ids: Sequence[bytes], judge: Judge) -> tuple[int, 
             came += _bring_back(shard, row)
         elif row.state == QUEUED and row.due is not None and _waits_by_settings(row) and not row.parked:
             _wait_no_longer(shard, row)
+        elif row.state == QUEUED and row.level == OF_PARKED and shard.is_kept(row.url):
+            bring_back(shard, shard.host(row.host), row)
         elif row.state == REFUSED and reason != row.reason:
             shard.leave(row)
             shard.enter(row, REFUSED, reason)

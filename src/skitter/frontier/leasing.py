@@ -13,16 +13,24 @@ from skitter.frontier import crashes, repeating, robots_first
 from skitter.frontier.agenda import drawn, is_ready
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Lease
-from skitter.frontier.levels import LEVELS
-from skitter.frontier.rows import QUEUED, RECRAWL, RETRY, HostRow, UrlRow
+from skitter.frontier.levels import LEVELS, OF_PARKED
+from skitter.frontier.rows import QUEUED, RECRAWL, RETRY, Extra, HostExtra, HostRow, Spot, UrlRow, Was
 from skitter.frontier.shard import Shard
-from skitter.model import Link, Purpose, Visit
+from skitter.model import Level, Link, Purpose, Visit
+from skitter.schedule.learning import patterns
+from skitter.schedule.learning.learned import Learned, of_domain
+from skitter.schedule.learning.patterns import Fate
 
 # Due hosts and URLs are moved when visits are leased. After a long stop there may be very many: the rest is
 # moved with the next lease, and `next_due` says that it is time.
 _MOVED_AT_ONCE = 2_000
 _TRUSTED = Suspicion()
 _PAGE = Purpose.PAGE  # looked up once
+_SIFTED_AT_ONCE = 128  # URLs of a host that are put aside before others have their turn
+_SIFTED = 8  # hosts that had nothing else, in one lease
+_BEHIND = -1e9  # the score of URLs that wait aside, behind those that are tried again
+_WAIT_FOR_NEWS = 1.0  # seconds that a new host of a domain waits while many other new ones are in flight
+_MANY_DOMAINS = 1_000
 
 # ------------------------------------------------------------------------------------------------ exactly now
 
@@ -30,10 +38,16 @@ _PAGE = Purpose.PAGE  # looked up once
 def lease(shard: Shard, limit: int, now: float, visits: list[Visit]) -> None:
     """Lease the visits that may start now, and hand them out. Write before they are used."""
     prepare(shard, now)
+    left = _SIFTED
     while len(visits) < limit and not shard.alone:
         chosen = chosen_host(shard, now)
         if chosen is None:
             return
+        if shard.learns and not sift(shard, chosen[0], now):
+            left -= 1
+            if not left:
+                return
+            continue
         taken = take(shard, chosen[0], now)
         if taken is None:
             return
@@ -43,6 +57,9 @@ def lease(shard: Shard, limit: int, now: float, visits: list[Visit]) -> None:
 
 def prepare(shard: Shard, now: float) -> None:
     """Queue everything that is due, and make every host ready whose clock has come."""
+    while shard.to_wake:
+        wake(shard, shard.host(shard.to_wake[-1]))
+        shard.to_wake.pop()
     _place_moved(shard, now)
     _bring_back(shard, now)
     _free_hosts(shard, now)
@@ -229,6 +246,181 @@ def link_of(row: UrlRow) -> Link:
         meta=row.meta,
         hints=None if row.extra is None else row.extra.hints,
     )
+
+
+# ------------------------------------------------------------------------------------------------ what is learned
+
+
+def sift(shard: Shard, name: str, now: float) -> bool:
+    """Look at the next URL of a host before it is leased, by what was learned: demote it, or put it aside, and look at
+    the next. False if nothing is left to be leased now.
+    """
+    host = shard.host(name)
+    for _ in range(_SIFTED_AT_ONCE):
+        queue, _turn = drawn(host, only_assets=shard.only_assets)
+        if queue < 0:
+            break
+        if host.hops or shard.only_assets:
+            return True
+        window = shard.queue(host, queue)
+        window.has(min(2, host.levels[queue]))  # the second is the next head
+        spot = window.keys[0]
+        row = window.values[spot] = shard.waiting(window, spot)
+        if queue == OF_PARKED:
+            _look_again(shard, host, row, spot, now)
+            continue
+        if not _is_judged(row):
+            return True
+        known, of_all, names = (
+            shard.learned[name],
+            shard.learned[of_domain(host.domain)],
+            patterns.names_of(row.url),
+        )
+        if _crowds(shard, host, of_all, now):
+            break
+        fate = _fate(host, known, of_all, names)
+        if not fate.steps or shard.is_kept(row.url):
+            return known is None or _may_follow(shard, name, known, names)
+        if fate.steps > 0 and not _sinks(row, fate):
+            return known is None or _may_follow(shard, name, known, names)
+        _put_lower(shard, host, row, spot, fate)
+    shard.place(host, now)
+    return False
+
+
+def _is_judged(row: UrlRow) -> bool:
+    """Whether it is a page that was found on others, and never visited. What a person or a list names is not judged."""
+    if row.origin or row.seed or row.attempts or row.crawl_count or row.hops:
+        return False
+    extra = row.extra
+    return extra is None or (
+        extra.purpose is _PAGE and extra.hints is None and (extra.was is None or not extra.was.tried)
+    )
+
+
+def _fate(host: HostRow, known: Learned | None, of_all: Learned | None, names: patterns.Names) -> Fate:
+    if of_all is not None and not host.pages and host.name != host.domain:
+        pattern = of_all.patterns.get(by := patterns.host_pattern(host.name, host.domain))
+        if pattern is not None and pattern.parked:
+            return Fate(-1, by)
+    return patterns.WANTED if known is None else patterns.fate(known, names)
+
+
+def _sinks(row: UrlRow, fate: Fate) -> bool:
+    """Whether it has to be demoted further than it is."""
+    was = None if row.extra is None else row.extra.was
+    return row.level < min((row.level if was is None else was.level) + fate.steps, Level.BACKGROUND)
+
+
+def _may_follow(shard: Shard, name: str, known: Learned, names: patterns.Names) -> bool:
+    """Whether it may be leased while others of its host are: if none of these brings anything, its pattern is parked."""
+    out = shard.flights.get(name, IDLE).visits + len(shard.reserve.hosts.get(name, ()))
+    return not out or out < patterns.margin(known, names)
+
+
+def _crowds(shard: Shard, host: HostRow, of_all: Learned | None, now: float) -> bool:
+    """Whether too many new hosts of its domain are in flight; then it waits until it is known what they bring."""
+    if host.pages or host.name == host.domain:
+        return False
+    if len(shard.newcomers) > _MANY_DOMAINS:
+        shard.newcomers.clear()
+    others = {
+        name
+        for name in shard.newcomers.get(host.domain, ())
+        if name in shard.flights or name in shard.reserve.hosts
+    }
+    pattern = None if of_all is None else of_all.patterns.get(patterns.host_pattern(host.name, host.domain))
+    if len(others - {host.name}) >= patterns.PARKED / 2 - (pattern.dry / 2 if pattern else 0) and others:
+        host.free_at = max(host.free_at, now + _WAIT_FOR_NEWS)
+        shard.touch(host)
+        return True
+    shard.newcomers[host.domain] = others | {host.name}
+    return False
+
+
+def _put_lower(shard: Shard, host: HostRow, row: UrlRow, spot: Spot, fate: Fate) -> None:
+    """Demote a URL, or put it aside; now and then one of a parked pattern stays, to be tried."""
+    if row.id not in shard.batch.urls:
+        shard.adopt(row)
+    shard.take(host, row.level, spot)
+    was = (None if row.extra is None else row.extra.was) or Was(row.level, row.score)
+    if fate.steps > 0:
+        row.level = min(was.level + fate.steps, Level.BACKGROUND)
+    else:
+        was = _aside(shard, host, row, was, fate.by)
+    row.extra = replace(row.extra or Extra(), was=was)
+    shard.push(host, row)
+
+
+def _aside(shard: Shard, host: HostRow, row: UrlRow, was: Was, by: str) -> Was:
+    of_hosts = not by.startswith("/")
+    learned = shard.learned_of(of_domain(host.domain) if of_hosts else host.name)
+    pattern = learned.patterns[by]
+    if patterns.is_tried(pattern):
+        shard.learn(learned, decided=True)
+        return replace(was, tried=True)
+    row.level, row.score = OF_PARKED, _BEHIND
+    if of_hosts:
+        patterns.remember_host(learned, host.name)
+    else:
+        if learned.asked and row.first_seen >= learned.asked:
+            learned.grown += 1
+            learned.rest = False
+        if pattern.skipped <= patterns.TRIES and not learned.rest:
+            row.score = -float(pattern.skipped)
+            look_again(shard, host, (host.extra.again if host.extra else 0) + 1)
+        if learned.rest:
+            wake(shard, host)
+    pattern.held += 1
+    shard.learn(learned, decided=not pattern.held & (pattern.held - 1))
+    return was
+
+
+def look_again(shard: Shard, host: HostRow, count: int) -> None:
+    """So many of the first URLs that wait aside are looked at again, when nothing else of the host waits."""
+    host.extra = HostExtra(again=count) if host.extra is None else replace(host.extra, again=count)
+    shard.touch(host)
+
+
+def wake(shard: Shard, host: HostRow) -> None:
+    """All URLs that wait aside on a host are looked at again."""
+    look_again(shard, host, host.levels[OF_PARKED])
+
+
+def _look_again(shard: Shard, host: HostRow, row: UrlRow, spot: Spot, now: float) -> None:
+    """The first URL that waits aside: it waits for a visit again, or aside behind all others."""
+    again = min(host.extra.again if host.extra else 0, host.levels[OF_PARKED])
+    known, of_all = shard.learned[host.name], shard.learned[of_domain(host.domain)]
+    fate = _fate(host, known, of_all, patterns.names_of(row.url))
+    look_again(shard, host, again - 1)
+    if row.id not in shard.batch.urls:
+        shard.adopt(row)
+    pattern = None
+    if fate.steps < 0 and not shard.is_kept(row.url) and not (known is not None and known.rest):
+        of_hosts = not fate.by.startswith("/")
+        pattern = shard.learned_of(of_domain(host.domain) if of_hosts else host.name).patterns[fate.by]
+        if pattern.tried >= patterns.TRIES or of_hosts:
+            shard.take(host, row.level, spot)
+            row.score, row.seq = _BEHIND, shard.next_seq()
+            shard.push(host, row)
+            return
+        pattern.tried += 1
+    if known is not None:
+        if pattern is not None and not known.asked:
+            known.asked, known.grown = now, 0
+        shard.learn(known, decided=True)
+    bring_back(shard, host, row, tried=pattern is not None or (known is not None and known.rest))
+
+
+def bring_back(shard: Shard, host: HostRow, row: UrlRow, *, tried: bool = False) -> None:
+    """A URL that waits aside waits for a visit again."""
+    shard.take(host, row.level, row.spot())
+    was = (None if row.extra is None else row.extra.was) or Was(Level.NORMAL, 0.0)
+    row.level, row.score = was.level, was.score
+    row.extra = replace(row.extra or Extra(), was=replace(was, tried=True) if tried else None)
+    if row.extra == Extra():
+        row.extra = None
+    shard.push(host, row)
 
 
 # ------------------------------------------------------------------------------------------------ when

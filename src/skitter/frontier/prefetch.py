@@ -23,6 +23,7 @@ from skitter.frontier.settling import hop_of
 from skitter.frontier.shard import Shard
 from skitter.frontier.store import KNOWN
 from skitter.model import Level, Link, Page, Purpose, Reason, Settlement, Visit
+from skitter.schedule.learning.learned import of_domain
 
 AT_ONCE = 64  # visits of one host that are leased together, at most
 _LOOK_AHEAD = 256  # hosts of each level whose links are loaded together
@@ -122,6 +123,8 @@ def need_settlements(shard: Shard, settlements: Sequence[Settlement], wanted: Wa
         if shard.names.id_of(link) not in shard.leases:
             continue
         looked += need_links(shard, settlement.links, settlement.refused, wanted)
+        if shard.learns:
+            _need_learned(shard, link.host, wanted)
         if link.purpose is Purpose.ROBOTS:
             need_host(shard, urls.host(link.origin), wanted)
             if settlement.again is not None:
@@ -138,6 +141,12 @@ def need_settlements(shard: Shard, settlements: Sequence[Settlement], wanted: Wa
                 wanted.pages += pages
             _need_page(shard, settlement.page, shard.names.id_of(link), wanted)
     return looked
+
+
+def _need_learned(shard: Shard, name: str, wanted: Wanted) -> None:
+    for each in (name, of_domain(shard.names.host(name).domain)):
+        if each not in shard.learned:
+            wanted.learned.append(each)
 
 
 def _need_page(shard: Shard, page: Page, id16: bytes, wanted: Wanted) -> None:
@@ -313,10 +322,14 @@ def _look_at_host(shard: Shard, name: str, each: int, wanted: Wanted) -> None:
     if host is None:
         wanted.hosts.append(name)
         wanted.robots += [f"https://{name}", f"http://{name}"]
+        if shard.learns:
+            _need_learned(shard, name, wanted)
         return
     queue, _ = drawn(host, only_assets=shard.only_assets)
     if queue < 0:
         return
+    if shard.learns:
+        _need_learned(shard, name, wanted)
     window, count = shard.queue(host, queue), min(each, host.levels[queue])
     if window.lacks(count):
         wanted.heads.append(Heads(name, queue, window.horizon, max(window.size, count - len(window))))

@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
 from skitter import urls
 from skitter.engines.retry import patiently
-from skitter.frontier.levels import LEVELS
+from skitter.frontier.levels import LEVELS, OF_PARKED
 from skitter.frontier.pages import Nearby, pages_alike
 from skitter.frontier.rows import (
     FOREIGN,
+    QUEUED,
     STATES,
     Found,
     HostRow,
@@ -218,7 +219,7 @@ def _url_record(row: UrlRow, host: HostRow | None, *, leased: bool) -> UrlRecord
         reason=reason,
         depth=row.depth,
         parent=row.parent,
-        level=LEVELS[row.level % len(LEVELS)],
+        level=LEVELS[_level(row) % len(LEVELS)],
         score=row.score,
         attempts=row.attempts,
         crashes=row.crashes,
@@ -230,4 +231,11 @@ def _url_record(row: UrlRow, host: HostRow | None, *, leased: bool) -> UrlRecord
         hints=row.hints,
         purpose=row.purpose,
         cash=None if row.extra is None else row.extra.cash,
+        parked=row.state == QUEUED and row.level == OF_PARKED,
     )
+
+
+def _level(row: UrlRow) -> int:
+    """Its level, or the one that it had before it was put aside."""
+    was = None if row.extra is None else row.extra.was
+    return was.level if was is not None and row.level == OF_PARKED else row.level

@@ -29,7 +29,7 @@ def repeats(shard: "Shard", row: UrlRow) -> Spent | None:
     if learned is None or not learned.parameters:
         return None
     key, dropped = reduced(row.key, learned.parameters)
-    if not dropped:
+    if not dropped or shard.is_kept(row.url, by="parameters"):
         return None
     known = shard.row(shard.id_of_key(row.host, key))
     is_known = known is not None and known.state in (QUEUED, CRAWLED)

@@ -39,12 +39,21 @@ STATES = (State.QUEUED, State.CRAWLED, State.FAILED, State.REFUSED)
 CODES = {state: code for code, state in enumerate(STATES)}
 
 
+class Was(Struct, frozen=True, array_like=True, gc=False):
+    """The place of a URL before it was demoted or put aside."""
+
+    level: int
+    score: float
+    tried: bool = False  # it is visited all the same, to see whether its pattern brings something by now
+
+
 class Extra(Struct, frozen=True, array_like=True, gc=False):
     """What few URLs have. Every store keeps it as one value, so that a new field, at the end, changes no store."""
 
     hints: Hints | None = None
     purpose: Purpose = Purpose.PAGE
     cash: Cash | None = None
+    was: Was | None = None
 
 
 class UrlRow(Struct, array_like=True, gc=False):
@@ -99,6 +108,7 @@ class HostExtra(Struct, frozen=True, array_like=True, gc=False):
 
     pace: Pace | None = None  # how it answers, and the delay learnt from that
     usage: Usage | None = None  # what it has used of its budget
+    again: int = 0  # so many of the first URLs that wait aside are looked at again, when nothing else waits
 
 
 class HostRow(Struct, array_like=True, gc=False):

@@ -8,12 +8,15 @@ from skitter import politeness, reasons, urls
 from skitter.frontier import counting, flow, repeating, robots_first
 from skitter.frontier.adding import add, is_by_settings, queue_hop
 from skitter.frontier.aside import set_aside
-from skitter.frontier.levels import LEVELS, retried
+from skitter.frontier.leasing import look_again, wake
+from skitter.frontier.levels import LEVELS, OF_PARKED, retried
 from skitter.frontier.pages import keep_page
 from skitter.frontier.rows import CODES, CRAWLED, REFUSED, HostExtra, HostRow, UrlRow, order_by_cash
 from skitter.frontier.shard import Shard
 from skitter.model import Link, Purpose, Reason, Settlement, State, Visit, is_put_off
 from skitter.politeness import listening
+from skitter.schedule.learning import patterns
+from skitter.schedule.learning.learned import Learned, of_domain
 
 # If a host asks for a pause longer than this many times the lead, or seconds, its visits leased ahead are put
 # back.
@@ -21,6 +24,10 @@ _FAR = 10
 _FAR_AT_LEAST = 30.0
 _ROBOTS, _QUEUED = Purpose.ROBOTS, State.QUEUED  # looked up once, not with every visit
 
+
+_PROVEN = 16  # useful visits to a pattern: then only some of its pages are compared with all others
+_SOME = 4
+_HARDLY = 0.01  # of the shingles of a page: so few new ones are noise
 
 Targets = Mapping[int, list[bytes]]
 """The ids of links that were added before, by the identity of the settlement."""
@@ -47,6 +54,7 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
     lease = shard.leases.get(id16)
     if lease is None or not lease.handed or not _is_same(lease.visit, visit):
         return False
+    before = shard.counts.added
     if targets is None:
         targets = add(shard, settlement.links, settlement.refused, now)
     shard.end(id16)
@@ -70,6 +78,10 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
             raise AssertionError(f"{visit.link.url} was leased and has no row")
         end = _settle_giver if shard.damping else _settle_page
         end(shard, lease.row, _put_off(settlement, parked), targets, now)
+        if shard.learns and parked is None and not host.aside:
+            learn(
+                shard, host, settlement, leads_on=shard.counts.added > before or settlement.again is not None
+            )
     if shard.ahead and host.ready_at() > now + max(_FAR * shard.ahead, _FAR_AT_LEAST):
         shard.put_back(host.name)
     return True
@@ -84,7 +96,9 @@ def _set_clock(shard: Shard, host: HostRow, settlement: Settlement, now: float) 
         host.delay = verdict.host_delay
     if shard.politeness.adaptive:
         trouble = verdict.heard is not None and verdict.heard.sign
-        if verdict.host_delay or trouble or host.extra is not None:  # else there is nothing to learn
+        if (
+            verdict.host_delay or trouble or (host.extra is not None and host.extra.pace is not None)
+        ):  # else there is nothing to learn
             parked = _listen(shard, host, settlement, now)
     if verdict.host_held is not None:
         host.held = max(host.held, verdict.host_held)
@@ -247,3 +261,88 @@ def unstorable(settlement: Settlement, why: str, now: float) -> Settlement:
         status=settlement.status,
         exchange=settlement.exchange,
     )
+
+
+# ------------------------------------------------------------------------------------------------ what is learned
+
+
+def learn(shard: Shard, host: HostRow, settlement: Settlement, *, leads_on: bool) -> None:
+    """Count what a visit has brought for the patterns of its URL. `leads_on`: it led to a URL that is new."""
+    visit, verdict = settlement.visit, settlement.verdict
+    link = visit.link
+    if link.purpose is not Purpose.PAGE or not verdict.attempted or visit.recrawl:
+        return
+    learned, of_all = shard.learned_of(host.name), shard.learned_of(of_domain(host.domain))
+    names = patterns.names_of(link.url)
+    told = _brought(shard, host, settlement, (learned, of_all), names, leads_on=leads_on)
+    if told is None:
+        return
+    dry, news = told
+    changed = patterns.note(learned, names, dry, news)
+    if not dry:
+        of_all.pages += 1
+        of_all.news += news
+        learned.asked, learned.grown, learned.rest = 0.0, 0, False
+    if any(not learned.patterns[name].parked for name in changed):
+        wake(shard, host)
+    shard.learn(learned, decided=bool(changed))
+    met: list[str] = []
+    if host.name != host.domain and host.pages <= 1:
+        name = patterns.host_pattern(host.name, host.domain)
+        met = patterns.note(of_all, patterns.Names(name, ()), dry, news)
+        if met and not of_all.patterns[name].parked:
+            shard.to_wake += of_all.hosts
+            of_all.hosts = []
+    shard.learn(of_all, decided=bool(met))
+    _look_at_rest(shard, host, learned)
+
+
+def _look_at_rest(shard: Shard, host: HostRow, learned: Learned) -> None:
+    """If nothing else of a host waits, all that wait aside may be few enough."""
+    aside = host.levels[OF_PARKED]
+    if not aside or learned.rest or host.queued() > aside or (host.extra and host.extra.again):
+        return
+    if host.name not in shard.flights and patterns.is_rest(learned, aside):
+        learned.rest = True
+        look_again(shard, host, aside)
+        shard.learn(learned, decided=True)
+
+
+def _brought(
+    shard: Shard,
+    host: HostRow,
+    settlement: Settlement,
+    known: tuple[Learned, Learned],
+    names: patterns.Names,
+    *,
+    leads_on: bool,
+) -> tuple[float, int] | None:
+    """Whether a visit was dry (0 to 1), and how many shingles were new. None if it says nothing about its pattern."""
+    page, status, (learned, of_all) = settlement.page, settlement.status, known
+    if page is None:
+        moved = 300 <= status < 400
+        if settlement.verdict.state is _QUEUED or not (moved or status >= 400) or (moved and leads_on):
+            return None
+        return 1.0, 0
+    if not page.robots.index:
+        learned.unlisted += 1
+        if 2 * learned.unlisted <= host.pages + 1:  # else it is the whole site that asks for it
+            return 1.0, 0
+    if page.status >= 400 or page.identical:
+        return 1.0, 0
+    if page.duplicate_of and patterns.names_of(page.duplicate_of).leaf != names.leaf:
+        return 1.0, 0
+    if not page.text or not shard.near:
+        return (1.0 if page.duplicate_of else 0.0), 0
+    leaf = learned.patterns.get(names.leaf)
+    if leaf is not None and not leaf.dry and leaf.useful >= _PROVEN and leaf.fetched % _SOME:
+        return 0.0, leaf.news // leaf.useful
+    from skitter.dedup.simhash import news  # noqa: PLC0415  it loads numpy, which is there: the page has a SimHash
+
+    told, shift = news(page.text, of_all.sample, of_all.shift), of_all.shift
+    if not told.met:
+        return (1.0, 0) if page.duplicate_of else None
+    of_all.sample, of_all.shift = told.sample, told.shift
+    if told.new > _HARDLY * told.met:
+        return 0.0, told.new << shift
+    return patterns.weight(leaf, of_all), 0

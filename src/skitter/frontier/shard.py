@@ -13,6 +13,7 @@ from skitter.frontier.agenda import Agenda, place_of
 from skitter.frontier.budgets import budgets_of
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Flight, Lease, Rules, rules_of
+from skitter.frontier.levels import OF_PARKED
 from skitter.frontier.memory import Memory
 from skitter.frontier.names import Names
 from skitter.frontier.pages import Nearby
@@ -41,6 +42,7 @@ from skitter.schedule import FLOWS
 from skitter.schedule.learning.learned import Learned
 from skitter.schedule.learning.parameters import Samples
 from skitter.settings import Settings
+from skitter.settings.globs import glob
 from skitter.settings.sites import sites_of
 
 _LARGEST_WINDOW = 1024
@@ -59,8 +61,8 @@ class Shard(Memory):
     """Everything that the owner of a shard has in memory."""
 
     __slots__ = (
-        "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "drain", "flights", "kept_tallies", "messages",
-        "meta", "names", "nearby", "new_rules", "only_assets", "out", "per_host", "politeness", "reserve", "samples", "seen", "suspects", "unsaved", "unsure_since", "usual_delay",
+        "_settings", "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "drain", "flights", "kept_tallies", "learns", "messages",
+        "meta", "names", "near", "nearby", "new_rules", "newcomers", "only_assets", "out", "per_host", "politeness", "reserve", "samples", "seen", "suspects", "to_wake", "unsaved", "unsure_since", "usual_delay",
     )  # fmt: skip
 
     def __init__(
@@ -87,7 +89,7 @@ class Shard(Memory):
         self.decay = 0.0 if half_life is None else 1 / float(half_life)  # what a score loses in a second
         # Of what a page has received, what it passes on (see `flow`); 0: pages pass nothing on.
         self.damping = settings.schedule.opic_damping if settings.schedule.strategy in FLOWS else 0.0
-        self._sites = sites_of(settings)
+        self._settings, self._sites = settings, sites_of(settings)
         self.budgets = budgets_of(settings, self._sites)
         self.by_message = by_message  # links of other shards have no record here
         self.meta: Meta = opening.meta
@@ -101,6 +103,10 @@ class Shard(Memory):
         self.alone = b""  # the visit that must run alone
         self.drain = ""  # the host whose suspected visit waits to run alone
         self.batches = 0  # written so far
+        self.learns = settings.learning.patterns
+        self.near = settings.dedup.near
+        self.newcomers: dict[str, set[str]] = {}  # by domain: new hosts with visits in flight
+        self.to_wake: list[str] = []  # hosts where what waits aside is to be looked at again
         self.samples = Samples() if settings.learning.parameters else None
         self.unsaved: dict[str, int] = {}  # by name: what was learned from so many visits is not written yet
         # Origins whose robots.txt has changed, until their URLs are judged by it.
@@ -216,6 +222,14 @@ class Shard(Memory):
             elif name not in self.batch.learned:
                 del self.learned[name]
 
+    def is_kept(self, url: str, *, by: str = "patterns") -> bool:
+        """Whether the settings say that a URL is fetched whatever was learned: by its pattern, or its parameters."""
+        settings = self._settings if self._sites is None else self._sites.of(url)
+        keep = settings.learning.keep
+        return not getattr(settings.learning, by) or (
+            bool(keep) and any(glob(one).matches(url[url.find("/", 8) :]) for one in keep)
+        )
+
     # -- rows of URLs ------------------------------------------------------------------------------------------
 
     def keep(self, row: UrlRow) -> None:
@@ -262,6 +276,8 @@ class Shard(Memory):
         """Put a row into its queue."""
         spot, queue = (-row.score, row.seq), row.level
         host.levels[queue] += 1
+        if queue == OF_PARKED:
+            self.counts.parked += 1
         head = host.heads[queue]
         if head is None or spot < head:
             host.heads[queue] = spot
@@ -283,6 +299,8 @@ class Shard(Memory):
     def take(self, host: HostRow, queue: int, spot: Spot) -> None:
         """A row leaves its queue. If it was the first, and the second is not in memory, the host is headless."""
         host.levels[queue] -= 1
+        if queue == OF_PARKED:
+            self.counts.parked -= 1
         window = self.queues.get((host.name, queue))
         if window is not None:
             window.discard(spot)

@@ -409,12 +409,19 @@ class DedupSettings(Struct, frozen=True):
 
 
 class LearningSettings(Struct, frozen=True):
-    """What is learned of a host while it is crawled."""
+    """What a crawl learns while it runs."""
 
+    patterns: Annotated[
+        bool, "learn which URL patterns bring nothing new; they come last, and in the end they are parked"
+    ] = True
     parameters: Annotated[
         bool,
         "learn which query parameters change nothing, and do not fetch what repeats a page by such a one",
     ] = True
+    keep: Annotated[
+        tuple[str, ...],
+        "paths that are fetched whatever was learned of them, with * for any characters, such as /archive/*",
+    ] = ()
 
 
 class ArchiveSettings(Struct, frozen=True):

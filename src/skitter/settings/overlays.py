@@ -58,6 +58,8 @@ _ALLOWED = (
     "fetch.render_click",
     "fetch.screenshots",
     "archive.assets",
+    "learning.patterns",
+    "learning.keep",
     "parse.content_start",
     "parse.content_end",
     "parse.ocr",

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from skitter.settings import BudgetSettings, GroupSettings, Settings, SiteSettings
+from skitter.settings import BudgetSettings, GroupSettings, LearningSettings, Settings, SiteSettings
 from skitter.settings.globs import Glob, SitePattern, host_glob, site_pattern
 from skitter.settings.values import KEYS
 
@@ -164,11 +164,12 @@ def judging_settings(settings: Settings) -> bytes:
         (site.match, dotted, value)
         for site in settings.site
         for dotted, value in site.values.items()
-        if dotted.startswith(("scope.", "budget.", "archive.assets"))
+        if dotted.startswith(("scope.", "budget.", "archive.assets", "learning."))
     ]
     assets = settings.archive.assets
     text = msgspec.json.encode(settings.scope) + (msgspec.json.encode(said) if said else b"")
-    return text + (f"assets={assets}".encode() if assets != "off" else b"")
+    text += f"assets={assets}".encode() if assets != "off" else b""
+    return text + (msgspec.json.encode(settings.learning) if settings.learning != LearningSettings() else b"")
 
 
 def wants_assets(settings: Settings) -> bool:

@@ -1,0 +1,222 @@
+"""URL patterns, their yield, and what follows from it. Pure.
+
+A URL belongs to a pattern: its path, with shapes in the place of numbers, tokens and names of files, the names of its
+parameters and the shapes of their values. Generators make ever new patterns, so each pattern also belongs to families:
+the same path with any query, and the same beginning of a path with anything behind it. A path that repeats itself has
+one pattern at any depth. A visit is useful if it brought something new; a pattern whose visits bring nothing is demoted
+step by step, then parked. As long as none of its own visits was useful, a pattern shares the fate of its families: what
+counts for them are the visits to patterns that have not proved useful.
+
+The yield is judged by the visits since the last useful one, not by all: a forum whose topics were new, until each comes
+again under a new session id, is dry now. With no success in n visits, Wilson's upper bound of the yield (z = 1.28, one
+side, 90 %) is z²/(n + z²): 29 % after 4, 17 % after 8, 9.3 % after 16.
+"""
+
+import re
+from typing import NamedTuple
+
+from skitter.schedule.learning.learned import Learned, Pattern
+
+DEMOTED = 4, 8  # visits in a row without anything new: one level lower, two levels lower
+PARKED = 16
+TRIES = 3  # members of a parked pattern that are tried again when nothing else of its host waits
+_TRY = 4  # the n-th member while others wait: n = 64, 256, 1024, …
+_MOST_PATTERNS = 192  # of a host
+_MOST_HOSTS = 64
+_LONGEST = 80  # characters of a name in a pattern
+_DEEP = 8  # folders in a pattern
+_PREFIX = 3  # folders that a family has in common
+_MOST_NAMES = 8  # of parameters
+
+_DIGITS = re.compile(r"\d+")
+_TOKEN = re.compile(
+    r"(?=[^/]*\d)(?:[0-9a-fA-F]{8,}|[0-9A-Za-z_-]{20,}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})"
+)
+
+
+class Names(NamedTuple):
+    """The pattern of a URL, and the families that it belongs to."""
+
+    leaf: str
+    families: tuple[str, ...]
+
+
+def names_of(url: str) -> Names:
+    """The pattern of a URL in its fetched form."""
+    start = url.find("/", 8)
+    path, mark, query = url[start:].partition("?")
+    *folders, last = path[1:].split("/")
+    shapes = [_shape(folder) for folder in folders]
+    shapes = _once(shapes)
+    end = _shape(last) if mark else _file(last)
+    whole = "/" + "/".join((*shapes, end))
+    if not mark:
+        leaf = whole
+        families: tuple[str, ...] = ()
+    else:
+        parameters = "&".join(_parameters(query))
+        leaf = f"{whole}?{parameters}"
+        families = (f"{whole}?*",)
+    if len(shapes) > _PREFIX or (len(shapes) == _PREFIX and end):
+        families += (f"/{'/'.join(shapes[:_PREFIX])}/**{_bare(query) if mark else ''}",)
+    return Names(leaf, families)
+
+
+def host_pattern(host: str, domain: str) -> str:
+    """The pattern of a host: how many names it has before its domain."""
+    return "*." * (host.removesuffix(domain).count(".")) + domain
+
+
+def _shape(text: str) -> str:
+    """A part of a path, with numbers and tokens replaced."""
+    if not text:
+        return text
+    shaped = _TOKEN.sub("{x}", text[:_LONGEST])
+    return _DIGITS.sub("{n}", shaped)
+
+
+def _file(name: str) -> str:
+    """The last part of a path: a number, a token, or any name with its extension."""
+    shaped = _shape(name)
+    if not shaped or "{" in shaped:
+        return shaped
+    _, dot, extension = shaped.rpartition(".")
+    return f"{{w}}.{extension}" if dot and len(extension) <= 5 else "{w}"
+
+
+def _once(shapes: list[str]) -> list[str]:
+    """A path that repeats its folders is the same at any depth, and so is a very deep one."""
+    distinct = list(dict.fromkeys(shapes))
+    if len(distinct) < len(shapes):
+        return ["…", *sorted(distinct)][:_DEEP]
+    return shapes if len(shapes) <= _DEEP else [*shapes[:_DEEP], "…"]
+
+
+def _parameters(query: str) -> list[str]:
+    found = {}
+    for pair in query.split("&"):
+        name, _, value = pair.partition("=")
+        shaped = _shape(value)
+        found[_shape(name)] = shaped if "{" in shaped and shaped[0] == "{" else "{w}" if value else ""
+    return [f"{name}={found[name]}" for name in sorted(found)][:_MOST_NAMES]
+
+
+def _bare(query: str) -> str:
+    return "?" + "&".join(part.partition("=")[0] for part in _parameters(query))
+
+
+# ------------------------------------------------------------------------------------------------ judging
+
+
+class Fate(NamedTuple):
+    """What becomes of a URL before it is leased."""
+
+    steps: int  # levels lower; -1 if it is parked
+    by: str = ""  # the pattern that decides
+
+
+WANTED = Fate(0)
+
+
+def fate(learned: Learned, names: Names) -> Fate:
+    """Whether a URL with these names is demoted or parked."""
+    patterns = learned.patterns
+    leaf = patterns.get(names.leaf)
+    if leaf is not None and leaf.parked:
+        return Fate(-1, names.leaf)
+    dry = leaf.dry if leaf is not None else 0.0
+    by = names.leaf
+    if leaf is None or not leaf.useful:
+        for family in names.families:
+            of_all = patterns.get(family)
+            if of_all is None:
+                continue
+            if of_all.parked:
+                return Fate(-1, family)
+            if of_all.dry > dry:
+                dry, by = of_all.dry, family
+    return WANTED if dry < DEMOTED[0] else Fate(1 if dry < DEMOTED[1] else 2, by)
+
+
+def margin(learned: Learned, names: Names) -> float:
+    """How many visits may be in flight: half as many again as would park it, and more if all of it was useful lately."""
+    leaf = learned.patterns.get(names.leaf)
+    proven = leaf is not None and leaf.useful
+    every = [names.leaf] if proven else [names.leaf, *names.families]
+    dry = max(
+        [pattern.dry for name in every if (pattern := learned.patterns.get(name)) is not None], default=0.0
+    )
+    return 1.5 * PARKED - dry + (leaf.useful if leaf is not None and not leaf.dry else 0)
+
+
+def note(learned: Learned, names: Names, dry: float, news: int) -> list[str]:
+    """Count a visit, which was useful, or dry to some degree. Returns the patterns that are parked now, or no longer."""
+    patterns = learned.patterns
+    leaf = patterns.get(names.leaf)
+    proven = leaf is not None and leaf.useful > 0
+    changed = []
+    for name in (names.leaf,) if proven else (names.leaf, *names.families):
+        pattern = patterns.get(name)
+        if pattern is None:
+            _make_room(learned)
+            pattern = patterns[name] = Pattern()
+        pattern.fetched += 1
+        if not dry:
+            pattern.useful += 1
+            pattern.news += news
+            pattern.dry = 0.0
+            if pattern.parked:
+                pattern.parked, pattern.skipped, pattern.tried = False, 0, 0
+                changed.append(name)
+        else:
+            pattern.dry += dry
+            if pattern.dry >= PARKED and not pattern.parked:
+                pattern.parked = True
+                changed.append(name)
+    return changed
+
+
+def _make_room(learned: Learned) -> None:
+    """Forget a pattern if there are too many: one that decides nothing, and of which least is known."""
+    patterns = learned.patterns
+    if len(patterns) >= _MOST_PATTERNS:
+        least = min(
+            patterns,
+            key=lambda name: (patterns[name].parked, patterns[name].held > 0, patterns[name].fetched),
+        )
+        del patterns[least]
+
+
+def weight(pattern: Pattern | None, of_domain: Learned) -> float:
+    """How much it says that none of a page's shingles is new, by what pages like it, or all, have brought so far.
+
+    The sample has one shingle of 2 to the power of `shift`: the more pages, the fewer it has of each.
+    """
+    if pattern is not None and pattern.useful:
+        usual = pattern.news / pattern.useful
+    elif of_domain.pages:
+        usual = of_domain.news / of_domain.pages
+    else:
+        return 1.0
+    return min(1.0, usual / (1 << of_domain.shift))
+
+
+def is_tried(pattern: Pattern) -> bool:
+    """Whether a member of a parked pattern is tried again, though others wait: ever more rarely."""
+    pattern.skipped += 1
+    skipped = pattern.skipped
+    return skipped >= _TRY**3 and not skipped & (skipped - 1) and skipped.bit_length() % 2 == 1
+
+
+def is_rest(learned: Learned, waiting: int) -> bool:
+    """Whether all that wait aside are to be fetched: trying some has led to no more of them, and they are no more than
+    what was useful. So a finite site is fetched whole, for at most twice the price.
+    """
+    useful = sum(pattern.useful for name, pattern in learned.patterns.items() if "*" not in name)
+    return bool(learned.asked) and not learned.grown and waiting <= useful
+
+
+def remember_host(learned: Learned, host: str) -> None:
+    """Something waits aside on a host because of what others of its domain have brought."""
+    if len(learned.hosts) < _MOST_HOSTS and host not in learned.hosts:
+        learned.hosts.append(host)
