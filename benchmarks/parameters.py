@@ -38,7 +38,8 @@ def measure(
     """One crawl, judged by the log, and what it learned."""
     with serving(web) as server, tempfile.TemporaryDirectory(prefix="skitter-params-") as folder:
         where = (kept or Path(folder)) / ("learning" if learning else "plain")
-        crawl(server.seeds, where, *of(server), *switched(learning=learning))
+        # Patterns would park some of what repeats, before parameters are told apart.
+        crawl(server.seeds, where, *of(server), *switched(learning=learning), "--set=learning.patterns=false")
         return judged(web, server.log()), learned_in(where)
 
 

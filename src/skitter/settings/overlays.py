@@ -59,6 +59,7 @@ _ALLOWED = (
     "fetch.screenshots",
     "archive.assets",
     "learning.patterns",
+    "learning.parameters",
     "learning.keep",
     "parse.content_start",
     "parse.content_end",

@@ -16,6 +16,7 @@ from skitter.testing.contracts.frontier_crashes import CrashContract
 from skitter.testing.contracts.frontier_flow import FlowContract
 from skitter.testing.contracts.frontier_forwarding import FrontierMessageContract, FrontierOutboxContract
 from skitter.testing.contracts.frontier_kept import KeptContract
+from skitter.testing.contracts.frontier_learning import LearningContract
 from skitter.testing.contracts.frontier_listening import ListeningContract
 from skitter.testing.contracts.frontier_politeness import PolitenessContract
 from skitter.testing.contracts.frontier_put_off import PutOffContract
@@ -42,6 +43,7 @@ class _Invariants(
     CommandContract,
     AssetContract,
     FlowContract,
+    LearningContract,
 ):
     """All invariants but the eighth."""
 
