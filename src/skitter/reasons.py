@@ -184,8 +184,8 @@ _repeat = _group("Learned while crawling")
 REPEAT_PARAMETER: Final = _repeat(
     "repeat.parameter",
     "The URL differs from a known one in parameters alone that change nothing.",
-    f"Nothing: one in a hundred such URLs is fetched to make sure; to have this one, {_AGAIN}, and to have them all, "
-    "crawl with --set learning.parameters=false",
+    f"Nothing: one in a hundred such URLs is fetched to make sure; to have this one, {_AGAIN}, or add its path to "
+    "learning.keep, or turn learning.parameters off",
 )
 
 # ------------------------------------------------------------------------------------------------ links
