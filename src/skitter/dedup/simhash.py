@@ -55,8 +55,9 @@ def _blocks(octets: bytes) -> Iterator[bytes]:
 
 # ------------------------------------------------------------------------------------------------ what is new
 
-_SAMPLE = 1_024  # shingles, of 4 bytes
-_FEW = 8  # shingles that are looked for one by one
+_SAMPLE = 4_096  # shingles, of 4 bytes
+_COMPARED = 8_000  # characters of a text
+_SHORT = 2  # characters: pieces of tokens, mostly
 _HALF = np.uint64(32)
 
 
@@ -70,35 +71,38 @@ class News(NamedTuple):
 
 
 def news(text: str, sample: bytes, shift: int) -> News:
-    """Which shingles of a text are new to a sample of those seen before; words with digits in them all count as the same.
+    """Which shingles of a text are new to a sample of those seen before; words with digits in them, and very
+    short ones, all count as the same.
 
     The sample takes in shingles whose hash ends in `shift` zeros, and half as many of them each time it is full, so it
     is a fair one of everything seen, whatever its amount (adaptive sampling; Wegman 1984, Flajolet 1990).
     """
-    words = _words(text[:_BLOCK].encode("utf-8", "surrogatepass")[:_BLOCK], fold=True)
+    words = _words(text[:_COMPARED].encode("utf-8", "surrogatepass")[:_BLOCK], fold=True)
     if len(words) < SHINGLE:
         return News(sample, shift, 0, 0)
     hashes = (_mixed(words) >> _HALF).astype(np.uint32)
     known = np.frombuffer(sample, np.uint32)
     if shift:
         hashes = hashes[hashes & np.uint32((1 << shift) - 1) == 0]
-    found = set(hashes.tolist())
-    new = (
-        found.difference(known.tolist())
-        if len(found) > _FEW
-        else {each for each in found if each not in known}
-    )
+    found = np.array(sorted(set(hashes.tolist())), np.uint32)
+    if not len(found):
+        return News(sample, shift, 0, 0)
+    places = np.searchsorted(known, found)
+    fresh = np.ones(len(found), bool)
+    if len(known):
+        fresh = known[np.minimum(places, len(known) - 1)] != found
+    new = int(np.count_nonzero(fresh))
     if not new:
         return News(sample, shift, 0, len(found))
-    merged = np.concatenate((known, np.fromiter(new, np.uint32, len(new))))
+    merged = np.insert(known, places[fresh], found[fresh])
     while len(merged) > _SAMPLE:
         shift += 1
         merged = merged[merged & np.uint32((1 << shift) - 1) == 0]
-    return News(merged.tobytes(), shift, len(new), len(found))
+    return News(merged.tobytes(), shift, new, len(found))
 
 
 def _words(block: bytes, *, fold: bool = False) -> Numbers:
-    """The hash of each word. `fold`: 0 for a word with digits, whichever they are."""
+    """The hash of each word. `fold`: 0 for a word with digits, whichever they are, and for a very short one."""
     octets = np.frombuffer(b" %b " % block, np.uint8)
     blank = octets <= ord(" ")
     (edges,) = (
@@ -109,7 +113,7 @@ def _words(block: bytes, *, fold: bool = False) -> Numbers:
     words: Numbers = (sums[ends] - sums[starts]) * _INVERSES[starts]
     if fold:
         digits = np.add.accumulate((octets - _ZERO) < _TEN, dtype=np.uint32)
-        words[digits[ends] != digits[starts]] = 0
+        words[(digits[ends] != digits[starts]) | (ends - starts <= _SHORT)] = 0
     return words
 
 

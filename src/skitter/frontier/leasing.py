@@ -28,8 +28,12 @@ _TRUSTED = Suspicion()
 _PAGE = Purpose.PAGE  # looked up once
 _SIFTED_AT_ONCE = 128  # URLs of a host that are put aside before others have their turn
 _SIFTED = 8  # hosts that had nothing else, in one lease
+# Whoever is demoted keeps its level, and comes behind all others there. In a lower level it might be drawn sooner: few wait
+# in it.
+STEP = 1e6
 _BEHIND = -1e9  # the score of URLs that wait aside, behind those that are tried again
-_WAIT_FOR_NEWS = 1.0  # seconds that a new host of a domain waits while many other new ones are in flight
+_NOBODY: frozenset[str] = frozenset()
+_WAIT_FOR_NEWS = 0.25  # seconds that a new host of a domain waits while many other new ones are in flight
 _MANY_DOMAINS = 1_000
 
 # ------------------------------------------------------------------------------------------------ exactly now
@@ -309,7 +313,7 @@ def _fate(host: HostRow, known: Learned | None, of_all: Learned | None, names: p
 def _sinks(row: UrlRow, fate: Fate) -> bool:
     """Whether it has to be demoted further than it is."""
     was = None if row.extra is None else row.extra.was
-    return row.level < min((row.level if was is None else was.level) + fate.steps, Level.BACKGROUND)
+    return was is None or row.score > was.score - (fate.steps - 0.5) * STEP
 
 
 def _may_follow(shard: Shard, name: str, known: Learned, names: patterns.Names) -> bool:
@@ -324,17 +328,17 @@ def _crowds(shard: Shard, host: HostRow, of_all: Learned | None, now: float) -> 
         return False
     if len(shard.newcomers) > _MANY_DOMAINS:
         shard.newcomers.clear()
-    others = {
-        name
-        for name in shard.newcomers.get(host.domain, ())
-        if name in shard.flights or name in shard.reserve.hosts
-    }
+    closed, names = shard.newcomers.get(host.domain, (0.0, _NOBODY))
+    others = {name for name in names if name in shard.flights or name in shard.reserve.hosts}
     pattern = None if of_all is None else of_all.patterns.get(patterns.host_pattern(host.name, host.domain))
-    if len(others - {host.name}) >= patterns.PARKED / 2 - (pattern.dry / 2 if pattern else 0) and others:
-        host.free_at = max(host.free_at, now + _WAIT_FOR_NEWS)
+    room = (patterns.OF_HOSTS - (pattern.dry if pattern else 0)) / 2
+    if host.name not in others and others and (now < closed or len(others) >= room):
+        closed = closed if now < closed else now + _WAIT_FOR_NEWS
+        host.free_at = max(host.free_at, closed)  # all at the same time: the one found first is the next
         shard.touch(host)
+        shard.newcomers[host.domain] = closed, others
         return True
-    shard.newcomers[host.domain] = others | {host.name}
+    shard.newcomers[host.domain] = closed, others | {host.name}
     return False
 
 
@@ -345,7 +349,7 @@ def _put_lower(shard: Shard, host: HostRow, row: UrlRow, spot: Spot, fate: Fate)
     shard.take(host, row.level, spot)
     was = (None if row.extra is None else row.extra.was) or Was(row.level, row.score)
     if fate.steps > 0:
-        row.level = min(was.level + fate.steps, Level.BACKGROUND)
+        row.score = was.score - fate.steps * STEP
     else:
         was = _aside(shard, host, row, was, fate.by)
     row.extra = replace(row.extra or Extra(), was=was)

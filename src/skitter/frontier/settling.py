@@ -8,15 +8,27 @@ from skitter import politeness, reasons, urls
 from skitter.frontier import counting, flow, repeating, robots_first
 from skitter.frontier.adding import add, is_by_settings, queue_hop
 from skitter.frontier.aside import set_aside
-from skitter.frontier.leasing import look_again, wake
+from skitter.frontier.leasing import STEP, look_again, wake
 from skitter.frontier.levels import LEVELS, OF_PARKED, retried
 from skitter.frontier.pages import keep_page
-from skitter.frontier.rows import CODES, CRAWLED, REFUSED, HostExtra, HostRow, UrlRow, order_by_cash
+from skitter.frontier.rows import (
+    CODES,
+    CRAWLED,
+    QUEUED,
+    REFUSED,
+    Extra,
+    HostExtra,
+    HostRow,
+    UrlRow,
+    Was,
+    order_by_cash,
+)
 from skitter.frontier.shard import Shard
 from skitter.model import Link, Purpose, Reason, Settlement, State, Visit, is_put_off
 from skitter.politeness import listening
 from skitter.schedule.learning import patterns
 from skitter.schedule.learning.learned import Learned, of_domain
+from skitter.schedule.learning.patterns import NOTHING, SOMETHING, Brought
 
 # If a host asks for a pause longer than this many times the lead, or seconds, its visits leased ahead are put
 # back.
@@ -24,10 +36,6 @@ _FAR = 10
 _FAR_AT_LEAST = 30.0
 _ROBOTS, _QUEUED = Purpose.ROBOTS, State.QUEUED  # looked up once, not with every visit
 
-
-_PROVEN = 16  # useful visits to a pattern: then only some of its pages are compared with all others
-_SOME = 4
-_HARDLY = 0.01  # of the shingles of a page: so few new ones are noise
 
 Targets = Mapping[int, list[bytes]]
 """The ids of links that were added before, by the identity of the settlement."""
@@ -79,9 +87,10 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
         end = _settle_giver if shard.damping else _settle_page
         end(shard, lease.row, _put_off(settlement, parked), targets, now)
         if shard.learns and parked is None and not host.aside:
-            learn(
-                shard, host, settlement, leads_on=shard.counts.added > before or settlement.again is not None
-            )
+            new = shard.counts.added > before
+            told = learn(shard, host, settlement, leads_on=new or settlement.again is not None)
+            if new and told is not None and not told.useful:
+                _doubt(shard, visit.link.url, targets, now)
     if shard.ahead and host.ready_at() > now + max(_FAR * shard.ahead, _FAR_AT_LEAST):
         shard.put_back(host.name)
     return True
@@ -266,22 +275,37 @@ def unstorable(settlement: Settlement, why: str, now: float) -> Settlement:
 # ------------------------------------------------------------------------------------------------ what is learned
 
 
-def learn(shard: Shard, host: HostRow, settlement: Settlement, *, leads_on: bool) -> None:
+def _doubt(shard: Shard, parent: str, targets: Sequence[bytes], now: float) -> None:
+    """What was found on a page that has brought nothing comes after what was found on others; a link on one of these
+    moves it forward.
+    """
+    shard.names.known.forget()
+    for id16 in targets:
+        row = shard.batch.urls.get(id16)
+        if row is None or row.first_seen != now or row.parent != parent or row.extra is not None:
+            continue
+        if row.state == QUEUED and row.due is None:
+            host = shard.host(row.host)
+            shard.take(host, row.level, row.spot())
+            row.extra = Extra(was=Was(row.level, row.score))
+            row.score -= STEP
+            shard.push(host, row)
+            shard.seen.waits(row.id, row.level, row.score)
+
+
+def learn(shard: Shard, host: HostRow, settlement: Settlement, *, leads_on: bool) -> Brought | None:
     """Count what a visit has brought for the patterns of its URL. `leads_on`: it led to a URL that is new."""
     visit, verdict = settlement.visit, settlement.verdict
     link = visit.link
     if link.purpose is not Purpose.PAGE or not verdict.attempted or visit.recrawl:
-        return
+        return None
     learned, of_all = shard.learned_of(host.name), shard.learned_of(of_domain(host.domain))
     names = patterns.names_of(link.url)
     told = _brought(shard, host, settlement, (learned, of_all), names, leads_on=leads_on)
     if told is None:
-        return
-    dry, news = told
-    changed = patterns.note(learned, names, dry, news)
-    if not dry:
-        of_all.pages += 1
-        of_all.news += news
+        return None
+    changed = patterns.note(learned, names, told)
+    if told.useful:
         learned.asked, learned.grown, learned.rest = 0.0, 0, False
     if any(not learned.patterns[name].parked for name in changed):
         wake(shard, host)
@@ -289,12 +313,13 @@ def learn(shard: Shard, host: HostRow, settlement: Settlement, *, leads_on: bool
     met: list[str] = []
     if host.name != host.domain and host.pages <= 1:
         name = patterns.host_pattern(host.name, host.domain)
-        met = patterns.note(of_all, patterns.Names(name, ()), dry, news)
+        met = patterns.note(of_all, patterns.Names(name, ()), told)
         if met and not of_all.patterns[name].parked:
             shard.to_wake += of_all.hosts
             of_all.hosts = []
     shard.learn(of_all, decided=bool(met))
     _look_at_rest(shard, host, learned)
+    return told
 
 
 def _look_at_rest(shard: Shard, host: HostRow, learned: Learned) -> None:
@@ -316,33 +341,28 @@ def _brought(
     names: patterns.Names,
     *,
     leads_on: bool,
-) -> tuple[float, int] | None:
-    """Whether a visit was dry (0 to 1), and how many shingles were new. None if it says nothing about its pattern."""
+) -> Brought | None:
+    """What a visit has brought. None if it says nothing about its pattern."""
     page, status, (learned, of_all) = settlement.page, settlement.status, known
     if page is None:
         moved = 300 <= status < 400
         if settlement.verdict.state is _QUEUED or not (moved or status >= 400) or (moved and leads_on):
             return None
-        return 1.0, 0
+        return NOTHING
     if not page.robots.index:
         learned.unlisted += 1
         if 2 * learned.unlisted <= host.pages + 1:  # else it is the whole site that asks for it
-            return 1.0, 0
+            return NOTHING
     if page.status >= 400 or page.identical:
-        return 1.0, 0
+        return NOTHING
     if page.duplicate_of and patterns.names_of(page.duplicate_of).leaf != names.leaf:
-        return 1.0, 0
+        return NOTHING
     if not page.text or not shard.near:
-        return (1.0 if page.duplicate_of else 0.0), 0
-    leaf = learned.patterns.get(names.leaf)
-    if leaf is not None and not leaf.dry and leaf.useful >= _PROVEN and leaf.fetched % _SOME:
-        return 0.0, leaf.news // leaf.useful
+        return NOTHING if page.duplicate_of else SOMETHING
     from skitter.dedup.simhash import news  # noqa: PLC0415  it loads numpy, which is there: the page has a SimHash
 
-    told, shift = news(page.text, of_all.sample, of_all.shift), of_all.shift
+    told = news(page.text, of_all.sample, of_all.shift)
     if not told.met:
-        return (1.0, 0) if page.duplicate_of else None
+        return NOTHING if page.duplicate_of else None
     of_all.sample, of_all.shift = told.sample, told.shift
-    if told.new > _HARDLY * told.met:
-        return 0.0, told.new << shift
-    return patterns.weight(leaf, of_all), 0
+    return patterns.judge(told.new, told.met, learned.patterns.get(names.leaf), of_all)

@@ -5,6 +5,7 @@ decides in memory, and returns all changes as one batch (`seal`). Rows of URLs a
 hosts, rules and heads of lists stay, a bounded number of them.
 """
 
+from collections.abc import Set as AbstractSet
 from itertools import islice
 
 from skitter import urls
@@ -105,7 +106,8 @@ class Shard(Memory):
         self.batches = 0  # written so far
         self.learns = settings.learning.patterns
         self.near = settings.dedup.near
-        self.newcomers: dict[str, set[str]] = {}  # by domain: new hosts with visits in flight
+        # By domain: its new hosts with visits in flight, and until when others wait for what these bring.
+        self.newcomers: dict[str, tuple[float, AbstractSet[str]]] = {}
         self.to_wake: list[str] = []  # hosts where what waits aside is to be looked at again
         self.samples = Samples() if settings.learning.parameters else None
         self.unsaved: dict[str, int] = {}  # by name: what was learned from so many visits is not written yet

@@ -13,8 +13,10 @@ class Pattern(Struct, array_like=True, gc=False):
 
     fetched: int = 0
     useful: int = 0  # of these, visits that brought something new
-    dry: float = 0.0  # visits since the last useful one, each by how much it says
-    news: int = 0  # about so many shingles were new on useful pages
+    dry: float = (
+        0.0  # the evidence that its visits bring nothing now; about the visits since the last useful one
+    )
+    share: float = 0.0  # of the shingles of its useful pages, those that were new, on average
     parked: bool = False
     skipped: int = 0  # members that were put aside since it is parked
     tried: int = 0  # members that were tried again since
@@ -32,8 +34,8 @@ class Learned(Struct, array_like=True, gc=False):
     # Of a domain: a sample of the shingles of its pages (see `dedup.simhash.news`).
     sample: bytes = b""
     shift: int = 0
-    pages: int = 0  # useful pages, and about how many shingles were new on them
-    news: int = 0
+    pages: int = 0  # useful pages that were compared with it
+    share: float = 0.0  # of their shingles, those that were new, on average; without the first page
     # Of a host.
     unlisted: int = 0  # pages that ask not to be indexed
     asked: float = (

@@ -2,14 +2,15 @@
 
 A URL belongs to a pattern: its path, with shapes in the place of numbers, tokens and names of files, the names of its
 parameters and the shapes of their values. Generators make ever new patterns, so each pattern also belongs to families:
-the same path with any query, and the same beginning of a path with anything behind it. A path that repeats itself has
+the same path with any query, the same beginning of a path with anything behind it, and a token, such as the id of a
+session, in the same place. A path that repeats itself has
 one pattern at any depth. A visit is useful if it brought something new; a pattern whose visits bring nothing is demoted
-step by step, then parked. As long as none of its own visits was useful, a pattern shares the fate of its families: what
-counts for them are the visits to patterns that have not proved useful.
+step by step, then parked. A pattern that has not proved useful, or no longer does, shares the fate of its families, and
+its visits count for them.
 
 The yield is judged by the visits since the last useful one, not by all: a forum whose topics were new, until each comes
 again under a new session id, is dry now. With no success in n visits, Wilson's upper bound of the yield (z = 1.28, one
-side, 90 %) is z²/(n + z²): 29 % after 4, 17 % after 8, 9.3 % after 16.
+side, 90 %) is z²/(n + z²): 29 % after 4, 17 % after 8, 12 % after 12.
 """
 
 import re
@@ -17,12 +18,19 @@ from typing import NamedTuple
 
 from skitter.schedule.learning.learned import Learned, Pattern
 
-DEMOTED = 4, 8  # visits in a row without anything new: one level lower, two levels lower
-PARKED = 16
-TRIES = 3  # members of a parked pattern that are tried again when nothing else of its host waits
+DEMOTED = 4, 8  # visits in a row without anything new: one step down, two steps down
+PARKED = 12
+OF_HOSTS = 8  # new hosts of a domain: each costs two requests, with its robots.txt
+TRIES = 2  # members of a parked pattern that are tried again when nothing else of its host waits
 _TRY = 4  # the n-th member while others wait: n = 64, 256, 1024, …
 _MOST_PATTERNS = 192  # of a host
 _MOST_HOSTS = 64
+_NOISE = 0.01
+_SEVERAL = 8  # useful visits say what is usual for a pattern
+_LATELY = 32  # visits that an average is about
+_LOG4 = 1.386
+_GAPS = 6  # times the usual distance of two useful visits
+_LONGEST_GAP = 24
 _LONGEST = 80  # characters of a name in a pattern
 _DEEP = 8  # folders in a pattern
 _PREFIX = 3  # folders that a family has in common
@@ -57,9 +65,20 @@ def names_of(url: str) -> Names:
         parameters = "&".join(_parameters(query))
         leaf = f"{whole}?{parameters}"
         families = (f"{whole}?*",)
-    if len(shapes) > _PREFIX or (len(shapes) == _PREFIX and end):
+    if "{x}" in leaf:
+        families += (_around_token(shapes, leaf),)
+    elif len(shapes) > _PREFIX or (len(shapes) == _PREFIX and end):
         families += (f"/{'/'.join(shapes[:_PREFIX])}/**{_bare(query) if mark else ''}",)
     return Names(leaf, families)
+
+
+def _around_token(shapes: list[str], leaf: str) -> str:
+    """The family of URLs with a token in the same place, which may be the id of a session."""
+    for at, shape in enumerate(shapes):
+        if "{x}" in shape:
+            return f"/{'/'.join(shapes[: at + 1])}/**"
+    name = leaf[: leaf.find("={x}")].rpartition("&")[2].rpartition("?")[2]
+    return f"/**?{name}={{x}}" if "={x}" in leaf else f"{leaf}**"
 
 
 def host_pattern(host: str, domain: str) -> str:
@@ -108,10 +127,22 @@ def _bare(query: str) -> str:
 # ------------------------------------------------------------------------------------------------ judging
 
 
+class Brought(NamedTuple):
+    """What a visit has brought."""
+
+    dry: float = 0.0  # the evidence that it was nothing, up to 1; negative if it was rather something
+    useful: bool = False
+    share: float = 0.0  # of its shingles that were new
+
+
+_MOST = -6.0  # what a useful visit says against it
+NOTHING, SOMETHING = Brought(1.0), Brought(_MOST, useful=True, share=1.0)
+
+
 class Fate(NamedTuple):
     """What becomes of a URL before it is leased."""
 
-    steps: int  # levels lower; -1 if it is parked
+    steps: int  # down, behind others of its level; -1 if it is parked
     by: str = ""  # the pattern that decides
 
 
@@ -126,7 +157,7 @@ def fate(learned: Learned, names: Names) -> Fate:
         return Fate(-1, names.leaf)
     dry = leaf.dry if leaf is not None else 0.0
     by = names.leaf
-    if leaf is None or not leaf.useful:
+    if not _is_proven(leaf):
         for family in names.families:
             of_all = patterns.get(family)
             if of_all is None:
@@ -141,39 +172,49 @@ def fate(learned: Learned, names: Names) -> Fate:
 def margin(learned: Learned, names: Names) -> float:
     """How many visits may be in flight: half as many again as would park it, and more if all of it was useful lately."""
     leaf = learned.patterns.get(names.leaf)
-    proven = leaf is not None and leaf.useful
-    every = [names.leaf] if proven else [names.leaf, *names.families]
+    every = [names.leaf] if _is_proven(leaf) else [names.leaf, *names.families]
     dry = max(
         [pattern.dry for name in every if (pattern := learned.patterns.get(name)) is not None], default=0.0
     )
     return 1.5 * PARKED - dry + (leaf.useful if leaf is not None and not leaf.dry else 0)
 
 
-def note(learned: Learned, names: Names, dry: float, news: int) -> list[str]:
-    """Count a visit, which was useful, or dry to some degree. Returns the patterns that are parked now, or no longer."""
+def note(learned: Learned, names: Names, brought: Brought) -> list[str]:
+    """Count a visit. Returns the patterns that are parked now, or no longer."""
     patterns = learned.patterns
     leaf = patterns.get(names.leaf)
-    proven = leaf is not None and leaf.useful > 0
     changed = []
-    for name in (names.leaf,) if proven else (names.leaf, *names.families):
+    for name in (names.leaf,) if _is_proven(leaf) else (names.leaf, *names.families):
         pattern = patterns.get(name)
         if pattern is None:
             _make_room(learned)
             pattern = patterns[name] = Pattern()
         pattern.fetched += 1
-        if not dry:
+        pattern.dry = max(0.0, pattern.dry + brought.dry)
+        if brought.useful:
             pattern.useful += 1
-            pattern.news += news
-            pattern.dry = 0.0
-            if pattern.parked:
-                pattern.parked, pattern.skipped, pattern.tried = False, 0, 0
-                changed.append(name)
-        else:
-            pattern.dry += dry
-            if pattern.dry >= PARKED and not pattern.parked:
-                pattern.parked = True
-                changed.append(name)
+            pattern.share += (brought.share - pattern.share) / min(pattern.useful, _LATELY)
+        if pattern.parked and brought.useful and pattern.dry < _enough(pattern, name):
+            pattern.parked, pattern.skipped, pattern.tried = False, 0, 0
+            changed.append(name)
+        elif not pattern.parked and pattern.dry >= _enough(pattern, name):
+            pattern.parked = True
+            changed.append(name)
     return changed
+
+
+def _enough(pattern: Pattern, name: str) -> float:
+    """How much evidence parks it: more if it was useful once in a while, since there are gaps then."""
+    if not name.startswith("/"):
+        return OF_HOSTS
+    if not pattern.useful or "*" in name:
+        return PARKED
+    return min(_LONGEST_GAP, max(PARKED, _GAPS * pattern.fetched / pattern.useful))
+
+
+def _is_proven(leaf: Pattern | None) -> bool:
+    """Whether it is judged by itself alone."""
+    return leaf is not None and leaf.useful > 0 and leaf.dry < DEMOTED[0]
 
 
 def _make_room(learned: Learned) -> None:
@@ -187,18 +228,23 @@ def _make_room(learned: Learned) -> None:
         del patterns[least]
 
 
-def weight(pattern: Pattern | None, of_domain: Learned) -> float:
-    """How much it says that none of a page's shingles is new, by what pages like it, or all, have brought so far.
+def judge(new: int, met: int, leaf: Pattern | None, of_all: Learned) -> Brought:
+    """What a page has brought: `new` of the `met` shingles that the sample of its domain takes in were not there before.
 
-    The sample has one shingle of 2 to the power of `shift`: the more pages, the fewer it has of each.
+    Less than a third of the usual share of new shingles is not useful: usual in its domain, or for its pattern if that is
+    less. How much it says depends on their number: it is the logarithm of the likelihood ratio of a quarter of the usual share to the
+    usual share, both as Poisson distributions (a CUSUM test; Page 1954), within a limit.
     """
-    if pattern is not None and pattern.useful:
-        usual = pattern.news / pattern.useful
-    elif of_domain.pages:
-        usual = of_domain.news / of_domain.pages
-    else:
-        return 1.0
-    return min(1.0, usual / (1 << of_domain.shift))
+    share, usual = new / met, of_all.share
+    if leaf is not None and leaf.useful >= _SEVERAL:
+        usual = min(leaf.share, usual)
+    says = max(_MOST, min(1.0, 0.75 * usual * met - new * _LOG4))
+    if share <= max(_NOISE, usual / 3):
+        return Brought(says)
+    of_all.pages += 1
+    if of_all.pages > 1:  # all of the first page is new
+        of_all.share += (share - of_all.share) / min(of_all.pages - 1, _LATELY)
+    return Brought(min(says, 0.0), useful=True, share=share)
 
 
 def is_tried(pattern: Pattern) -> bool:
