@@ -506,7 +506,6 @@ class UrlRecord(Struct, frozen=True, kw_only=True):
     hints: Hints | None = None
     purpose: Purpose = Purpose.PAGE
     cash: Cash | None = None
-    parked: bool = False  # it waits aside, because its pattern brings nothing new
 
 
 class Pace(Struct, frozen=True, array_like=True, gc=False):

@@ -237,6 +237,12 @@ ROBOTS_UNREACHABLE: Final = _rule(
     "The robots.txt of the site could not be fetched, so nothing on it is allowed.",
     f"The detail says what went wrong; once the site can be reached from here, {_AGAIN}",
 )
+PARKED: Final = _rule(
+    "pattern.parked",
+    "URLs that look like this one brought nothing new, so it waits; some of them are tried again now and then.",
+    "Nothing, if they repeat what is known (skitter patterns DIR); else set learning.keep to their path, or "
+    "learning.patterns to false, and resume",
+)
 ROBOTS_WAIT: Final = _rule(
     "robots.wait",
     "The robots.txt of the site could not be fetched yet, so its pages wait.",

@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, str] = {
     "reload": "a running crawl takes over changed settings",
     "plan": "what a crawl would meet and cost, without fetching a page",
     "why": "every decision about a URL, and its reason",
+    "patterns": "which URL patterns bring something, and which are parked",
     "pages": "list and filter the pages of a crawl",
     "show": "a stored page: its record, text, body, headers or links",
     "export": "write a crawl for other programs: JSON lines, CSV, WACZ and others",

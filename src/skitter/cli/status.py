@@ -206,7 +206,8 @@ def standing(
 ) -> Standing:
     """Derive the state from the counts, the lock, the limits and the last command."""
     where = shlex.quote(printable(name))
-    left, failed = counts.queued + counts.leased, counts.failed + error_answers(counts)
+    left = counts.queued + counts.leased - counts.parked
+    failed = counts.failed + error_answers(counts)
     look = f"see what failed: skitter pages {where} --failed" if failed else ""
     if settings.cluster.size != "none":
         said = f"a crawl on many machines{', paused' if paused else ''}"
@@ -217,7 +218,15 @@ def standing(
     if not left and not counts.pages:
         return Standing("finished", "finished: no page could be fetched", look or _why(where))
     if not left:
-        return Standing("finished", "finished: nothing is left to do", look)
+        aside = f"only {counted(counts.parked, 'URL')} in parked patterns" if counts.parked else "nothing"
+        look = look or (f"see them: skitter patterns {where} --parked" if counts.parked else "")
+        return Standing(
+            "finished",
+            f"finished: {aside} is left to do".replace(
+                "URLs in parked patterns is", "URLs in parked patterns are"
+            ),
+            look,
+        )
     limit, larger = _limit(settings, counts)
     if limit:
         flag = "--" + limit.removeprefix("crawl.").replace("_", "-")

@@ -39,6 +39,7 @@ from skitter.reporting.records import (
     window_fields,
 )
 from skitter.reporting.report import pace_of
+from skitter.schedule.learning.learned import Pattern
 from skitter.settings.sites import Overlay
 from skitter.settings.values import KEYS, written
 
@@ -114,10 +115,17 @@ def story(found: "Findings", now: float) -> list[str]:
         lines += [f"  {printable(found.never.detail)}", *_explained(found.never)]
     lines += [f"  {_key(key, now)}" for key in found.keys]
     lines += [f"  {_allowance(each)}" for each in found.budgets]
+    lines += [f"  {_pattern(name, each)}" for name, each in found.patterns]
     if found.host_record is not None:
         lines += _host(found.host_record)
         lines += _explained_once(found.host_record.aside, found)
     return lines
+
+
+def _pattern(name: str, pattern: Pattern) -> str:
+    what = "its pattern" if name.startswith("/") else "hosts like its own,"
+    state = ", parked" if pattern.parked else ""
+    return f"{what} {printable(name)}: {count(pattern.fetched)} fetched, {count(pattern.useful)} with something new{state}"
 
 
 def _explained_once(aside: Reason | None, found: "Findings") -> list[str]:

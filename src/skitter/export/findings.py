@@ -33,6 +33,8 @@ from skitter.politeness.keys import Key, keys_of
 from skitter.reporting.log import MAX_REQUESTS, requests_for
 from skitter.robots import RobotsLine, product_token, rules_in_force
 from skitter.runtime.windows import Windows
+from skitter.schedule.learning.learned import Pattern, of_domain
+from skitter.schedule.learning.patterns import host_pattern, names_of
 from skitter.seeds import without_credentials
 from skitter.settings import Settings
 from skitter.settings.sites import Overlay, Sites
@@ -85,6 +87,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     )
     keys: Sequence[Key] = ()  # what its requests have to wait for
     budgets: Sequence[Allowance] = ()
+    patterns: Sequence[tuple[str, Pattern]] = ()  # that it belongs to, and what is known of them
 
     @property
     def read_as_robots(self) -> bool:
@@ -96,6 +99,17 @@ class Findings(Struct, frozen=True, kw_only=True):
     def known(self) -> bool:
         """Whether the crawl knows this URL."""
         return self.record is not None or self.read_as_robots
+
+
+async def _patterns(url: str, host: str, source: Source) -> list[tuple[str, Pattern]]:
+    """The patterns of a URL, and of its host, that were counted."""
+    names, domain = names_of(url), urls.registrable_domain(host)
+    learned, of_all = await source.frontier.learned(host), await source.frontier.learned(of_domain(domain))
+    known = {} if learned is None else learned.patterns
+    found = [(name, known[name]) for name in (names.leaf, *names.families) if name in known]
+    hosts = {} if of_all is None else of_all.patterns
+    name = host_pattern(host, domain)
+    return [*found, (name, hosts[name])] if name in hosts and host != domain else found
 
 
 async def find(text: str, source: Source, now: float) -> Findings:
@@ -134,6 +148,7 @@ async def _look_up(text: str, source: Source, now: float) -> Findings:
         key=key,
         host=host,
         record=record,
+        patterns=await _patterns(url if record is None else record.url, host, source),
         as_page=as_page,
         as_asset=asset,
         chain=[] if record is None else await _parents(record, source),

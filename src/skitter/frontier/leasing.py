@@ -332,7 +332,7 @@ def _crowds(shard: Shard, host: HostRow, of_all: Learned | None, now: float) -> 
     others = {name for name in names if name in shard.flights or name in shard.reserve.hosts}
     pattern = None if of_all is None else of_all.patterns.get(patterns.host_pattern(host.name, host.domain))
     room = (patterns.OF_HOSTS - (pattern.dry if pattern else 0)) / 2
-    if host.name not in others and others and (now < closed or len(others) >= room):
+    if host.name not in others and (now < closed or (others and len(others) >= room)):
         closed = closed if now < closed else now + _WAIT_FOR_NEWS
         host.free_at = max(host.free_at, closed)  # all at the same time: the one found first is the next
         shard.touch(host)
@@ -363,7 +363,7 @@ def _aside(shard: Shard, host: HostRow, row: UrlRow, was: Was, by: str) -> Was:
     if patterns.is_tried(pattern):
         shard.learn(learned, decided=True)
         return replace(was, tried=True)
-    row.level, row.score = OF_PARKED, _BEHIND
+    row.level, row.score, row.reason = OF_PARKED, _BEHIND, patterns.reason(by, pattern)
     if of_hosts:
         patterns.remember_host(learned, host.name)
     else:
@@ -420,7 +420,7 @@ def bring_back(shard: Shard, host: HostRow, row: UrlRow, *, tried: bool = False)
     """A URL that waits aside waits for a visit again."""
     shard.take(host, row.level, row.spot())
     was = (None if row.extra is None else row.extra.was) or Was(Level.NORMAL, 0.0)
-    row.level, row.score = was.level, was.score
+    row.level, row.score, row.reason = was.level, was.score, None
     row.extra = replace(row.extra or Extra(), was=replace(was, tried=True) if tried else None)
     if row.extra == Extra():
         row.extra = None

@@ -9,7 +9,6 @@ from skitter.frontier.levels import LEVELS, OF_PARKED
 from skitter.frontier.pages import Nearby, pages_alike
 from skitter.frontier.rows import (
     FOREIGN,
-    QUEUED,
     STATES,
     Found,
     HostRow,
@@ -231,7 +230,6 @@ def _url_record(row: UrlRow, host: HostRow | None, *, leased: bool) -> UrlRecord
         hints=row.hints,
         purpose=row.purpose,
         cash=None if row.extra is None else row.extra.cash,
-        parked=row.state == QUEUED and row.level == OF_PARKED,
     )
 
 

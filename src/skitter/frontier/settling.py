@@ -24,7 +24,7 @@ from skitter.frontier.rows import (
     order_by_cash,
 )
 from skitter.frontier.shard import Shard
-from skitter.model import Link, Purpose, Reason, Settlement, State, Visit, is_put_off
+from skitter.model import Link, Page, Purpose, Reason, Settlement, State, Visit, is_put_off
 from skitter.politeness import listening
 from skitter.schedule.learning import patterns
 from skitter.schedule.learning.learned import Learned, of_domain
@@ -87,10 +87,7 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
         end = _settle_giver if shard.damping else _settle_page
         end(shard, lease.row, _put_off(settlement, parked), targets, now)
         if shard.learns and parked is None and not host.aside:
-            new = shard.counts.added > before
-            told = learn(shard, host, settlement, leads_on=new or settlement.again is not None)
-            if new and told is not None and not told.useful:
-                _doubt(shard, visit.link.url, targets, now)
+            learn(shard, host, settlement, targets, now, new=shard.counts.added > before)
     if shard.ahead and host.ready_at() > now + max(_FAR * shard.ahead, _FAR_AT_LEAST):
         shard.put_back(host.name)
     return True
@@ -293,17 +290,21 @@ def _doubt(shard: Shard, parent: str, targets: Sequence[bytes], now: float) -> N
             shard.seen.waits(row.id, row.level, row.score)
 
 
-def learn(shard: Shard, host: HostRow, settlement: Settlement, *, leads_on: bool) -> Brought | None:
-    """Count what a visit has brought for the patterns of its URL. `leads_on`: it led to a URL that is new."""
+def learn(
+    shard: Shard, host: HostRow, settlement: Settlement, targets: Sequence[bytes], now: float, *, new: bool
+) -> None:
+    """Count what a visit has brought for the patterns of its URL. `new`: it led to a URL that is new."""
     visit, verdict = settlement.visit, settlement.verdict
     link = visit.link
     if link.purpose is not Purpose.PAGE or not verdict.attempted or visit.recrawl:
-        return None
+        return
     learned, of_all = shard.learned_of(host.name), shard.learned_of(of_domain(host.domain))
     names = patterns.names_of(link.url)
-    told = _brought(shard, host, settlement, (learned, of_all), names, leads_on=leads_on)
+    told = _brought(shard, host, settlement, (learned, of_all), names, new=new)
     if told is None:
-        return None
+        return
+    if new and not told.useful:
+        _doubt(shard, link.url, targets, now)
     changed = patterns.note(learned, names, told)
     if told.useful:
         learned.asked, learned.grown, learned.rest = 0.0, 0, False
@@ -319,7 +320,6 @@ def learn(shard: Shard, host: HostRow, settlement: Settlement, *, leads_on: bool
             of_all.hosts = []
     shard.learn(of_all, decided=bool(met))
     _look_at_rest(shard, host, learned)
-    return told
 
 
 def _look_at_rest(shard: Shard, host: HostRow, learned: Learned) -> None:
@@ -340,29 +340,31 @@ def _brought(
     known: tuple[Learned, Learned],
     names: patterns.Names,
     *,
-    leads_on: bool,
+    new: bool,
 ) -> Brought | None:
     """What a visit has brought. None if it says nothing about its pattern."""
     page, status, (learned, of_all) = settlement.page, settlement.status, known
     if page is None:
         moved = 300 <= status < 400
-        if settlement.verdict.state is _QUEUED or not (moved or status >= 400) or (moved and leads_on):
-            return None
+        leads_on = moved and (new or settlement.again is not None)
+        told = settlement.verdict.state is not _QUEUED and (moved or status >= 400) and not leads_on
+        return NOTHING if told else None
+    learned.unlisted += not page.robots.index
+    if page.status >= 400 or page.identical or _repeats(page, names):
         return NOTHING
-    if not page.robots.index:
-        learned.unlisted += 1
-        if 2 * learned.unlisted <= host.pages + 1:  # else it is the whole site that asks for it
-            return NOTHING
-    if page.status >= 400 or page.identical:
-        return NOTHING
-    if page.duplicate_of and patterns.names_of(page.duplicate_of).leaf != names.leaf:
+    if not page.robots.index and 2 * learned.unlisted <= host.pages + 1:  # else the whole site asks for it
         return NOTHING
     if not page.text or not shard.near:
         return NOTHING if page.duplicate_of else SOMETHING
     from skitter.dedup.simhash import news  # noqa: PLC0415  it loads numpy, which is there: the page has a SimHash
 
-    told = news(page.text, of_all.sample, of_all.shift)
-    if not told.met:
+    found = news(page.text, of_all.sample, of_all.shift)
+    if not found.met:
         return NOTHING if page.duplicate_of else None
-    of_all.sample, of_all.shift = told.sample, told.shift
-    return patterns.judge(told.new, told.met, learned.patterns.get(names.leaf), of_all)
+    of_all.sample, of_all.shift = found.sample, found.shift
+    return patterns.judge(found.new, found.met, learned.patterns.get(names.leaf), of_all)
+
+
+def _repeats(page: Page, names: patterns.Names) -> bool:
+    """Whether it is nearly the same as a page of another pattern. Pages of one pattern may differ in little."""
+    return bool(page.duplicate_of) and patterns.names_of(page.duplicate_of).leaf != names.leaf

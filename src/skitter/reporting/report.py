@@ -244,6 +244,7 @@ def numbers(counts: Counts) -> list[str]:
         ("  known already", counts.known),
         ("URLs refused", refused),
         ("URLs waiting", counts.queued),
+        *([("  in parked patterns", counts.parked)] if counts.parked else []),
         ("  being fetched", counts.leased),
         ("URLs given up", counts.failed),
         ("Requests", counts.requests),

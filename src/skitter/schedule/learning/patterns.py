@@ -16,6 +16,8 @@ side, 90 %) is z²/(n + z²): 29 % after 4, 17 % after 8, 12 % after 12.
 import re
 from typing import NamedTuple
 
+from skitter import reasons
+from skitter.model import Reason
 from skitter.schedule.learning.learned import Learned, Pattern
 
 DEMOTED = 4, 8  # visits in a row without anything new: one step down, two steps down
@@ -252,6 +254,15 @@ def is_tried(pattern: Pattern) -> bool:
     pattern.skipped += 1
     skipped = pattern.skipped
     return skipped >= _TRY**3 and not skipped & (skipped - 1) and skipped.bit_length() % 2 == 1
+
+
+def reason(name: str, pattern: Pattern) -> Reason:
+    """Why a URL waits aside."""
+    what = f"visits to {name}" if name.startswith("/") else f"new hosts like {name}"
+    return Reason(
+        reasons.PARKED,
+        f"of {pattern.fetched} {what}, {pattern.useful} brought something new, and the last {round(pattern.dry)} nothing",
+    )
 
 
 def is_rest(learned: Learned, waiting: int) -> bool:
