@@ -40,7 +40,9 @@ class Shop:
         number = int(path.removeprefix("/item/") or 0) if path.startswith("/item/") else -1
         text = " ".join(paragraphs(dice(path, shown), 300))
         hrefs = [f"/item/{n}" for n in range(PAGES)] if number < 0 else []
-        hrefs += [f"/item/{(number + step) % PAGES}?visitor={abs(number):04x}{step:08x}" for step in (1, 2, 3)]
+        hrefs += [
+            f"/item/{(number + step) % PAGES}?visitor={abs(number):04x}{step:08x}" for step in (1, 2, 3)
+        ]
         links = "".join(f'<a href="{href}">item</a>' for href in hrefs)
         footer = f"<p>{sum(target.encode()) * 7919 % 10**6}</p>" if self.noise else ""
         body = f"<html><title>Item</title><p>{text}</p>{links}{footer}</html>".encode()
@@ -93,7 +95,9 @@ def test_what_repeats_a_page_is_not_requested_and_no_page_is_lost(tmp_path, work
 def test_why_names_the_rule_and_its_counts(tmp_path):
     result, _ = crawled(tmp_path, Shop())
     url = next(
-        record.url for record in result.records.values() if record.reason and record.reason.code == "repeat.parameter"
+        record.url
+        for record in result.records.values()
+        if record.reason and record.reason.code == "repeat.parameter"
     )
     command = [sys.executable, "-m", "skitter", "why", str(tmp_path / "crawl"), url]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -101,6 +105,19 @@ def test_why_names_the_rule_and_its_counts(tmp_path):
     assert f"without that it is {url.partition('?')[0]}" in told
     as_json = json.loads(subprocess.run([*command, "--json"], capture_output=True, check=True).stdout)
     assert as_json["record"]["reason"]["code"] == "repeat.parameter"
+
+
+def test_patterns_shows_what_was_learned_of_parameters(tmp_path):
+    crawled(tmp_path, Shop())
+    command = [sys.executable, "-m", "skitter", "patterns", str(tmp_path / "crawl"), "www.shop.test"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "the parameter visitor changes nothing here: 20 of 20 groups" in told
+    lines = subprocess.run(
+        [*command, "--json"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    (parameter,) = [each for each in map(json.loads, lines) if "parameter" in each]
+    assert (parameter["parameter"], parameter["needless"], parameter["groups"]) == ("visitor", True, 20)
+    assert parameter["values"] is None  # it holds for any
 
 
 def test_a_parameter_that_matters_costs_no_page(tmp_path):
