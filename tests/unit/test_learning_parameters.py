@@ -5,6 +5,7 @@ import itertools
 
 import pytest
 
+from skitter.dedup.simhash import sketch
 from skitter.schedule.learning import parameters as learning
 from skitter.schedule.learning.parameters import (
     FEWEST,
@@ -158,6 +159,48 @@ def test_a_byte_that_changes_with_every_answer_does_not_hide_a_session_id():
         host.fetch(f"/page?id={number}&ref={token(number)}")
     assert host.state("ref") == NEEDLESS
     assert host.state("id") == OPEN
+
+
+def test_the_same_words_in_another_order_are_the_same_page():
+    def listing(target):
+        path = without(target, "sort")[0]
+        words = "".join(hashlib.blake2b(f"{path}{n}".encode(), digest_size=8).hexdigest() for n in range(16))
+        return Content(text(target).digest, text(target).simhash, bytes.fromhex(words))
+
+    host = Host(listing)
+    for number in range(40):
+        host.fetch(f"/list?id={number}")
+        host.fetch(f"/list?id={number}&sort={'name' if number % 2 else 'date'}")
+    assert host.state("sort") == NEEDLESS
+    assert host.state("id") == OPEN
+    assert reduced(f"{HOST}/list?id=1&sort=size", host.parameters)[1] == []
+
+
+def test_without_a_sketch_near_texts_say_nothing_and_far_ones_differ():
+    apart = {"near": 10, "far": 30}
+
+    def stored(target):
+        bits = next((apart[name] for name in apart if f"{name}=" in target), 0)
+        same = text(target.partition("?")[0])
+        return Content(text(target).digest, same.simhash ^ (2**bits - 1))
+
+    host = Host(stored)
+    for number in range(40):
+        for more in ("", "?near=1", "?far=1"):
+            host.fetch(f"/page{number}{more}")
+    assert host.parameters["near"].groups == 0
+    assert host.parameters["far"].different > 30
+
+
+def test_a_sketch_is_of_the_words_alone():
+    words = [f"word{n}" for n in range(200)]
+    mixed = sorted(words, key=lambda word: hashlib.blake2b(word.encode()).digest())
+    assert sketch(" ".join(words), 16) == sketch(" ".join(mixed), 16)
+    assert len(sketch(" ".join(words), 16)) == 128
+    others = sketch(" ".join(f"other{n}" for n in range(200)), 16)
+    assert len(others) == 128
+    assert others != sketch(" ".join(words), 16)
+    assert sketch("", 16) == b""
 
 
 def learned():

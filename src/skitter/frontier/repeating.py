@@ -11,7 +11,7 @@ from skitter import reasons
 from skitter.frontier.memory import Lacking
 from skitter.frontier.rows import CRAWLED, QUEUED, PageRow, UrlRow
 from skitter.model import Page, Purpose, Reason, Spent
-from skitter.schedule.learning.parameters import Content, Lessons, is_retest, reduced, said, siblings
+from skitter.schedule.learning.parameters import SKETCH, Content, Lessons, is_retest, reduced, said, siblings
 
 if TYPE_CHECKING:
     from skitter.frontier.shard import Shard
@@ -50,7 +50,7 @@ def learn(shard: "Shard", page: Page) -> None:
         learned = shard.learned_of(page.host)
     except Lacking:  # nothing is loaded in the middle of a settlement
         return
-    content = Content(page.digest, page.simhash)
+    content = Content(page.digest, page.simhash, _sketch(page))
     stored = {}
     for key in siblings(page.key, learned.parameters):
         row = _stored(shard, page.host, key)
@@ -63,6 +63,15 @@ def learn(shard: "Shard", page: Page) -> None:
         shard.learn(learned, decided=bool(lesson.learned or lesson.undone))
     if lesson.undone:
         shard.judge_all_again()
+
+
+def _sketch(page: Page) -> bytes:
+    if page.simhash is None:  # few words say little, and near-duplicates may not be wanted
+        return b""
+    from skitter.dedup.simhash import sketch  # noqa: PLC0415  numpy, which made the SimHash
+
+    packed = sketch(page.text, SKETCH)
+    return packed if len(packed) == 8 * SKETCH else b""
 
 
 def _stored(shard: "Shard", host: str, key: str) -> PageRow | None:

@@ -4,7 +4,7 @@ URLs that differ in one parameter alone are a group. If the pages of enough grou
 needless here: a URL with it repeats the one without it, and is not fetched. About one in a hundred is fetched all the
 same; if its page differs, the rule was wrong, and what it kept out comes back.
 
-Two pages are the same if their payloads are, or nearly their texts. That alone says little on a host that answers
+Two pages are the same if their payloads are, or nearly their texts, or their words in another order. That alone says little on a host that answers
 everything alike: pages that unrelated URLs have too, and texts as near to those of unrelated URLs, are no evidence.
 
 A parameter with few values is only dropped with values that were compared: `start=0` may change nothing although
@@ -28,6 +28,12 @@ BOUND = 0.95  # of the share of groups whose pages are the same: its lower bound
 _SURE, _TOKENS = 1.28, 1.0
 NEAR = 3  # bits in which the SimHashes of two copies may differ
 _NEAR_TOKENS = 5  # the same for values that look like session ids: such pages often print a time, or the id
+SKETCH, _SHARED = (
+    16,
+    15,
+)  # hashes of words; and how many of them two copies have in common, as for sort orders
+_UNRELATED = 8  # more than that in common with unrelated pages says that this host has few words
+_UNSURE = 16  # bits: without both sketches, pages that are nearer may have the same words in another order
 _FAR_APART = 4  # texts are copies if unrelated ones are so many times further apart
 _RETESTED = 100  # one in so many is fetched all the same
 _FAILED = 2  # retests, and more than one in twenty of them
@@ -69,10 +75,11 @@ class Parameter(Struct, array_like=True, gc=False):
 
 
 class Content(Struct, frozen=True, gc=False):
-    """What is compared of a page."""
+    """What is compared of a page. Pages from a store have no sketch of their words."""
 
     digest: str
     simhash: int | None
+    sketch: bytes = b""  # `SKETCH` hashes of its words, 8 bytes each: the same in whatever order
 
 
 class _Sample(Struct, gc=False):
@@ -125,15 +132,9 @@ class Samples:
         first = self._payloads.get((host, content.digest))
         return first is not None and without(first, name)[0] != group
 
-    def nearest_unrelated(self, host: str, content: Content, name: str, group: str) -> int | None:
-        """How far the text of a page is from those of URLs that have nothing to do with it; None if there are none."""
-        own = content.simhash
-        others = [
-            (own ^ other.simhash).bit_count()
-            for key, other in self._unrelated.get(host, ())
-            if own is not None and other.simhash is not None and without(key, name)[0] != group
-        ]
-        return min(others, default=None)
+    def unrelated(self, host: str, name: str, group: str) -> list[Content]:
+        """Pages of URLs that have nothing to do with a group."""
+        return [other for key, other in self._unrelated.get(host, ()) if without(key, name)[0] != group]
 
 
 def _forget_half(
@@ -222,7 +223,7 @@ class Lessons:
         learned = [name for name in names(shorter) if self._compare(shorter, name, content, stored)]
         learned += self._compare_with_longer(shorter, content)
         self._samples.note(self._host, shorter, content)
-        if dropped or shorter in self._samples.groups:
+        if "?" in key or shorter in self._samples.groups:
             self._samples.keep(shorter, "", _Sample("", content))
         return Lesson(tuple(learned), tuple(undone)) if learned or undone else NOTHING
 
@@ -230,15 +231,17 @@ class Lessons:
         self, shorter: str, dropped: list[str], content: Content, stored: dict[str, Content]
     ) -> list[str]:
         """A page that would have been left out: is it what the rule says?"""
-        known = stored.get(shorter) or self._sampled(shorter)
+        known = self._sampled(shorter) or stored.get(shorter)
         if known is None or known is content:
             return []
-        same = _is_same(known, content, _NEAR_TOKENS)
+        found = _compared(known, content, _NEAR_TOKENS, by_words=True)
+        if not found:
+            return []
         undone = []
         for name in dropped:
             parameter = self._parameters[name]
             parameter.retested += 1
-            parameter.failed += not same
+            parameter.failed += found < 0
             if parameter.failed >= _FAILED and 20 * parameter.failed > parameter.retested:
                 undone.append(name)
         return self._undo(undone)
@@ -260,7 +263,7 @@ class Lessons:
         group, values = without(key, name)
         value = "&".join(values)[:_VALUE]
         before = self._samples.groups.get(group, {}).get(name)
-        plain = stored.get(group) or self._sampled(group)
+        plain = self._sampled(group) or stored.get(group)
         others = [plain] if plain is not None else []
         if before is not None and before.value != value:
             others.append(before.content)
@@ -301,13 +304,16 @@ class Lessons:
             return 0 if samples.is_common(host, content, name, group) else 1
         if any(samples.is_common(host, each, name, group) for each in (content, *others)):
             return 0
-        unrelated = samples.nearest_unrelated(host, content, name, group)
-        if unrelated is None:
+        unrelated = samples.unrelated(host, name, group)
+        apart = min((_apart(content, each) for each in unrelated), default=None)
+        if apart is None:
             return 0
-        parameter = self._parameters[name]
-        most = _NEAR_TOKENS if _looks_like_tokens(parameter) else NEAR
-        most = min(most, unrelated // _FAR_APART)
-        return 1 if all(_is_same(other, content, most) for other in others) else -1
+        most = _NEAR_TOKENS if _looks_like_tokens(self._parameters[name]) else NEAR
+        by_words = all(_shared(content, each) <= _UNRELATED for each in unrelated)
+        found = {
+            _compared(each, content, min(most, apart // _FAR_APART), by_words=by_words) for each in others
+        }
+        return -1 if -1 in found else max(found)
 
     def _counted(self, name: str) -> Parameter | None:
         """The counts of a parameter. If there are too many, the one with the least evidence makes room."""
@@ -324,12 +330,27 @@ class Lessons:
         return parameter
 
 
-def _is_same(one: Content, other: Content, most: int) -> bool:
-    if one.digest == other.digest:
-        return True
+def _apart(one: Content, other: Content) -> int:
+    """The bits in which two texts differ; all, if one of them is too short to tell."""
     if one.simhash is None or other.simhash is None:
-        return False
-    return (one.simhash ^ other.simhash).bit_count() <= most
+        return 64
+    return (one.simhash ^ other.simhash).bit_count()
+
+
+def _shared(one: Content, other: Content) -> int:
+    """How many hashes two sketches have in common."""
+    sketches = [{each.sketch[at : at + 8] for at in range(0, len(each.sketch), 8)} for each in (one, other)]
+    return len(sketches[0] & sketches[1])
+
+
+def _compared(one: Content, other: Content, most: int, *, by_words: bool) -> int:
+    """1: two pages are the same, -1: they are not, 0: not known."""
+    apart = _apart(one, other)
+    if one.digest == other.digest or apart <= most:
+        return 1
+    if one.sketch and other.sketch:
+        return 1 if by_words and _shared(one, other) >= _SHARED else -1
+    return 0 if by_words and apart <= _UNSURE else -1
 
 
 def _looks_like_tokens(parameter: Parameter) -> bool:
