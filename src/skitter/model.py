@@ -531,6 +531,14 @@ class Usage(Struct, frozen=True, array_like=True, gc=False):
     requests: int = 0  # on that day
 
 
+class Linked(Struct, frozen=True, array_like=True, gc=False):
+    """Which other domains link to a domain, and which of its hosts wait until more do: a queue, each names the next one."""
+
+    bits: bytes = b""  # a bitmap of them (see `politeness.linked`); empty if there are none
+    first: str = ""
+    last: str = ""
+
+
 class HostRecord(Struct, frozen=True, kw_only=True):
     """Everything known about one host."""
 
@@ -550,6 +558,8 @@ class HostRecord(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None  # of its budget, if it has one
     held: float = 0.0  # until then its pages wait: for a window, the next day, or a robots.txt
     pace: Pace | None = None
+    linked: Linked | None = None  # of a domain, if its pages are limited by links from others
+    lined_up: int = 0  # of those queued: the ones that wait for this host alone
 
 
 class Stop(StrEnum):

@@ -131,6 +131,11 @@ BUDGET_DOMAIN: Final = _scope(
     "The hosts of this domain together have got what they may get.",
     "Nothing, if that is intended; otherwise resume with a larger budget, such as budget.domain_pages",
 )
+BUDGET_LINKED: Final = _scope(
+    "budget.linked",
+    "Links from other domains allow no more pages of this domain yet.",
+    "Nothing, if that is intended; otherwise resume with a larger budget.linked_first, or without it",
+)
 BUDGET_GROUP: Final = _scope(
     "budget.group",
     "The hosts of a group together have got what they may get.",

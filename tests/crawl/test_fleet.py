@@ -2,18 +2,21 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter, defaultdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
 from skitter import urls
 from skitter.events import ScopeWidened, Warned
 from skitter.testing.web import Features, SyntheticWeb, serve_process
+from tests.crawl.controlled import Running, Site, crawling, said
 from tests.crawl.harness import crawl, crawl_with, keys, read_back, settings_for
 
 WORKERS = (1, 2, 4)
@@ -238,3 +241,26 @@ def test_a_seed_that_redirects_to_another_shard_takes_the_scope_of_all_workers_a
         moved.shutdown()
     assert [event for event in result.events if isinstance(event, ScopeWidened)] == [ScopeWidened(a, b)]
     assert {page.url for page in result.pages if page.status == 200} == {b, f"{b}inside", c, f"{b}from-c"}
+
+
+def test_a_fleet_with_a_page_limit_costs_hardly_anything_while_it_waits(tmp_path):
+    """Its parent shares the limit out in rounds: a worker that waits for a host must not be told again at once."""
+    site = Site()
+    try:
+        with crawling(tmp_path / "c", site, "a.test", more=["--max-pages", "500"]) as running:
+            assert said("pause", tmp_path / "c").startswith("paused")
+            time.sleep(1.0)
+            before, began = cpu_seconds(running), time.monotonic()
+            time.sleep(3.0)
+            assert cpu_seconds(running) - before < 0.1 * (time.monotonic() - began)
+    finally:
+        site.close()
+
+
+def cpu_seconds(running: Running) -> float:
+    """CPU time of a parent and its workers so far."""
+    fields = [
+        Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        for pid in (running.process.pid, *running.workers)
+    ]
+    return sum(int(each[11]) + int(each[12]) for each in fields) / os.sysconf("SC_CLK_TCK")

@@ -67,7 +67,7 @@ def test_without_the_extra_a_pdf_is_skipped_and_the_reason_names_what_to_install
     assert "/report.pdf" not in server.asked
     refused = crawled.records[f"{server.base}/report.pdf"]
     assert refused.reason.code == "scope.extension"
-    assert "[pdf]" in refused.reason.detail
+    assert "the extra pdf would read it" in refused.reason.detail
     assert by_path(crawled, server)["/named"].media is None
 
 
@@ -223,3 +223,38 @@ def test_alt_texts_of_an_image_are_few(server, tmp_path, capsys):
     records = map(json.loads, capsys.readouterr().out.splitlines())
     (image,) = [record for record in records if record["url"].endswith("a.png")]
     assert len(set(image["media"]["alts"])) == len(image["media"]["alts"]) == 5
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(
+    ("there", "told"),
+    [
+        ("no library", "[images]"),
+        ("no program", "apt-get install tesseract-ocr"),
+        (
+            "no language",
+            "no data for 'deu_latf' here, only for eng, osd; install it (Debian: apt-get install tesseract-ocr-deu-latf)",
+        ),
+    ],
+)
+def test_a_crawl_that_cannot_read_text_in_images_says_so_before_it_begins(
+    workers, there, told, tmp_path, monkeypatch, capsys
+):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    if there != "no program":
+        program = programs / "tesseract"
+        program.write_text("#!/bin/sh\nprintf 'List of available languages (2):\\neng\\nosd\\n'\n")
+        program.chmod(0o755)
+    if there == "no library":
+        monkeypatch.setitem(extras.LIBRARIES, "images", ("no_such_library",))
+    extras.is_there.cache_clear()
+    monkeypatch.setenv("PATH", str(programs))
+    words = ["crawl", "http://127.0.0.1:9/", "--set", "parse.ocr=eng+deu_latf", "--workers", workers]
+    try:
+        assert main([*words, "-o", str(tmp_path / "c")]) == 2
+    finally:
+        extras.is_there.cache_clear()
+    said = capsys.readouterr().err.splitlines()
+    assert told in said[-1]
+    assert not (tmp_path / "c").exists()

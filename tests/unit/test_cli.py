@@ -508,7 +508,7 @@ def test_doctor_tells_which_extras_are_there_and_how_to_install_the_others(capsy
     shown = capsys.readouterr().out
     (line,) = [line for line in shown.splitlines() if "extra pdf" in line]
     assert line.startswith("note ")
-    assert "reading PDF is not possible" in line
+    assert "needed for reading PDF" in line
     assert "[pdf]" in line
     assert "ok       extra tables" in shown
     assert "note     tesseract" in shown

@@ -136,6 +136,15 @@ def test_a_refused_url_is_answered_with_its_reason(source, capsys):
     assert "Disallow: /private/" in capsys.readouterr().err
 
 
+def test_main_content_is_shown_without_the_library_if_asked_for(finished, record, capsys, monkeypatch):
+    monkeypatch.setattr("skitter.parse.main.find_spec", lambda _name: None)
+    assert shown(finished, record["url"], "--markdown") == 2
+    assert "--extractor fast" in capsys.readouterr().err
+    assert shown(finished, record["url"], "--markdown", "--extractor", "fast") == 0
+    assert capsys.readouterr().out.strip()
+    assert shown(finished, record["url"], "--extractor", "fast") == 2
+
+
 def test_main_content_is_shown_as_markdown(finished, record, capsys):
     assert shown(finished, record["url"], "--markdown") == 0
     assert len(capsys.readouterr().out.split()) > 20

@@ -155,6 +155,12 @@ def test_pieces_are_cut_at_headings_code_and_tables_stay_whole_in_each_part():
     assert sum(each.count("line ") for each in parts) == 100
 
 
+def test_headings_of_pieces_are_plain_text():
+    (made,) = chunks("https://example.org/", "# 1\\. A \\*starred\\* C:\\\\x\n\nwords", 300)
+    assert made.headings == ("1. A *starred* C:\\x",)
+    assert made.text.startswith("# 1\\. A")
+
+
 def test_a_change_leaves_the_ids_of_other_pieces():
     text = "\n\n".join(f"# H{number}\n\n{'word ' * 100}" for number in range(5))
     before = [chunk.id for chunk in chunks("https://example.org/", text, 600)]

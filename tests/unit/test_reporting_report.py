@@ -117,6 +117,7 @@ def test_a_crawl_without_a_page_does_not_pass_for_a_success():
     ("stop", "limits", "expected"),
     [
         (Stop.LIMIT, {"max_pages": 1001}, ("crawl.max_pages", "2002")),
+        (Stop.LIMIT, {"max_pages": 10}, ("crawl.max_pages", "2002")),  # resumed with less than there is
         (Stop.LIMIT, {"max_pages": 5000, "max_bytes": Bytes(5 * 2**20)}, ("crawl.max_bytes", "10MiB")),
         (Stop.LIMIT, {"max_pages": 5000, "max_time": Seconds(1800)}, ("crawl.max_time", "1h")),
         (Stop.DISK, {"max_pages": 1}, ("crawl.min_free_disk", "")),

@@ -43,7 +43,7 @@ def test_without_extras_only_what_needs_none_is(without_extras):
     assert parser_of("application/pdf") is None
     reason = Scope(ScopeSettings(), ["http://a.test/"]).refusal("http://a.test/x.pdf", 1)
     assert reason.detail.startswith(".pdf is one of scope.skip_extensions; ")
-    assert "[pdf]' would read it" in reason.detail
+    assert "the extra pdf would read it" in reason.detail
 
 
 def test_waiting_links_are_judged_again_when_an_extra_is_installed(without_extras):

@@ -59,7 +59,7 @@ class Options(TypedDict, total=False):
     """which sitemaps are read, besides those given by hand: off (none), announced (those that a robots.txt names), search (and the usual places of the seeds' hosts), only (like search, and no other page is crawled) or named (none, and no page is crawled that they do not list)"""
 
     strategy: str
-    """how links are ordered: bfs, dfs, depth, number, importance, features or opic; or module:function, a function of your own"""
+    """how links are ordered: bfs, dfs, depth, number, importance, features, opic or larger-sites; or module:function, a function of your own"""
 
     shards: int
     """parts of the crawl, each handled by one process at a time; fixed when the crawl is created; 0 for one per worker"""
@@ -131,7 +131,7 @@ class Options(TypedDict, total=False):
     """trap rule: session ids in the path are not followed"""
 
     schedule_strategy: str
-    """how links are ordered: bfs, dfs, depth, number, importance, features or opic; or module:function, a function of your own"""
+    """how links are ordered: bfs, dfs, depth, number, importance, features, opic or larger-sites; or module:function, a function of your own"""
 
     schedule_number_pattern: str
     """strategy number: a regular expression whose group 1 is the number"""
@@ -180,6 +180,9 @@ class Options(TypedDict, total=False):
 
     schedule_opic_damping: float
     """strategy opic: what a page passes on to its links, of what was passed on to it"""
+
+    schedule_pressure: float | None
+    """a host with more than 1,000 links waiting, and more than this many for each page stored from it, sinks by a level; none for no such rule"""
 
     schedule_retries: int
     """retries after a 5xx, 429 or network error"""
@@ -276,6 +279,15 @@ class Options(TypedDict, total=False):
 
     budget_domain_requests_per_day: int | None
     """requests to all hosts of a domain per day (UTC)"""
+
+    budget_linked_first: int | None
+    """stored pages of a domain to which no other domain links; with it, the pages of each domain are limited by links from others, and what is over that waits until there are more; none for no such limit"""
+
+    budget_linked_more: int
+    """… pages more for each other domain that links to it"""
+
+    budget_linked_most: int
+    """… pages at most, however many do"""
 
     budget_bandwidth: str | int | None
     """bytes received per second on average, by the whole crawl; over the workers it is divided equally"""
@@ -519,6 +531,9 @@ class Options(TypedDict, total=False):
 
     export_noarchive: bool
     """copies of pages that ask for noarchive are shown: by replay, and in the formats cdxj and wacz"""
+
+    export_sign: str
+    """a file with the private key (ECDSA, P-384) that signs WACZ files; empty for no signature"""
 
     frontier_window: int
     """hosts kept in memory for scheduling (in a cluster, for all shards of a worker together); the rest stay in the store"""

@@ -1,4 +1,4 @@
-"""`skitter check`: verify the stored state and archive of a crawl."""
+"""`skitter check`: verify the stored state and archive of a crawl, or a WACZ file."""
 
 import argparse
 import shlex
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from skitter.cli.progress import LINES_EVERY, REDRAW
-from skitter.cli.reading import add_directory
-from skitter.cli.usage import Exit, Parser
+from skitter.cli.reading import add_directory, is_wacz
+from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.crawl.directory import CrawlDirectory
 from skitter.reporting.format import amount, as_json, count, counted, printable
 
@@ -31,18 +31,25 @@ def parser() -> Parser:
         "against its own counts, every page against its record in the archive, every record against its checksums and "
         "digests. Changes nothing, and works while the crawl runs. With --repair, the next `skitter resume` fetches "
         "pages with damaged records again, and a damaged state is rebuilt if what is left of it is consistent. Exit "
-        "codes: 0 no damage, 1 damage found, 4 no crawl, or it cannot be read.",
+        "codes: 0 no damage, 1 damage found, 4 no crawl, or it cannot be read. A WACZ file is checked against its digests and "
+        "its signature, if it has one; that says which key has signed it, and --signed-by whether it is the one you expect.",
         [
             "skitter check skitter-example.org",
             "skitter check skitter-example.org --json",
             "skitter check skitter-example.org --repair",
+            "skitter check example.wacz --signed-by SHA256:Tdf2x0Z0Vw…",
         ],
     )
-    add_directory(made)
+    add_directory(made, ", or a WACZ file")
     made.add_argument(
         "--repair",
         action="store_true",
         help="repair what can be repaired; no crawl may be running in the directory",
+    )
+    made.add_argument(
+        "--signed-by",
+        metavar="KEY",
+        help="for a WACZ file: damaged unless this key has signed it (its fingerprint, or the whole public key)",
     )
     made.add_argument("--json", action="store_true", help="one JSON object")
     made.add_argument("-q", "--quiet", action="store_true", help="show no progress")
@@ -51,6 +58,12 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Check, repair if asked to, and check again."""
+    if is_wacz(arguments.directory):
+        from skitter.cli.check_wacz import check  # noqa: PLC0415  not for crawls
+
+        return check(arguments)
+    if arguments.signed_by is not None:
+        raise UsageError("--signed-by is for WACZ files; a crawl is not signed")
     import asyncio  # noqa: PLC0415  slow to import; --help does not need it
 
     return asyncio.run(_run(arguments))

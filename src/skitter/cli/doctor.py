@@ -34,8 +34,9 @@ OLDEST_PYTHON = (3, 11)
 _FAMILIES = {
     "pdf": "reading PDF",
     "images": "describing images",
-    "main": "extracting main content",
-    "tables": "Parquet and SQL",
+    "main": "main content by trafilatura, languages that pages do not declare, and comparing crawls",
+    "tables": "Parquet, SQL and reports",
+    "identity": "signing requests and WACZ files, and checking such signatures",
 }
 _PROGRAMS = {
     "tesseract": ("reading text in images (parse.ocr)", ("tesseract",)),
@@ -182,7 +183,7 @@ def engine(name: str, extra: str) -> Check:
 def family(extra: str, use: str) -> Check:
     """Check the libraries of an extra that reads or writes more; only a note if they are missing."""
     versions = [f"{name} {metadata.version(name)}" for name in _distributions(extra) if _is_installed(name)]
-    found = ", ".join(versions) if is_there(extra) else f"not installed: {use} is not possible"
+    found = ", ".join(versions) if is_there(extra) else f"not installed, and needed for {use}"
     return Check(f"extra {extra}", is_there(extra), found, install_line(extra), needed=False)
 
 

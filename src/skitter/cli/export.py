@@ -22,6 +22,7 @@ from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.export.destination import Files, destination, is_folder, unfinished
 from skitter.export.formats import FORMATS
 from skitter.export.source import Source, with_settings
+from skitter.export.wacz_key import WaczKey, make_key
 from skitter.export.writing import Format
 from skitter.reporting.format import counted
 from skitter.robots.usage import USES
@@ -51,6 +52,7 @@ def parser() -> Parser:
             "skitter export skitter-example.org --format urls | grep '\"refused\"'",
             "skitter export skitter-example.org --format jsonl --respect-ai train-ai -o pages.jsonl",
             "skitter export skitter-example.org --format wacz -o example.wacz",
+            "skitter export skitter-example.org --format wacz -o example.wacz --sign my-key.pem --new-key",
             "skitter export skitter-example.org --format parquet -o tables/",
             "skitter export skitter-example.org --format sqlite -o crawl.sqlite",
             "skitter export --config cluster.toml --format links -o links.csv",
@@ -94,6 +96,14 @@ def parser() -> Parser:
     made.add_argument(
         "--noarchive", action="store_true", help="for cdxj and wacz: also pages that ask for noarchive"
     )
+    made.add_argument(
+        "--sign",
+        metavar="KEY",
+        help="for wacz: sign it with the private key in this file (default: export.sign of the crawl)",
+    )
+    made.add_argument(
+        "--new-key", action="store_true", help="with --sign: make the key first; the file must be new"
+    )
     made.add_argument("-q", "--quiet", action="store_true", help="print nothing on standard error")
     return made
 
@@ -125,8 +135,10 @@ def run(arguments: argparse.Namespace) -> Exit:
         raise UsageError(
             f"--respect-ai leaves out pages, and {chosen.name} lists none; use it with another format"
         )
+    _check_key(arguments, chosen)
     asked = partial(
         _asked,
+        sign=arguments.sign,
         respect_ai=_uses(arguments.respect_ai),
         noarchive=arguments.noarchive,
         extractor=arguments.extractor,
@@ -173,6 +185,18 @@ def _check_resumes(chosen: Format, *, folder: bool, split: int | None) -> None:
         )
 
 
+def _check_key(arguments: argparse.Namespace, chosen: Format) -> None:
+    """Make the key that signs, if asked to. UsageError if nothing can be signed."""
+    if arguments.new_key and arguments.sign is None:
+        raise UsageError("--new-key makes the key that --sign names; write for example --sign my-key.pem")
+    if arguments.sign is not None and chosen.name != "wacz":
+        raise UsageError(f"--sign: only wacz files can be signed, and this is {chosen.name}")
+    if arguments.new_key:
+        make_key(arguments.sign)
+    if arguments.sign is not None:
+        WaczKey(arguments.sign)  # what is wrong with it is said before anything is read
+
+
 def _uses(text: str | None) -> tuple[str, ...] | None:
     """The uses named by the flag; None if it was not given."""
     if text is None:
@@ -185,7 +209,12 @@ def _uses(text: str | None) -> tuple[str, ...] | None:
 
 
 def _asked(
-    settings: Settings, *, respect_ai: tuple[str, ...] | None, noarchive: bool, extractor: str | None
+    settings: Settings,
+    *,
+    respect_ai: tuple[str, ...] | None,
+    noarchive: bool,
+    extractor: str | None,
+    sign: str | None,
 ) -> Settings:
     """The settings of the crawl, changed by the flags."""
     export = settings.export
@@ -193,6 +222,7 @@ def _asked(
         export,
         respect_ai=export.respect_ai if respect_ai is None else respect_ai,
         noarchive=export.noarchive or noarchive,
+        sign=export.sign if sign is None else sign,
     )
     parse = settings.parse if extractor is None else replace(settings.parse, extractor=extractor)
     return replace(settings, export=export, parse=parse)
@@ -229,7 +259,10 @@ async def _write(source: Source, chosen: Format, output: _Output, *, quiet: bool
         raise KeyboardInterrupt(f"interrupted{what}") from None
     if chosen.archive_alone or told.remarks:
         told.missing(await missing_lines(source))
-    return told.summary(name)
+    code = told.summary(name)
+    if chosen.name == "wacz" and source.settings.export.sign:
+        told.signed(source.settings.export.sign)
+    return code
 
 
 def _screen(name: str, *, quiet: bool) -> Screen:
@@ -301,6 +334,11 @@ class _Told:
             many = f" ({counted(self._files.files, 'file')})" if Path(name).is_dir() else ""
             self._say(f"{counted(self._done, *self._names)} written to {name}{many}")
         return Exit.NO if self._files.flawed or self._missing else Exit.DONE
+
+    def signed(self, file: str) -> None:
+        self._say(
+            f"signed by the key in {file}, {WaczKey(file).fingerprint}: tell this to whoever is to check it"
+        )
 
     def _say(self, text: str) -> None:
         self._shown.say(f"skitter: {text}")

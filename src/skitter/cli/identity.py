@@ -3,7 +3,6 @@
 import argparse
 import html
 import json
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -79,7 +78,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     jwk = signing.public_jwk(key.public_key())
     site = folder / "site"
     (site / ".well-known").mkdir(parents=True)
-    _private(folder / signing.KEY_FILE, _pem(key))
+    durable.write_private(folder / signing.KEY_FILE, _pem(key))
     listed = jwk | {"kid": signing.thumbprint(jwk), "use": "sig", "alg": "EdDSA"}
     card = _card(agent, name, contact, sent, token, arguments.purpose)
     ranges = {"creationTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S"), "prefixes": []}
@@ -113,16 +112,6 @@ def _pem(key: Any) -> bytes:  # noqa: ANN401  see above
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return bytes(written)
-
-
-def _private(path: Path, data: bytes) -> None:
-    """Write a file that nobody else can read, not even for a moment."""
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(file, data)
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def _card(agent: str, name: str, contact: str, sent: str, token: str, purpose: str) -> dict[str, Any]:

@@ -17,9 +17,14 @@ from skitter.settings import Settings
 from skitter.settings.file import build, given
 
 
-def add_directory(parser: Parser) -> None:
-    """Add the argument for the directory of a crawl on this machine."""
-    parser.add_argument("directory", type=Path, metavar="DIR", help="the crawl directory")
+def add_directory(parser: Parser, more: str = "") -> None:
+    """Add the argument for the directory of a crawl on this machine (or `more`)."""
+    parser.add_argument("directory", type=Path, metavar="DIR", help=f"the crawl directory{more}")
+
+
+def is_wacz(path: Path) -> bool:
+    """Whether this names a WACZ file and no crawl."""
+    return path.is_file() or (path.suffix == ".wacz" and not path.is_dir())
 
 
 def add_crawl(parser: Parser, *, several: bool = False, more: str = "") -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from skitter.cli.progress import Screen, Transfer, screen
-from skitter.cli.reading import add_crawl, ask
+from skitter.cli.reading import add_crawl, ask, is_wacz
 from skitter.cli.usage import Exit, Parser, UsageError
 from skitter.export.source import Source, with_settings
 from skitter.reporting.format import counted, printable
@@ -32,7 +32,7 @@ def parser() -> Parser:
         "Show archived pages as they were: a server on this machine, and its address to open in any browser, with search, a list of "
         "pages, and all captures of a URL. Works while the crawl runs (with what it had when the replay began). Archived "
         "pages cannot reach the live web: what is not in the archive is missing, and is named on standard error. A WACZ file is "
-        "checked against its digests first. Ctrl-C ends it.",
+        "checked against its digests and its signature first. Ctrl-C ends it.",
         [
             "skitter replay skitter-example.org",
             "skitter replay example.wacz --port 8080",
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 def _packed(arguments: argparse.Namespace) -> Path | None:
     """The WACZ file that is named; None if it is a crawl."""
     named: list[Path] = arguments.directory
-    packed = [path for path in named if path.is_file() or path.suffix == ".wacz"]
+    packed = [path for path in named if is_wacz(path)]
     if packed and (len(named) > 1 or arguments.config is not None):
         raise UsageError("name one WACZ file, or one crawl")
     return packed[0] if packed else None
@@ -103,13 +103,15 @@ def _packed(arguments: argparse.Namespace) -> Path | None:
 def _wacz(packed: Path, arguments: argparse.Namespace) -> Exit:
     import asyncio  # noqa: PLC0415  slow to import; --help does not need it
 
-    from skitter.compose.replaying import held_wacz  # noqa: PLC0415  the same
+    from skitter.cli.check_wacz import said_of  # noqa: PLC0415  the same
+    from skitter.compose.replaying import held_wacz  # noqa: PLC0415
 
     async def work() -> Exit:
         shown = screen(sys.stderr, quiet=arguments.quiet)
         told = _Counted(shown, "byte")
         async with held_wacz(packed, told.add) as held:
             shown.end()
+            shown.say(f"skitter: {printable(packed.name)} is {said_of(held.wacz.signed)}")
             return await _serve(held, arguments)
 
     return asyncio.run(work())

@@ -11,9 +11,11 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 
+from msgspec.structs import replace
+
 from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser, UsageError
-from skitter.export.source import Source
+from skitter.export.source import Source, with_settings
 from skitter.model import Page, State, UrlRecord
 from skitter.reporting.format import amount, as_json, counted, moment, printable
 from skitter.reporting.records import page_record
@@ -42,6 +44,11 @@ def parser() -> Parser:
     parts = made.add_mutually_exclusive_group()
     for name, about in _ABOUT.items():
         parts.add_argument(f"--{name}", dest="part", action="store_const", const=name, help=about)
+    made.add_argument(
+        "--extractor",
+        choices=("trafilatura", "fast"),
+        help="with --markdown: who finds the main content (default: parse.extractor of the crawl)",
+    )
     return made
 
 
@@ -61,12 +68,17 @@ _ABOUT: Mapping[str, str] = {
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Show the page."""
+    if arguments.extractor is not None and arguments.part != "markdown":
+        raise UsageError("--extractor says who finds the main content; use it with --markdown")
     return ask(arguments, partial(_show, arguments))
 
 
 async def _show(arguments: argparse.Namespace, source: Source) -> Exit:
     from skitter.export.findings import NotAUrlError, find  # noqa: PLC0415  `show --help` does not need the fetcher
 
+    if arguments.extractor is not None:
+        parse = replace(source.settings.parse, extractor=arguments.extractor)
+        source = with_settings(source, replace(source.settings, parse=parse))
     try:
         found = await find(arguments.url, source, time.time())
     except NotAUrlError as problem:

@@ -43,6 +43,7 @@ from skitter.reporting.report import (
 )
 from skitter.runtime import metrics
 from skitter.runtime.metrics import Metrics
+from skitter.schedule.hosts import pressed
 from skitter.settings import Settings
 from skitter.settings.sites import Sites
 
@@ -122,7 +123,8 @@ async def _show(arguments: argparse.Namespace, source: Source) -> Exit:
             lines.insert(2, f"  its window: {printable(window_words(hours, time.time()))}")
         if arguments.verbose:
             buckets = bucket_lines(waiting, source.settings, time.time(), opens)
-            lines += [*pace_lines(hosts), *buckets, *metric_lines(measured)]
+            sunk = pressure_lines(waiting, source.settings)
+            lines += [*pace_lines(hosts), *buckets, *sunk, *metric_lines(measured)]
         print("\n".join(lines))
     return Exit.DONE
 
@@ -155,6 +157,16 @@ def bucket_lines(
     return (
         ["", "Requests that hosts may get, those with most URLs waiting", *table(head, rows)] if rows else []
     )
+
+
+def pressure_lines(hosts: Sequence[HostRecord], settings: Settings) -> list[str]:
+    """Which of these hosts have sunk by a level, and why."""
+    told = [
+        f"  {shortened(printable(host.host), 40)} {said}"
+        for host in hosts
+        if (said := pressed(host, settings.schedule))
+    ]
+    return ["", "Hosts whose queue grows faster than their pages come in", *told] if told else []
 
 
 async def _largest(source: Source, number: int) -> tuple[list[HostRecord], list[HostRecord], int]:

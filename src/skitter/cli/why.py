@@ -118,6 +118,7 @@ def story(found: "Findings", now: float) -> list[str]:
     lines += [f"  {_pattern(name, each)}" for name, each in found.patterns]
     if found.host_record is not None:
         lines += _host(found.host_record)
+        lines += [f"    {found.pressed}"] if found.pressed else []
         lines += _explained_once(found.host_record.aside, found)
     return lines
 
@@ -415,6 +416,7 @@ def as_fields(found: "Findings") -> dict[str, Any]:
         "unscored": found.unscored,
         "budgets": [to_builtins(each) for each in found.budgets],
         "keys": [to_builtins(key) | {"rate": key.rate} for key in found.keys],
+        "pressed": found.pressed or None,
         "score": [{"points": number, "for": what} for number, what in found.terms],
         "requests": None if found.requests is None else [to_builtins(each) for each in found.requests],
         "page": page,

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skitter import urls
-from skitter.backends.warc.wacz import Wacz
+from skitter.backends.warc.wacz import UntrustedError, Wacz
+from skitter.backends.warc.wacz_signature import Signed
 from skitter.export.cdxj import lines as index_lines
 from skitter.export.replay.answers import Listed
 from skitter.export.replay.captures import Captures
@@ -181,3 +182,28 @@ async def held_wacz(path: Path, told: Callable[[int], None]) -> AsyncIterator[He
     finally:
         captures.close()
         wacz.close()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedWacz:
+    """A WACZ file that was read whole."""
+
+    problem: str  # why it cannot be trusted; nothing else is known then
+    title: str = ""
+    created: str = ""
+    answers: int = 0
+    pages: int = 0
+    signed: Signed | None = None
+
+
+def checked_wacz(path: Path) -> CheckedWacz:
+    """Read a WACZ file whole. StateError if it cannot be read at all."""
+    try:
+        wacz = Wacz(path)
+    except UntrustedError as problem:
+        return CheckedWacz(str(problem))
+    try:
+        answers, pages = sum(1 for _ in wacz.index()), sum(1 for _ in wacz.pages())
+    finally:
+        wacz.close()
+    return CheckedWacz("", wacz.title, wacz.created, answers, pages, wacz.signed)

@@ -383,8 +383,11 @@ class LocalShards(ShardSet):
 
     def allow_pages(self, number: int) -> None:
         """Set how many pages may be stored in all, by order of the parent."""
+        grown = self.max_pages is None or number > self.max_pages
         self.max_pages = number
-        for shard in self.shards.values():
+        for shard in (
+            self.shards.values() if grown else ()
+        ):  # one without work would say so, and be told again at once
             shard.wake()
 
     def idle(self) -> None:

@@ -14,13 +14,14 @@ from xxhash import xxh3_128_hexdigest
 
 _HEADING = re.compile(r"(#{1,6}) (.*)")
 _FENCE = re.compile(r"(`{3,})(.*)")
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")  # as Markdown writes what it would otherwise take for a mark
 
 
 class Chunk(Struct, frozen=True):
     """A piece of a page."""
 
     id: str
-    headings: tuple[str, ...]  # from the outermost to its own
+    headings: tuple[str, ...]  # from the outermost to its own, for people: "1. Start", not "1\\. Start"
     text: str
 
 
@@ -31,7 +32,8 @@ def chunks(url: str, markdown: str, most: int) -> Iterator[Chunk]:
         said = "\0".join((url, *headings, text))
         made = xxh3_128_hexdigest(said.encode("utf-8", "surrogatepass"))
         seen[made] = seen.get(made, 0) + 1
-        yield Chunk(made if seen[made] == 1 else f"{made}-{seen[made]}", headings, text)
+        above = tuple(_ESCAPED.sub(r"\1", heading) for heading in headings)
+        yield Chunk(made if seen[made] == 1 else f"{made}-{seen[made]}", above, text)
 
 
 _Section = tuple[tuple[str, ...], list[str]]

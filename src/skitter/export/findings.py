@@ -30,9 +30,11 @@ from skitter.politeness.budgets import (
 )
 from skitter.politeness.hours import all_hours, never
 from skitter.politeness.keys import Key, keys_of
+from skitter.politeness.linked import counted, linked_budget
 from skitter.reporting.log import MAX_REQUESTS, requests_for
 from skitter.robots import RobotsLine, product_token, rules_in_force
 from skitter.runtime.windows import Windows
+from skitter.schedule.hosts import pressed
 from skitter.schedule.learning.learned import Pattern, of_domain
 from skitter.schedule.learning.patterns import host_pattern, names_of
 from skitter.seeds import without_credentials
@@ -88,6 +90,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     keys: Sequence[Key] = ()  # what its requests have to wait for
     budgets: Sequence[Allowance] = ()
     patterns: Sequence[tuple[str, Pattern]] = ()  # that it belongs to, and what is known of them
+    pressed: str = ""  # why its host has sunk by a level; empty if it has not
 
     @property
     def read_as_robots(self) -> bool:
@@ -169,6 +172,7 @@ async def _look_up(text: str, source: Source, now: float) -> Findings:
         requests=_requests(url if record is None else record.url, record, source),
         keys=keys_of(url, host_record, sites, in_force, now),
         budgets=await _budgets(url, host_record, sites, source, now),
+        pressed="" if host_record is None else pressed(host_record, source.settings.schedule),
     )
 
 
@@ -181,6 +185,13 @@ async def _budgets(
     if limits := domain_limits(own):
         together = await source.frontier.host(tally_name(urls.registrable_domain(name)))
         found += _allowances("its domain", limits, together, now)
+    if (by_links := linked_budget(own)) is not None:
+        together = await source.frontier.host(tally_name(urls.registrable_domain(name)))
+        known = None if together is None else together.linked
+        of = f"its domain, to which {counted(b'' if known is None else known.bits):,} others link"
+        found.append(
+            Allowance(of, "pages", by_links.allowed(known), 0 if together is None else together.pages)
+        )
     for group in sites.groups(name):
         if limits := group_limits(group):
             together = await source.frontier.host(group_tally(group.name))

@@ -24,6 +24,7 @@ from skitter.export.cdxj import lines as index_lines
 from skitter.export.ordering import Ordered
 from skitter.export.source import Source, Stored
 from skitter.export.uses import Hidden
+from skitter.export.wacz_key import WaczKey
 from skitter.export.writing import TURN, Destination, Format, Listener, turn
 from skitter.model import Page, Place, Purpose
 from skitter.ports import StateError
@@ -37,6 +38,7 @@ _EARLIEST = 315_532_800.0  # 1980: what a ZIP file can say
 
 async def _write(source: Source, into: Destination, told: Listener) -> None:
     """Pages first, because they say what is hidden; then the archive, its index, and the digests of all."""
+    key = WaczKey(source.settings.export.sign) if source.settings.export.sign else None
     told.expect((await source.frontier.counts()).requests or None, "answer")
     files = await source.files()
     name = f"{source.directory.path.resolve().name or 'crawl'}.wacz"
@@ -51,7 +53,7 @@ async def _write(source: Source, into: Destination, told: Listener) -> None:
                 f"nothing of {source.name} can be packed: there is no answer in its archive, or none that may be shown"
             )
         _index(ordered.lines(), answers, package)
-        package.finish(source.name, main)
+        package.finish(source.name, main, key)
 
 
 class Package:
@@ -77,8 +79,8 @@ class Package:
         name = path.rpartition("/")[2].lower()
         self._resources.append({"name": name, "path": path, "hash": made.digest, "bytes": made.size})
 
-    def finish(self, title: str, main: Page | None) -> None:
-        """Write what the package holds, and the digest of that."""
+    def finish(self, title: str, main: Page | None, key: WaczKey | None = None) -> None:
+        """Write what the package holds, and the digest of that; signed, if there is a key."""
         about: dict[str, object] = {
             "profile": "data-package",
             "wacz_version": VERSION,
@@ -90,7 +92,10 @@ class Package:
         if main is not None:
             about |= {"mainPageUrl": main.url, "mainPageDate": _moment(main.fetched_at)}
         written = json.dumps(about, indent=2).encode()
-        digest = {"path": "datapackage.json", "hash": f"sha256:{hashlib.sha256(written).hexdigest()}"}
+        stated = f"sha256:{hashlib.sha256(written).hexdigest()}"
+        digest: dict[str, object] = {"path": "datapackage.json", "hash": stated}
+        if key is not None:
+            digest["signedData"] = key.signed(stated, self._created)
         self._zip.writestr(zipfile.ZipInfo("datapackage.json", self._time), written)
         self._zip.writestr(
             zipfile.ZipInfo("datapackage-digest.json", self._time), json.dumps(digest, indent=2)

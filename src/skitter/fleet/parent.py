@@ -83,7 +83,7 @@ def assembled(
     check(settings)
     schedule.check(settings.schedule)
     plugins.check(settings)
-    if settings.parse.main:
+    if settings.parse.main or settings.parse.ocr:
         from skitter import parse  # noqa: PLC0415  the parent parses nothing
 
         parse.check(settings.parse)

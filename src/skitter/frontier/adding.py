@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from skitter import reasons, urls
 from skitter.frontier import robots_first
-from skitter.frontier.aside import is_blocked, is_passing, take_back
+from skitter.frontier.aside import is_passing, take_back, takes_in
 from skitter.frontier.levels import OF_PARKED, better, retried
 from skitter.frontier.names import Named
 from skitter.frontier.rows import CRAWLED, FAILED, FOREIGN, QUEUED, REFUSED, Extra, UrlRow, extra_of, url_row
@@ -122,7 +122,7 @@ def _may_enter(shard: Shard, row: UrlRow, link: Link, named_host: Named, *, name
     if row.state not in (REFUSED, FAILED) and not (row.state == CRAWLED and row.purpose is not link.purpose):
         return False
     host = None if named_host.foreign else shard.hosts[link.host]
-    if host is not None and host.aside is not None and not is_blocked(host.aside):
+    if host is not None and not takes_in(host.aside):
         return False
     return named or (row.state == REFUSED and (not row.seq or is_by_settings(row.reason)))
 
@@ -138,7 +138,7 @@ def _accept(shard: Shard, id16: bytes, known: UrlRow | None, link: Link, named: 
     host = shard.host(link.host)
     row = url_row(id16, link, named.domain, now)
     if known is None:
-        if host.aside is not None and not is_blocked(host.aside):
+        if host.aside is not None and not takes_in(host.aside):
             keep_refused(shard, row, host.aside)
             return
     else:

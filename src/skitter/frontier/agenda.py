@@ -13,6 +13,7 @@ from skitter.frontier.sortable import number8, score8, time8, time_of
 from skitter.frontier.store import Source
 from skitter.model import ASSET_SCORE, Level
 from skitter.runtime.metrics import AgendaMetrics
+from skitter.schedule.hosts import HostOrder
 
 LATER = b"\xff"
 _END = b"\xff" * 32
@@ -52,7 +53,9 @@ def _asset_queue(host: HostRow) -> int:
     return -1
 
 
-def place_of(host: HostRow, now: float, *, only_assets: bool = False) -> bytes:
+def place_of(
+    host: HostRow, now: float, *, only_assets: bool = False, order: HostOrder | None = None
+) -> bytes:
     """The place of a host with room for a visit; empty if nothing waits there."""
     queue, _ = drawn(host, only_assets=only_assets)
     if queue < 0 or host.aside is not None:
@@ -65,9 +68,10 @@ def place_of(host: HostRow, now: float, *, only_assets: bool = False) -> bytes:
     head = host.heads[queue]
     if head is None:
         raise AssertionError(f"{host.name} counts links in queue {queue} and has no head there")
-    return (
-        bytes((_LEVELS - 1 if queue == OF_PARKED else queue % _LEVELS,)) + score8(-head[0]) + number8(head[1])
-    )  # no two links have the same sequence number
+    level, score = _LEVELS - 1 if queue == OF_PARKED else queue % _LEVELS, -head[0]
+    if order is not None and not host.hops:
+        level, score = order.placed(level, score, host.lined_up(), host.pages)
+    return bytes((level,)) + score8(score) + number8(head[1])  # no two links have the same sequence number
 
 
 def is_ready(place: bytes) -> bool:

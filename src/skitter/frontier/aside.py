@@ -27,6 +27,16 @@ def is_blocked(aside: Reason | None) -> bool:
     return aside is not None and aside.code == reasons.BLOCKED
 
 
+def is_over_budget(aside: Reason | None) -> bool:
+    """Whether a host waits until more domains link to its own."""
+    return aside is not None and aside.code == reasons.BUDGET_LINKED
+
+
+def takes_in(aside: Reason | None) -> bool:
+    """Whether what is added on a host waits there: it may be taken back at any time."""
+    return aside is None or is_blocked(aside) or is_over_budget(aside)
+
+
 def set_aside(shard: Shard, name: str, reason: Reason, now: float) -> None:
     """Set a host aside. What waits there counts as refused from now on; its rows are not touched."""
     host = shard.host(name)

@@ -26,7 +26,9 @@ from skitter.politeness.budgets import (
     judged,
     one_more,
     tally_name,
+    used_up,
 )
+from skitter.politeness.linked import linked_budget
 from skitter.settings import Settings
 from skitter.settings.sites import Sites
 
@@ -53,7 +55,8 @@ class Budgets:
         self._host = host_limits(settings.budget)
         self._domain = domain_limits(settings.budget)
         self._sites = sites if sites is not None and _set_by_a_site(sites) else None
-        self.of_domains = bool(self._domain)
+        self.linked = linked_budget(settings.budget)
+        self.of_domains = bool(self._domain) or self.linked is not None
         self._groups = {group.name for group in settings.group if group_limits(group)}
         self._all_sites = sites
         self.has_tallies = self.of_domains or bool(self._groups)
@@ -77,6 +80,9 @@ class Budgets:
         tally = shard.tally_named(tally_name(host.domain), host.domain)
         out = shard.out.get(tally.name, 0)
         wider = judged(DOMAIN, self._domain, _used(tally, now), out, now, page=page)
+        if self.linked is not None and page and wider is None:
+            allowed = self.linked.allowed(None if tally.extra is None else tally.extra.linked)
+            wider = used_up("budget.linked_first", now) if tally.pages + out >= allowed else None
         return _worse(told, wider)
 
     def count(self, shard: "Shard", host: HostRow, settlement: Settlement) -> None:
@@ -115,7 +121,11 @@ def budgets_of(settings: Settings, sites: Sites | None) -> Budgets | None:
         domain_limits(settings.budget),
         *map(group_limits, settings.group),
     ]
-    limited = any(limits) or (sites is not None and _set_by_a_site(sites))
+    limited = (
+        any(limits)
+        or settings.budget.linked_first is not None
+        or (sites is not None and _set_by_a_site(sites))
+    )
     return Budgets(settings, sites) if limited else None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from skitter import reasons, urls
 from skitter.frontier import counting
 from skitter.frontier.adding import is_by_settings
-from skitter.frontier.aside import is_blocked
+from skitter.frontier.aside import takes_in
 from skitter.frontier.leasing import bring_back, link_of
 from skitter.frontier.levels import OF_PARKED
 from skitter.frontier.rows import FOREIGN, QUEUED, REFUSED, UrlRow
@@ -140,8 +140,7 @@ def _bring_back(shard: Shard, row: UrlRow) -> bool:
         shard.send(link)
         shard.seen.ended(row.id)
         return True
-    aside = shard.host(row.host).aside
-    if aside is not None and not is_blocked(aside):
+    if not takes_in(shard.host(row.host).aside):
         return False
     shard.leave(row)
     row.reason = None

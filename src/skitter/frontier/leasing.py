@@ -9,7 +9,7 @@ from math import inf
 from msgspec.structs import replace
 
 from skitter import urls
-from skitter.frontier import crashes, repeating, robots_first
+from skitter.frontier import crashes, linked, repeating, robots_first
 from skitter.frontier.agenda import drawn, is_ready
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Lease
@@ -17,6 +17,7 @@ from skitter.frontier.levels import LEVELS, OF_PARKED
 from skitter.frontier.rows import QUEUED, RECRAWL, RETRY, Extra, HostExtra, HostRow, Spot, UrlRow, Was
 from skitter.frontier.shard import Shard
 from skitter.model import Level, Link, Purpose, Visit
+from skitter.politeness.linked import LinkedBudget
 from skitter.schedule.learning import patterns
 from skitter.schedule.learning.learned import Learned, of_domain
 from skitter.schedule.learning.patterns import Fate
@@ -122,7 +123,19 @@ def chosen_host(shard: Shard, now: float) -> tuple[str, int] | None:
         shard.drain = ""
     if shard.drain:
         return None if shard.leases else (shard.drain, shard.agenda.turn)
+    if shard.budgets is not None and shard.budgets.linked is not None:
+        return _host_within_budget(shard, shard.budgets.linked, now)
     return shard.agenda.next_ready() if shard.unsure_since is None else _rested_host(shard, now)
+
+
+def _host_within_budget(shard: Shard, budget: LinkedBudget, now: float) -> tuple[str, int] | None:
+    """The same if domains may have so many pages: hosts of one that has them wait until it may have more."""
+    for _ in range(_MOVED_AT_ONCE):
+        chosen = shard.agenda.next_ready() if shard.unsure_since is None else _rested_host(shard, now)
+        if chosen is None or not linked.is_over(shard, shard.host(chosen[0]), budget):
+            return chosen
+        linked.wait(shard, shard.host(chosen[0]), budget, now)
+    return None
 
 
 def _is_draining(shard: Shard) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from skitter import reasons, urls
 from skitter.frontier import counting
 from skitter.frontier.adding import is_by_settings
-from skitter.frontier.aside import is_blocked, is_passing, set_aside, take_back
+from skitter.frontier.aside import is_blocked, is_passing, set_aside, take_back, takes_in
 from skitter.frontier.levels import LEVELS
 from skitter.frontier.rows import CRAWLED, FAILED, REFUSED, HostRow, UrlRow
 from skitter.frontier.shard import Shard
@@ -83,7 +83,7 @@ def retry(shard: Shard, ids: Sequence[bytes], *, named: bool) -> int:
         if row is None or shard.is_out(row) or not has_failed(row, named=named):
             continue
         host = shard.host(row.host)
-        if host.aside is not None and not is_blocked(host.aside):
+        if not takes_in(host.aside):
             continue
         shard.leave(row)
         if row.due is not None:  # a page that is fetched again at times

@@ -11,7 +11,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from skitter.engines.retry import patiently
-from skitter.frontier import budgets, judging, prefetch, recovery
+from skitter.frontier import budgets, judging, linked, prefetch, recovery
 from skitter.frontier.assets_only import AssetVerbs
 from skitter.frontier.commands import ROWS_AT_ONCE
 from skitter.frontier.held import IDLE
@@ -190,12 +190,13 @@ class ShardFrontier(AssetVerbs):
 
     async def _release_hosts(self, now: float) -> None:
         """Hosts whose pages wait, for a window maybe, or for the next day: other settings may let them go on."""
-        names = [row.name async for row in self._store.hosts() if row.held > now]
+        names = [row.name async for row in self._store.hosts() if row.held > now or linked.is_waiting(row)]
         for at in range(0, len(names), ROWS_AT_ONCE):
             async with self._verb() as shard:
                 some = names[at : at + ROWS_AT_ONCE]
-                await self._fetch(Wanted(hosts=some))
+                await self._fetch(Wanted(hosts=some, parked=some))
                 judging.release(shard, some)
+                linked.release_all(shard, some)
                 await self._commit(now)
 
     async def _recount(self, kept: budgets.Budgets, now: float) -> None:

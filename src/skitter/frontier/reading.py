@@ -200,6 +200,8 @@ class ShardReader:
             pace=None if row.extra is None else row.extra.pace,
             usage=None if row.extra is None else row.extra.usage,
             held=row.held,
+            linked=None if row.extra is None else row.extra.linked,
+            lined_up=row.lined_up() + ahead,
         )
 
 

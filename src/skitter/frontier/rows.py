@@ -16,6 +16,7 @@ from skitter.model import (
     Hints,
     Level,
     Link,
+    Linked,
     Pace,
     Page,
     Purpose,
@@ -108,6 +109,10 @@ class HostExtra(Struct, frozen=True, array_like=True, gc=False):
 
     pace: Pace | None = None  # how it answers, and the delay learnt from that
     usage: Usage | None = None  # what it has used of its budget
+    linked: Linked | None = None  # of a domain: who links to it, and which of its hosts wait until more do
+    behind: str | None = (
+        None  # of a host that waits for that: the next one, "" for none; None if it does not wait
+    )
     again: int = 0  # so many of the first URLs that wait aside are looked at again, when nothing else waits
 
 
@@ -135,6 +140,10 @@ class HostRow(Struct, array_like=True, gc=False):
     def queued(self) -> int:
         """Links waiting for a visit, due or not."""
         return sum(self.levels) + self.waiting
+
+    def lined_up(self) -> int:
+        """Those of them that wait for their host alone, retries included: a large number may change its place among hosts."""
+        return sum(self.levels[:DUE_AGAIN])
 
     def ready_at(self) -> float:
         """When its clock allows the next visit."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from skitter import politeness, reasons, urls
-from skitter.frontier import counting, flow, repeating, robots_first
+from skitter.frontier import counting, flow, linked, repeating, robots_first
 from skitter.frontier.adding import add, is_by_settings, queue_hop
 from skitter.frontier.aside import set_aside
 from skitter.frontier.leasing import STEP, look_again, wake
@@ -76,9 +76,7 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
     if settlement.beside:
         _owe(shard, settlement)
     if visit.link.purpose is _ROBOTS:
-        if lease.row is not None:  # it was a hop, which was in a queue
-            shard.drop(id16)
-        _settle_robots(shard, settlement, now)
+        _settle_robots(shard, settlement, now, was=lease.row)
     else:
         if verdict.host_aside is not None:
             set_aside(shard, host.name, verdict.host_aside, now)
@@ -88,6 +86,8 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
         end(shard, lease.row, _put_off(settlement, parked), targets, now)
         if shard.learns and parked is None and not host.aside:
             learn(shard, host, settlement, targets, now, new=shard.counts.added > before)
+    if shard.budgets is not None and shard.budgets.linked is not None:
+        linked.settled(shard, settlement, shard.budgets.linked)
     if shard.ahead and host.ready_at() > now + max(_FAR * shard.ahead, _FAR_AT_LEAST):
         shard.put_back(host.name)
     return True
@@ -226,8 +226,10 @@ def _settle_giver(
     flow.pass_on(shard, row, settlement, targets)
 
 
-def _settle_robots(shard: Shard, settlement: Settlement, now: float) -> None:
+def _settle_robots(shard: Shard, settlement: Settlement, now: float, *, was: UrlRow | None) -> None:
     """The rules arrived, or another hop, or nothing. The verdict is about the origin's host, not the hop's."""
+    if was is not None:  # a hop, which was in a queue
+        shard.drop(was.id)
     link, verdict = settlement.visit.link, settlement.verdict
     home = urls.host(link.origin)
     foreign = shard.names.host(home).foreign

@@ -40,6 +40,7 @@ from skitter.frontier.store import Seen, Source
 from skitter.model import Level, Link, Purpose, Reason, RobotsCopy
 from skitter.runtime.metrics import HostMetrics, Metrics, QueueMetrics, StoreMetrics
 from skitter.schedule import FLOWS
+from skitter.schedule.hosts import host_order
 from skitter.schedule.learning.learned import Learned
 from skitter.schedule.learning.parameters import Samples
 from skitter.settings import Settings
@@ -63,7 +64,7 @@ class Shard(Memory):
 
     __slots__ = (
         "_settings", "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "drain", "flights", "kept_tallies", "learns", "messages",
-        "meta", "names", "near", "nearby", "new_rules", "newcomers", "only_assets", "out", "per_host", "politeness", "reserve", "samples", "seen", "suspects", "to_wake", "unsaved", "unsure_since", "usual_delay",
+        "meta", "names", "near", "nearby", "new_rules", "newcomers", "only_assets", "order", "out", "per_host", "politeness", "reserve", "samples", "seen", "suspects", "to_wake", "unsaved", "unsure_since", "usual_delay",
     )  # fmt: skip
 
     def __init__(
@@ -90,6 +91,7 @@ class Shard(Memory):
         self.decay = 0.0 if half_life is None else 1 / float(half_life)  # what a score loses in a second
         # Of what a page has received, what it passes on (see `flow`); 0: pages pass nothing on.
         self.damping = settings.schedule.opic_damping if settings.schedule.strategy in FLOWS else 0.0
+        self.order = host_order(settings.schedule)
         self._settings, self._sites = settings, sites_of(settings)
         self.budgets = budgets_of(settings, self._sites)
         self.by_message = by_message  # links of other shards have no record here
@@ -153,6 +155,8 @@ class Shard(Memory):
 
     def seal(self, now: float) -> tuple[Batch, list[Link]]:
         """All changes of this verb, and the messages that must be safe before they are written."""
+        if self.order is not None:  # a host may move whenever its queue grows, not only at its head
+            self.moved.update(self.touched)
         for host in self.moved.values():
             self.place(host, now)
         self.moved.clear()
@@ -375,7 +379,7 @@ class Shard(Memory):
         """Put a host into its place in the agenda."""
         name = host.name
         busy = (name in self.flights and not self.has_room(name)) or name in self.reserve.hosts
-        where = b"" if busy else place_of(host, now, only_assets=self.only_assets)
+        where = b"" if busy else place_of(host, now, only_assets=self.only_assets, order=self.order)
         before = host.place
         if where == before:
             return

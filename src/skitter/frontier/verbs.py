@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from skitter.engines.parts import in_parts
 from skitter.engines.retry import patiently
-from skitter.frontier import adding, ahead, flow, leasing, pages, prefetch, recovery, settling
+from skitter.frontier import adding, ahead, flow, leasing, linked, pages, prefetch, recovery, settling
 from skitter.frontier.counting import copied
 from skitter.frontier.crashes import NOTHING
 from skitter.frontier.held import Lease
@@ -218,7 +218,7 @@ class Verbs(ShardReader):
         if self._at_hand is not None:
             shard = self._begin()
             before = shard.counts.added
-            (flow if shard.damping else adding).add(shard, links, refused, now)
+            _add(shard, links, refused, now)
             await self._end(shard, now)
             return shard.counts.added - before
         before = self._open_shard.counts.added
@@ -264,7 +264,9 @@ class Verbs(ShardReader):
         looked = prefetch.need_links(shard, links, refused, wanted)
         await self._fetch(wanted)
         await self._until_known(lambda: prefetch.need_more(shard, looked))
-        (flow if shard.damping else adding).add(shard, links, refused, now)
+        if shard.budgets is not None and shard.budgets.linked is not None:
+            await self._until_known(lambda: linked.need(shard, linked.domains_told(shard, (), links)))
+        _add(shard, links, refused, now)
         shard.meta.positions.update(positions)
         await self._commit(now)
 
@@ -398,6 +400,8 @@ class Verbs(ShardReader):
         await self._until_known(lambda: prefetch.need_hosts_of_pages(shard))
         await self._until_known(lambda: prefetch.need_more(shard, looked))
         await self._until_known(lambda: prefetch.need_hops(shard, settlements))
+        if shard.budgets is not None and shard.budgets.linked is not None:
+            await self._until_known(lambda: linked.need(shard, linked.domains_told(shard, settlements)))
         self._pass_time(shard, mark, now)
         told = settling.settle(shard, settlements, now)
         if (
@@ -433,6 +437,13 @@ class Verbs(ShardReader):
             shard.compared = {}
             load = self._load if self._at_hand is None else self._store.load
             return await pages_alike(load, pages, distance, shard.nearby, shard.compared, self._at_hand)
+
+
+def _add(shard: Shard, links: Sequence[Link], refused: Sequence[tuple[Link, Reason]], now: float) -> None:
+    """Add links that nobody settles with a page of this shard."""
+    (flow if shard.damping else adding).add(shard, links, refused, now)
+    if shard.budgets is not None and shard.budgets.linked is not None:
+        linked.arrived(shard, links, shard.budgets.linked)
 
 
 def _shared_out(settings: Settings, shards: int) -> Settings:

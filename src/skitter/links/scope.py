@@ -204,7 +204,9 @@ class Scope:
         ending = path.rpartition(".")[2].lower()  # with a slash added if there is none
         if ending in self._skipped:
             extra = self._skipped[ending]
-            hint = f"; pip install 'skitter[{extra}]' would read it" if extra else ""
+            hint = (
+                f"; the extra {extra} would read it (skitter doctor says how to install it)" if extra else ""
+            )
             return Reason(reasons.SCOPE_EXTENSION, f".{ending} is one of scope.skip_extensions{hint}")
         return None
 

@@ -166,11 +166,15 @@ def _described(body: Body, settings: ParseSettings) -> Document:
 
 
 def check(settings: ParseSettings) -> None:
-    """Raise SettingsError, with the pip line, if the settings need a library that is not installed."""
+    """Raise SettingsError, with the pip line, if the settings need a library or a program that is not installed."""
     if settings.main:
         from skitter.parse import main  # noqa: PLC0415  only where settings ask for it
 
         main.require(settings)
+    if settings.ocr:
+        from skitter.parse import ocr  # noqa: PLC0415  the same
+
+        ocr.require(settings)
 
 
 def is_slow(

@@ -5,11 +5,7 @@ process with a deadline of its own; an image with very many pixels is not given 
 """
 
 import io
-import os
 import re
-import shutil
-import subprocess
-import time
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +13,7 @@ from typing import Any
 from PIL import ExifTags, Image
 
 from skitter.model import Document
-from skitter.parse.findings import folded
+from skitter.parse import ocr
 from skitter.parse.making import known, made, short
 from skitter.parse.sniff import Body
 from skitter.settings import ParseSettings
@@ -39,7 +35,6 @@ _EXIF = {
 _READABLE = frozenset(("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP"))  # by tesseract
 _MOST_PIXELS = 40_000_000  # given to tesseract, which takes four bytes and a microsecond for each
 _FEWEST_PIXELS = 32 * 32  # an icon has no text
-_SHARE = 0.7  # of the deadline, for tesseract
 _PIXELS = re.compile(r"\((\d+) pixels\)")
 
 
@@ -138,21 +133,4 @@ def _text(content: bytes, details: Mapping[str, Any], settings: ParseSettings) -
     pixels = details["width"] * details["height"]
     if str(details["format"]).upper() not in _READABLE or not _FEWEST_PIXELS <= pixels <= _MOST_PIXELS:
         return "", "not read: it has too few or too many pixels, or a format that tesseract cannot read"
-    program = shutil.which("tesseract")
-    if program is None:
-        return "", "not read: the program tesseract is not installed"
-    began = time.monotonic()
-    try:
-        done = subprocess.run(  # noqa: S603  the languages are checked by a rule, and no shell is involved
-            [program, "-", "-", "-l", settings.ocr],
-            input=content,
-            capture_output=True,
-            timeout=settings.deadline * _SHARE,
-            env=os.environ | {"OMP_THREAD_LIMIT": "1"},
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return "", f"not read: tesseract took longer than {time.monotonic() - began:.0f} s"
-    if done.returncode:
-        return "", f"not read: {short(done.stderr.decode('utf-8', 'replace')) or 'tesseract failed'}"
-    return folded(done.stdout.decode("utf-8", "replace"))[: settings.max_text], settings.ocr
+    return ocr.text_in(content, settings)

@@ -87,9 +87,9 @@ def judged(subject: Subject, limits: Limits, used: Used, out: int, now: float, *
             )
             return Spent(Reason(reasons.BUDGET_DAY, detail), (now // DAY + 1) * DAY)
         if used.today + out >= limits.requests_per_day:
-            return _wait(subject, "requests_per_day", now)
+            return used_up(f"{subject.setting}requests_per_day", now)
     if page and limits.pages is not None and used.pages + out >= limits.pages:
-        return _wait(subject, "pages", now)
+        return used_up(f"{subject.setting}pages", now)
     return None
 
 
@@ -103,8 +103,9 @@ def one_more(day: int, requests: int, began: int) -> tuple[int, int]:
     return began, requests + 1 if began == day else 1
 
 
-def _wait(subject: Subject, name: str, now: float) -> Spent:
-    detail = f"what is in flight may use up the rest of {subject.setting}{name}"
+def used_up(setting: str, now: float) -> Spent:
+    """What is in flight may take all that is left: what comes of it is known in a moment."""
+    detail = f"what is in flight may use up the rest of {setting}"
     return Spent(Reason(reasons.BUDGET_WAIT, detail), now + _MOMENT)
 
 

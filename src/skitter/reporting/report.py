@@ -115,7 +115,7 @@ def reached(stop: Stop, limits: CrawlSettings, counts: Counts) -> tuple[str, str
     if stop is not Stop.LIMIT:
         return "", ""
     if limits.max_pages is not None and counts.pages >= limits.max_pages:
-        return "crawl.max_pages", str(2 * limits.max_pages)
+        return "crawl.max_pages", str(2 * max(limits.max_pages, counts.pages))
     if limits.max_bytes is not None and counts.bytes >= limits.max_bytes:
         more = Bytes(2 * max(limits.max_bytes, counts.bytes))
         return "crawl.max_bytes", show(Bytes, more).strip('"')

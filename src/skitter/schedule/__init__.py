@@ -77,11 +77,11 @@ def number(pattern: str) -> Strategy:
     return by_number
 
 
-STRATEGIES = ("bfs", "dfs", "depth", "number", "importance", "features", "opic")
+STRATEGIES = ("bfs", "dfs", "depth", "number", "importance", "features", "opic", "larger-sites")
 FLOWS = frozenset({"opic"})  # scores come from the pages that were fetched (see `frontier.flow`)
 ORDERS = frozenset({"importance", "features"})  # they give levels too (see `orders`)
 COUNTS_IN_LINKS = frozenset({"depth"})
-BY_DEPTH_ALONE = frozenset({"bfs", "dfs"})  # all links of a page have one score
+BY_DEPTH_ALONE = frozenset({"bfs", "dfs", "larger-sites"})  # all links of a page have one score
 
 
 def unscored(_url: str, _depth: int, _parent_score: float, _in_links: int) -> float:
@@ -95,7 +95,7 @@ def strategy(settings: ScheduleSettings) -> Strategy:
         return unscored
     if settings.strategy == "number":
         return number(settings.number_pattern)
-    return {"bfs": bfs, "dfs": dfs, "depth": depth}[settings.strategy]
+    return {"bfs": bfs, "dfs": dfs, "depth": depth, "larger-sites": bfs}[settings.strategy]
 
 
 def check(settings: ScheduleSettings) -> None:

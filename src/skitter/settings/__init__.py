@@ -105,8 +105,8 @@ class ScheduleSettings(Struct, frozen=True):
 
     strategy: Annotated[
         str,
-        "how links are ordered: bfs, dfs, depth, number, importance, features or opic; or module:function, a function of "
-        "your own",
+        "how links are ordered: bfs, dfs, depth, number, importance, features, opic or larger-sites; or module:function, a "
+        "function of your own",
     ] = "bfs"
     number_pattern: Annotated[str, "strategy number: a regular expression whose group 1 is the number"] = (
         r"(\d+)(?!.*\d)"
@@ -138,6 +138,11 @@ class ScheduleSettings(Struct, frozen=True):
     opic_damping: Annotated[
         float, "strategy opic: what a page passes on to its links, of what was passed on to it"
     ] = 0.85
+    pressure: Annotated[
+        float | None,
+        "a host with more than 1,000 links waiting, and more than this many for each page stored from it, sinks by a level; "
+        "none for no such rule",
+    ] = None
     retries: Annotated[int, "retries after a 5xx, 429 or network error"] = 3
     retry_base: Annotated[Seconds, "wait before the first retry; doubles each time"] = Seconds(30.0)
     retry_max: Annotated[Seconds, "longest wait before a retry"] = Seconds(3600.0)
@@ -211,6 +216,13 @@ class BudgetSettings(Struct, frozen=True):
     domain_bytes: Annotated[Bytes | None, "bytes received from all hosts of a domain"] = None
     domain_seconds: Annotated[Seconds | None, "time that all hosts of a domain may spend"] = None
     domain_requests_per_day: Annotated[int | None, "requests to all hosts of a domain per day (UTC)"] = None
+    linked_first: Annotated[
+        int | None,
+        "stored pages of a domain to which no other domain links; with it, the pages of each domain are limited by links from "
+        "others, and what is over that waits until there are more; none for no such limit",
+    ] = None
+    linked_more: Annotated[int, "… pages more for each other domain that links to it"] = 10
+    linked_most: Annotated[int, "… pages at most, however many do"] = 10_000
     bandwidth: Annotated[
         Bytes | None,
         "bytes received per second on average, by the whole crawl; over the workers it is divided equally",
@@ -449,6 +461,9 @@ class ExportSettings(Struct, frozen=True):
     noarchive: Annotated[
         bool, "copies of pages that ask for noarchive are shown: by replay, and in the formats cdxj and wacz"
     ] = False
+    sign: Annotated[
+        str, "a file with the private key (ECDSA, P-384) that signs WACZ files; empty for no signature"
+    ] = ""
 
 
 class FrontierSettings(Struct, frozen=True):

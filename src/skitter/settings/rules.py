@@ -59,6 +59,8 @@ RANGES: Mapping[str, Range] = {
             "budget.host_bytes",
             "budget.host_requests_per_day",
             "budget.domain_pages",
+            "budget.linked_first",
+            "budget.linked_most",
             "budget.domain_bytes",
             "budget.domain_requests_per_day",
             "budget.bandwidth",
@@ -118,6 +120,7 @@ RANGES: Mapping[str, Range] = {
     ),
     "schedule.half_life": Range(60, why="a queue cannot be told apart by less"),
     "schedule.opic_damping": Range(0.01, 0.99, "something must be passed on, and something must stay"),
+    "schedule.pressure": Range(0.1, 1e6, "it is a number of links for each page"),
     "politeness.adaptive_jitter": _SHARE,
     "politeness.adaptive_shrink": Range(0.001, 0.9, "a delay must shrink, and not to nothing at once"),
     "politeness.adaptive_slow": Range(1.5, why="answers vary that much on a healthy server"),
@@ -145,7 +148,7 @@ def _one_of(*words: str) -> Callable[[str], None]:
 def _strategy(value: str) -> None:
     if ":" not in value:
         try:
-            _one_of("bfs", "dfs", "depth", "number", "importance", "features", "opic")(value)
+            _one_of("bfs", "dfs", "depth", "number", "importance", "features", "opic", "larger-sites")(value)
         except SettingsError as problem:
             raise SettingsError(f"{problem}, nor module:function") from None
     elif not re.fullmatch(r"[^:\s]+:[^\W\d]\w*", value):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from skitter.backends.warc.reading import DamagedRecordError, from_member
+from skitter.backends.warc.wacz_signature import Signed, WrongSignatureError, checked
 from skitter.model import Place
 from skitter.ports import StateError
 
@@ -27,6 +28,7 @@ _MOST_RECORD = 512 << 20  # octets of a record, once inflated
 _MOST_LINE = 1 << 20
 _MOST_RATIO = 100  # how much larger than the file its content may be
 _HASHES = ("sha256", "sha512", "sha1", "md5")
+_WEAK = ("sha1:", "md5:")
 _FOLDERS = ("archive/", "indexes/", "pages/")
 _INDEX = re.compile(r"indexes/[^/]+\.(?:cdx|cdxj)(\.gz)?")
 _BROKEN = (
@@ -39,7 +41,12 @@ _BROKEN = (
     ValueError,
     NotImplementedError,
     KeyError,
+    RecursionError,  # JSON that is nested too deep
 )
+
+
+class UntrustedError(StateError):
+    """A WACZ file that is damaged, or not what it says it is."""
 
 
 class Wacz:
@@ -49,6 +56,8 @@ class Wacz:
         """Check it whole; `progress` hears of octets. StateError says what is wrong with it."""
         self.path = path
         self.title = path.name
+        self.created = ""
+        self.signed: Signed | None = None
         try:
             self._file = path.open("rb")
         except OSError as problem:
@@ -62,7 +71,7 @@ class Wacz:
             raise
         except _BROKEN as problem:
             self._file.close()
-            raise StateError(f"{path} is no whole WACZ file: {_told(problem)}") from None
+            raise UntrustedError(f"{path} is no whole WACZ file: {_told(problem)}") from None
 
     def close(self) -> None:
         """Release the file."""
@@ -101,11 +110,9 @@ class Wacz:
             raise self._wrong("its datapackage.json is too large")
         written = self._zip.read("datapackage.json")
         about = json.loads(written)
-        if "datapackage-digest.json" in names:
-            stated = json.loads(self._zip.read("datapackage-digest.json"))["hash"]
-            if self._digest(stated, [written]) != stated:
-                raise self._wrong("its datapackage.json is not the one whose digest it states")
         resources = {each["path"]: each for each in about["resources"]}
+        if "datapackage-digest.json" in names:
+            self._check_digest(written, [str(each["hash"]) for each in resources.values()])
         for name in sorted(names):
             if name.startswith(_FOLDERS) and not name.endswith("/"):
                 if name not in resources:
@@ -116,6 +123,22 @@ class Wacz:
         if not self._places:
             raise self._wrong("there is no archive in it")
         self.title = str(about.get("title") or self.path.name)
+        self.created = str(about.get("created") or "")
+
+    def _check_digest(self, written: bytes, digests: list[str]) -> None:
+        """The digest of the description, and its signature. What is signed must be named by digests that nobody can forge."""
+        if self._zip.getinfo("datapackage-digest.json").file_size > _MOST_ABOUT:
+            raise self._wrong("its datapackage-digest.json is too large")
+        said = json.loads(self._zip.read("datapackage-digest.json"))
+        stated = said["hash"]
+        if self._digest(stated, [written]) != stated:
+            raise self._wrong("its datapackage.json is not the one whose digest it states")
+        try:
+            self.signed = checked(said.get("signedData"), stated)
+        except WrongSignatureError as problem:
+            raise self._wrong(str(problem)) from None
+        if self.signed is not None and any(digest.startswith(_WEAK) for digest in digests):
+            raise self._wrong("it is signed, but its digests are too weak for a signature to mean anything")
 
     def _check_file(self, name: str, stated: str, progress: Callable[[int], None]) -> None:
         def pieces() -> Iterator[bytes]:
@@ -136,8 +159,8 @@ class Wacz:
             made.update(piece)
         return f"{kind}:{made.hexdigest()}"
 
-    def _wrong(self, why: str) -> StateError:
-        return StateError(f"{self.path} cannot be trusted: {why}")
+    def _wrong(self, why: str) -> UntrustedError:
+        return UntrustedError(f"{self.path} cannot be trusted: {why}")
 
     # -- reading -----------------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ def require(settings: ParseSettings) -> None:
 
         raise SettingsError(
             f'parse.extractor is "{TRAFILATURA}", but its library is not installed; install it with: '
-            f'{install_line("main")}; or set parse.extractor = "{FAST}", which needs no library'
+            f'{install_line("main")}; or take parse.extractor = "{FAST}" (export and show: --extractor {FAST}), which needs no library'
         )
 
 

@@ -17,7 +17,9 @@ from skitter.testing.contracts.frontier_flow import FlowContract
 from skitter.testing.contracts.frontier_forwarding import FrontierMessageContract, FrontierOutboxContract
 from skitter.testing.contracts.frontier_kept import KeptContract
 from skitter.testing.contracts.frontier_learning import LearningContract
+from skitter.testing.contracts.frontier_linked import LinkedContract
 from skitter.testing.contracts.frontier_listening import ListeningContract
+from skitter.testing.contracts.frontier_order import HostOrderContract
 from skitter.testing.contracts.frontier_politeness import PolitenessContract
 from skitter.testing.contracts.frontier_put_off import PutOffContract
 from skitter.testing.contracts.frontier_queue import QueueContract
@@ -44,6 +46,8 @@ class _Invariants(
     AssetContract,
     FlowContract,
     LearningContract,
+    HostOrderContract,
+    LinkedContract,
 ):
     """All invariants but the eighth."""
 
