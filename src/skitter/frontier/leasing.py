@@ -297,22 +297,23 @@ def sift(shard: Shard, name: str, now: float) -> bool:
             break
         fate = _fate(host, known, of_all, names)
         if not fate.steps or shard.is_kept(row.url):
-            return known is None or _may_follow(shard, name, known, names)
+            return _may_follow(shard, name, known, names)
         if fate.steps > 0 and not _sinks(row, fate):
-            return known is None or _may_follow(shard, name, known, names)
+            return _may_follow(shard, name, known, names)
         _put_lower(shard, host, row, spot, fate)
     shard.place(host, now)
     return False
 
 
 def _is_judged(row: UrlRow) -> bool:
-    """Whether it is a page that was found on others, and never visited. What a person or a list names is not judged."""
+    """Whether it is a page that was found on others, and never visited. What a person or a sitemap names is not judged."""
     if row.origin or row.seed or row.attempts or row.crawl_count or row.hops:
         return False
     extra = row.extra
-    return extra is None or (
-        extra.purpose is _PAGE and extra.hints is None and (extra.was is None or not extra.was.tried)
-    )
+    if extra is None:
+        return True
+    listed = extra.hints is not None and extra.hints.source == "sitemap"
+    return extra.purpose is _PAGE and not listed and (extra.was is None or not extra.was.tried)
 
 
 def _fate(host: HostRow, known: Learned | None, of_all: Learned | None, names: patterns.Names) -> Fate:
@@ -329,10 +330,10 @@ def _sinks(row: UrlRow, fate: Fate) -> bool:
     return was is None or row.score > was.score - (fate.steps - 0.5) * STEP
 
 
-def _may_follow(shard: Shard, name: str, known: Learned, names: patterns.Names) -> bool:
+def _may_follow(shard: Shard, name: str, known: Learned | None, names: patterns.Names) -> bool:
     """Whether it may be leased while others of its host are: if none of these brings anything, its pattern is parked."""
     out = shard.flights.get(name, IDLE).visits + len(shard.reserve.hosts.get(name, ()))
-    return not out or out < patterns.margin(known, names)
+    return not out or out < patterns.margin(known or Learned(name), names)
 
 
 def _crowds(shard: Shard, host: HostRow, of_all: Learned | None, now: float) -> bool:

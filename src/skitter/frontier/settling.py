@@ -37,6 +37,8 @@ _FAR_AT_LEAST = 30.0
 _ROBOTS, _QUEUED = Purpose.ROBOTS, State.QUEUED  # looked up once, not with every visit
 
 
+_SHARE_LISTED = 0.9  # of the pages of a host that ask not to be indexed: then it says nothing about a pattern
+
 Targets = Mapping[int, list[bytes]]
 """The ids of links that were added before, by the identity of the settlement."""
 
@@ -281,12 +283,12 @@ def _doubt(shard: Shard, parent: str, targets: Sequence[bytes], now: float) -> N
     shard.names.known.forget()
     for id16 in targets:
         row = shard.batch.urls.get(id16)
-        if row is None or row.first_seen != now or row.parent != parent or row.extra is not None:
+        if row is None or row.first_seen != now or row.parent != parent or (row.extra and row.extra.was):
             continue
         if row.state == QUEUED and row.due is None:
             host = shard.host(row.host)
             shard.take(host, row.level, row.spot())
-            row.extra = Extra(was=Was(row.level, row.score))
+            row.extra = replace(row.extra or Extra(), was=Was(row.level, row.score))
             row.score -= STEP
             shard.push(host, row)
             shard.seen.waits(row.id, row.level, row.score)
@@ -312,6 +314,10 @@ def learn(
         learned.asked, learned.grown, learned.rest = 0.0, 0, False
     if any(not learned.patterns[name].parked for name in changed):
         wake(shard, host)
+    elif told.useful and (more := patterns.encouraged(learned, names)):
+        look_again(shard, host, more)
+    if changed and shard.ahead:
+        shard.put_back(host.name)  # what was leased ahead may be parked now
     shard.learn(learned, decided=bool(changed))
     met: list[str] = []
     if host.name != host.domain and host.pages <= 1:
@@ -354,7 +360,9 @@ def _brought(
     learned.unlisted += not page.robots.index
     if page.status >= 400 or page.identical or _repeats(page, names):
         return NOTHING
-    if not page.robots.index and 2 * learned.unlisted <= host.pages + 1:  # else the whole site asks for it
+    if (
+        not page.robots.index and _SHARE_LISTED * learned.unlisted <= host.pages
+    ):  # else the whole site asks for it
         return NOTHING
     if not page.text or not shard.near:
         return NOTHING if page.duplicate_of else SOMETHING

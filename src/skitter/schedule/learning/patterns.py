@@ -23,6 +23,7 @@ from skitter.schedule.learning.learned import Learned, Pattern
 DEMOTED = 4, 8  # visits in a row without anything new: one step down, two steps down
 PARKED = 12
 OF_HOSTS = 8  # new hosts of a domain: each costs two requests, with its robots.txt
+_ENCOURAGED = 16  # URLs aside that are looked at to find members to try
 TRIES = 2  # members of a parked pattern that are tried again when nothing else of its host waits
 _TRY = 4  # the n-th member while others wait: n = 64, 256, 1024, …
 _MOST_PATTERNS = 192  # of a host
@@ -172,13 +173,13 @@ def fate(learned: Learned, names: Names) -> Fate:
 
 
 def margin(learned: Learned, names: Names) -> float:
-    """How many visits may be in flight: half as many again as would park it, and more if all of it was useful lately."""
+    """How many visits may be in flight: twice as many as would park it, and more if all of it was useful lately."""
     leaf = learned.patterns.get(names.leaf)
     every = [names.leaf] if _is_proven(leaf) else [names.leaf, *names.families]
     dry = max(
         [pattern.dry for name in every if (pattern := learned.patterns.get(name)) is not None], default=0.0
     )
-    return 1.5 * PARKED - dry + (leaf.useful if leaf is not None and not leaf.dry else 0)
+    return 2 * PARKED - dry + (leaf.useful if leaf is not None and not leaf.dry else 0)
 
 
 def note(learned: Learned, names: Names, brought: Brought) -> list[str]:
@@ -196,7 +197,7 @@ def note(learned: Learned, names: Names, brought: Brought) -> list[str]:
         if brought.useful:
             pattern.useful += 1
             pattern.share += (brought.share - pattern.share) / min(pattern.useful, _LATELY)
-        if pattern.parked and brought.useful and pattern.dry < _enough(pattern, name):
+        if pattern.parked and brought.useful and pattern.dry < _enough(pattern, name) / 2:
             pattern.parked, pattern.skipped, pattern.tried = False, 0, 0
             changed.append(name)
         elif not pattern.parked and pattern.dry >= _enough(pattern, name):
@@ -254,6 +255,15 @@ def is_tried(pattern: Pattern) -> bool:
     pattern.skipped += 1
     skipped = pattern.skipped
     return skipped >= _TRY**3 and not skipped & (skipped - 1) and skipped.bit_length() % 2 == 1
+
+
+def encouraged(learned: Learned, names: Names) -> int:
+    """Of how many URLs aside some more are tried, since a member of a parked pattern was useful; 0: it was not parked."""
+    found = [learned.patterns.get(name) for name in (names.leaf, *names.families)]
+    parked = [pattern for pattern in found if pattern is not None and pattern.parked]
+    for pattern in parked:
+        pattern.tried = 0
+    return _ENCOURAGED if parked else 0
 
 
 def reason(name: str, pattern: Pattern) -> Reason:
