@@ -1,5 +1,7 @@
 """What is learned of parameters is kept with the shard, holds for every URL of the host, and can be undone."""
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from skitter import reasons
@@ -10,7 +12,14 @@ from skitter.testing.web.words import dice, paragraphs
 
 SITE = "https://a.example/"
 GROUPS = 60
-DAYS = 1e6  # more pages than a test has
+
+
+async def _alone(ground: Ground) -> Owner:
+    """An owner that learns of parameters alone: a pattern of which most members repeat others would be parked."""
+    grounds: Any = ground
+    learning = replace(grounds.settings.learning, patterns=False)
+    grounds.settings = replace(grounds.settings, learning=learning)
+    return await Owner.of(ground)
 
 
 async def _let_in(origins: object) -> dict[str, object]:
@@ -53,7 +62,7 @@ class ParameterContract:
 
     @asynchronous
     async def test_what_repeats_a_page_by_a_needless_parameter_is_not_fetched(self, ground: Ground) -> None:
-        owner = await Owner.of(ground)
+        owner = await _alone(ground)
         await owner.add(*_both(range(GROUPS)))
         asked, refused = await _visit_all(owner)
         assert set(asked) >= {url for url in _both(range(GROUPS)) if "ref" not in url}
@@ -68,7 +77,7 @@ class ParameterContract:
 
     @asynchronous
     async def test_what_was_learned_outlives_its_owner(self, ground: Ground) -> None:
-        owner = await Owner.of(ground)
+        owner = await _alone(ground)
         await owner.add(*_both(range(GROUPS)))
         await _visit_all(owner)
         owner = await owner.killed(after=60.0)
@@ -85,7 +94,7 @@ class ParameterContract:
     async def test_what_is_known_in_no_other_way_is_fetched_once_and_a_seed_always(
         self, ground: Ground
     ) -> None:
-        owner = await Owner.of(ground)
+        owner = await _alone(ground)
         await owner.add(*_both(range(GROUPS)))
         await _visit_all(owner)
         await owner.add(*(f"{SITE}page?id=x{n}&ref={_token(n)}" for n in range(20)))
@@ -99,7 +108,7 @@ class ParameterContract:
     async def test_a_rule_that_was_wrong_is_undone_and_what_it_kept_out_comes_back(
         self, ground: Ground
     ) -> None:
-        owner = await Owner.of(ground)
+        owner = await _alone(ground)
         await owner.add(*_both(range(GROUPS)))
         _, before = await _visit_all(owner)
         assert before
