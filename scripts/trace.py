@@ -133,6 +133,12 @@ def _place(code: CodeType) -> tuple[str, str] | None:
 # ------------------------------------------------------------------------------------------------ the crawl
 
 
+def _words(path: str) -> str:
+    """Some that differ in letters: numbers alone would not make it an ordinary page."""
+    own = "".join(chr(ord("a") + ord(letter) % 26) for letter in path)
+    return " ".join(f"{own}{letter}{own}" for letter in "bcdfghjklmnp")
+
+
 def page(path: str) -> str:
     """The HTML at a path."""
     links = START
@@ -143,7 +149,7 @@ def page(path: str) -> str:
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Page {path}</title>'
         f'<meta name="description" content="About {path}"></head>'
-        f"<body><h1>{path}</h1><p>Words that only this page has: {path.replace('/', ' word ')}.</p><ul>{anchors}</ul></body>"
+        f"<body><h1>{path}</h1><p>Words that only this page has: {_words(path)}.</p><ul>{anchors}</ul></body>"
     )
 
 

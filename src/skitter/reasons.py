@@ -244,9 +244,8 @@ ROBOTS_UNREACHABLE: Final = _rule(
 )
 PARKED: Final = _rule(
     "pattern.parked",
-    "URLs that look like this one brought nothing new, so it waits; some of them are tried again now and then.",
-    "Nothing, if they repeat what is known (skitter patterns DIR); else set learning.keep to their path, or "
-    "learning.patterns to false, and resume",
+    "URLs that look like this one brought nothing new, so it waits.",
+    "Nothing, if they repeat what is known; else name its path in learning.keep, and resume",
 )
 ROBOTS_WAIT: Final = _rule(
     "robots.wait",

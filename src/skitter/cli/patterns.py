@@ -8,8 +8,9 @@ from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser
 from skitter.export.source import Source
 from skitter.reporting.format import as_json, count, counted, printable
-from skitter.schedule.learning.learned import Learned, Pattern, host_of, of_domain
+from skitter.schedule.learning.learned import Learned, Pattern, host_of
 from skitter.schedule.learning.parameters import NEEDLESS, WRONG, Parameter, said
+from skitter.schedule.learning.patterns import of_domain
 
 _SHOWN = 40  # patterns of a host
 
@@ -20,7 +21,7 @@ def parser() -> Parser:
         "patterns",
         "Show the URL patterns of a crawl, and what their visits have brought. A pattern that brings nothing new is demoted, "
         "then parked: its URLs wait, and some are tried again now and then. Below them are the query parameters of the host, and "
-        "which of them change nothing. Exit code 1 if nothing was learned. Works while "
+        "which of them change nothing. Works while "
         "the crawl runs.",
         [
             "skitter patterns skitter-example.org",
@@ -61,12 +62,9 @@ async def _tell(arguments: argparse.Namespace, source: Source) -> Exit:
             print("\n".join(_story(learned.name, some) + _parameter_story(judged)))
     if not arguments.json:
         parked = (await source.frontier.counts()).parked
-        print(
-            f"{counted(parked, 'URL waits', 'URLs wait')} in parked patterns"
-            if found
-            else "nothing was learned yet"
-        )
-    return Exit.DONE if found else Exit.NO
+        nothing = "no pattern is parked" if arguments.parked else "nothing was learned yet"
+        print(f"{counted(parked, 'URL waits', 'URLs wait')} in parked patterns" if found else nothing)
+    return Exit.DONE
 
 
 async def _rows(host: str | None, source: Source) -> Any:  # noqa: ANN401  an iterator

@@ -35,8 +35,8 @@ from skitter.reporting.log import MAX_REQUESTS, requests_for
 from skitter.robots import RobotsLine, product_token, rules_in_force
 from skitter.runtime.windows import Windows
 from skitter.schedule.hosts import pressed
-from skitter.schedule.learning.learned import Pattern, of_domain
-from skitter.schedule.learning.patterns import host_pattern, names_of
+from skitter.schedule.learning.learned import Pattern
+from skitter.schedule.learning.patterns import host_pattern, names_of, of_domain
 from skitter.seeds import without_credentials
 from skitter.settings import Settings
 from skitter.settings.sites import Overlay, Sites

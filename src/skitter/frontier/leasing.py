@@ -19,8 +19,8 @@ from skitter.frontier.shard import Shard
 from skitter.model import Level, Link, Purpose, Visit
 from skitter.politeness.linked import LinkedBudget
 from skitter.schedule.learning import patterns
-from skitter.schedule.learning.learned import Learned, of_domain
-from skitter.schedule.learning.patterns import Fate
+from skitter.schedule.learning.learned import Learned
+from skitter.schedule.learning.patterns import Fate, of_domain
 
 # Due hosts and URLs are moved when visits are leased. After a long stop there may be very many: the rest is
 # moved with the next lease, and `next_due` says that it is time.

@@ -23,7 +23,7 @@ from skitter.frontier.settling import hop_of
 from skitter.frontier.shard import Shard
 from skitter.frontier.store import KNOWN
 from skitter.model import Level, Link, Page, Purpose, Reason, Settlement, Visit
-from skitter.schedule.learning.learned import of_domain
+from skitter.schedule.learning.patterns import of_domain
 
 AT_ONCE = 64  # visits of one host that are leased together, at most
 _LOOK_AHEAD = 256  # hosts of each level whose links are loaded together

@@ -27,8 +27,8 @@ from skitter.frontier.shard import Shard
 from skitter.model import Link, Page, Purpose, Reason, Settlement, State, Visit, is_put_off
 from skitter.politeness import listening
 from skitter.schedule.learning import patterns
-from skitter.schedule.learning.learned import Learned, of_domain
-from skitter.schedule.learning.patterns import NOTHING, SOMETHING, Brought
+from skitter.schedule.learning.learned import Learned
+from skitter.schedule.learning.patterns import NOTHING, SOMETHING, Brought, of_domain
 
 # If a host asks for a pause longer than this many times the lead, or seconds, its visits leased ahead are put
 # back.

@@ -50,11 +50,6 @@ class Learned(Struct, array_like=True, gc=False):
     wrong: int = 0  # parameters that were learned to be needless, and are not
 
 
-def of_domain(domain: str) -> str:
-    """The name under which is kept what was learned of a domain. No host has such a name."""
-    return f"*.{domain}"
-
-
 def host_of(name: str) -> str:
     """A host that the row of this name is about."""
     return name.removeprefix("*.")

@@ -84,6 +84,11 @@ def _around_token(shapes: list[str], leaf: str) -> str:
     return f"/**?{name}={{x}}" if "={x}" in leaf else f"{leaf}**"
 
 
+def of_domain(domain: str) -> str:
+    """The name under which is kept what was learned of a domain. No host has such a name."""
+    return f"*.{domain}"
+
+
 def host_pattern(host: str, domain: str) -> str:
     """The pattern of a host: how many names it has before its domain."""
     return "*." * (host.removesuffix(domain).count(".")) + domain

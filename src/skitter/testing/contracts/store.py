@@ -49,7 +49,8 @@ from skitter.model import (
     Visit,
 )
 from skitter.ports import Fenced, Mark
-from skitter.schedule.learning.learned import Learned, Pattern, of_domain
+from skitter.schedule.learning.learned import Learned, Pattern
+from skitter.schedule.learning.patterns import of_domain
 from skitter.testing.contracts.owner import allowed, asynchronous, link
 
 HOST = "a.example"
