@@ -1,4 +1,4 @@
-"""Generates docs/reference and the keywords of `skitter.crawl()` from the settings, the parsers and the reasons.
+"""Generates docs/reference, the keywords of `skitter.crawl()`, and the rules and dashboard in deploy/.
 
     python scripts/reference.py            write the files
     python scripts/reference.py --check    exit 1 if one of them is outdated
@@ -8,6 +8,7 @@ Nothing in there is written by hand, so nothing can be outdated; tests/unit/test
 
 import argparse
 import re
+import runpy
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -19,8 +20,11 @@ from skitter.cli import COMMANDS
 from skitter.cli.usage import Exit, Parser
 from skitter.links.scope import KINDS
 from skitter.reasons import TABLE, Entry
+from skitter.reporting import exposition
+from skitter.reporting.alerting.prometheus import rule_file
 from skitter.runtime.metrics import Metric, described
 from skitter.settings import SECTIONS, Bytes, GroupSettings, Seconds
+from skitter.settings.alerts import AlertsSettings
 from skitter.settings.keywords import LONG, SHORT
 from skitter.settings.overlays import may_overlay
 from skitter.settings.rules import RANGES
@@ -29,6 +33,8 @@ from skitter.settings.values import GROUP_KEYS, KEYS, Key, optional, show
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
 OPTIONS = ROOT / "src" / "skitter" / "api" / "options.py"
+RULE_FILE = ROOT / "deploy" / "prometheus" / "skitter.rules.yml"
+DASHBOARD = ROOT / "deploy" / "grafana" / "skitter.json"
 MADE = "<!-- made by scripts/reference.py; do not edit -->"
 
 EXITS = {
@@ -204,14 +210,16 @@ def metrics() -> str:
         "`skitter_crawl_…` are the counts of a crawl over all its runs: they are committed with every visit, and no crash loses",
         "one. All others are what the running processes have measured since they started, added up over workers. `skitter status -v`",
         "shows them, `skitter status --json`, `skitter cluster status --json` and the report (`--json`) have them by group and name.",
-        "On one machine they are written to `log/statistics.json` about once a second.",
+        "On one machine they are written to `log/statistics.json` about once a second. `--metrics` serves all of them to Prometheus:",
+        "see [metrics and alerts](../metrics.md). There, statuses are told by class, reasons by their first word, and depths of ten and",
+        "more together, so that their number stays small.",
         "",
         "| name | kind | meaning |",
         "|---|---|---|",
     ]
     lines += [
         f"| `{each.name}` | {each.metric.kind} | {_cell(each.metric.help)}{_labelled(each.metric)} |"
-        for each in described()
+        for each in (*described(), *exposition.described())
     ]
     return "\n".join(lines) + "\n"
 
@@ -274,6 +282,8 @@ def pages() -> dict[Path, str]:
         FOLDER / "commands.md": commands(),
         FOLDER / "reasons.md": reasons(),
         FOLDER / "metrics.md": metrics(),
+        RULE_FILE: rule_file(AlertsSettings()),
+        DASHBOARD: runpy.run_path(str(ROOT / "scripts" / "dashboard.py"))["dashboard"](),
         OPTIONS: options(),
     }
 

@@ -29,7 +29,8 @@ STORES = {
 def _robots_first(modules: Any) -> None:  # noqa: ANN401  the modules of the frontier
     """A page may be visited although the rules of its origin are not known."""
     known = modules.held.Rules(expires=float("inf"), access="all")
-    modules.shard.rules_of = lambda _copy: known
+    for module in (modules.shard, modules.memory, modules.prefetch):
+        module.rules_of = lambda _copy: known
 
 
 def _untried_first(modules: Any) -> None:  # noqa: ANN401
@@ -63,8 +64,8 @@ def _levels_by_weight(modules: Any) -> None:  # noqa: ANN401
 def _clock_after_a_crash(modules: Any) -> None:  # noqa: ANN401
     """Hosts that were being visited when the process died are free at once."""
     recover = modules.recovery.recover
-    modules.recovery.recover = lambda shard, leases, hand, _free_after, now: recover(
-        shard, leases, hand, float("-inf"), now
+    modules.recovery.recover = lambda shard, leases, hand, _free_after, asked, now: recover(
+        shard, leases, hand, float("-inf"), asked, now
     )
 
 
@@ -94,6 +95,11 @@ def _settings_both_ways(modules: Any) -> None:  # noqa: ANN401
     modules.judging.concerns = lambda _row: False
 
 
+def _shortest_way(modules: Any) -> None:  # noqa: ANN401
+    """A URL is as deep as the way on which it was found first, also where settings limit depths."""
+    modules.depths.depths_of = lambda _settings: None
+
+
 RULES: dict[str, Callable[[Any], None]] = {
     "robots-first": _robots_first,
     "untried-first": _untried_first,
@@ -107,6 +113,7 @@ RULES: dict[str, Callable[[Any], None]] = {
     "moves-forward": _moves_forward,
     "late-settlement": _late_settlement,
     "settings-both-ways": _settings_both_ways,
+    "shortest-way": _shortest_way,
 }
 
 
@@ -118,10 +125,13 @@ def pytest_configure() -> None:
         agenda,
         aside,
         crashes,
+        depths,
         held,
         judging,
         leasing,
         levels,
+        memory,
+        prefetch,
         recovery,
         settling,
         shard,

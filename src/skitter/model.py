@@ -597,6 +597,7 @@ class Counts(Struct, kw_only=True):
     failures: dict[str, int] = field(default_factory=dict)  # by reason code
     statuses: dict[int, int] = field(default_factory=dict)
     depths: dict[int, int] = field(default_factory=dict)
+    levels: dict[int, int] = field(default_factory=dict)  # URLs in the queues, by level
     others: dict[str, int] = field(default_factory=dict)  # stored answers that count as no page, by purpose
     cash_given: float = 0.0  # to seeds and listed pages (strategy opic)
     cash_kept: float = 0.0  # of what fetched pages received: what they do not pass on

@@ -52,8 +52,8 @@ from skitter.politeness.gate import Gate
 from skitter.politeness.groups import GroupBudgets
 from skitter.politeness.hours import Hours, all_hours, never
 from skitter.ports import Accounts, Archive, Clock, Fetcher, Frontier, Renderer, Renderers
+from skitter.reporting.measuring import Measuring
 from skitter.robots.in_force import InForce, Permissions
-from skitter.runtime.metrics import RequestMetrics
 from skitter.settings import Settings
 from skitter.settings.sites import Sites
 
@@ -92,7 +92,7 @@ class Shared(Struct, frozen=True, kw_only=True):
     judge_again: bool = False  # waiting links may have been accepted under other settings
     roots_after: float = 0.0  # seconds until roots found elsewhere are known here
     link_filter: LinkFilter | None = None  # passed in by a program; the command line has none
-    requests: RequestMetrics = field(default_factory=RequestMetrics)  # of this process
+    measuring: Measuring = field(default_factory=Measuring)  # of this process
     accounts: Accounts | None = None  # what all shards have used of the budgets of groups
     begun: Callable[[], None] | None = None  # told when somebody else may have sent requests before
     gate: Gate | None = None  # holds back the whole crawl; few have one

@@ -16,6 +16,7 @@ from skitter.runtime.metrics import (
     SeenMetrics,
     added_up,
     as_fields,
+    counters,
     described,
 )
 
@@ -39,7 +40,15 @@ def test_every_count_of_a_crawl_is_described():
 
 
 def test_labels_are_never_hosts_or_urls():
-    assert {metric.label for _, metric in described()} == {"", "reason", "status", "depth"}
+    assert {metric.label for _, metric in described()} == {
+        "",
+        "reason",
+        "purpose",
+        "depth",
+        "class",
+        "level",
+        "vendor",
+    }
 
 
 def test_parts_add_up():
@@ -55,8 +64,10 @@ def test_parts_add_up():
 def test_histograms_add_up():
     one, other = RequestMetrics(), RequestMetrics()
     for seconds in (0.001, 0.3, 100.0):
-        one.ended(seconds, 18_000)
-    other.ended(0.3, 5)
+        one.seconds.observe(seconds)
+        one.bytes.observe(18_000)
+    other.seconds.observe(0.3)
+    other.bytes.observe(5)
     whole = added_up([Metrics(requests=one), Metrics(requests=other)]).requests
     assert (whole.seconds.number, one.seconds.number) == (4, 3)
     assert whole.seconds.total == pytest.approx(100.601)
@@ -72,10 +83,28 @@ def test_a_value_is_counted_up_to_its_bound(value, bucket):
 
 def test_metrics_survive_json_and_messagepack():
     full = Metrics(dns=CacheMetrics(hits=5))
-    full.requests.ended(0.2, 10)
+    full.requests.seconds.observe(0.2)
+    full.requests.answers["2xx"] = 1
     assert msgspec.json.decode(msgspec.json.encode(full), type=Metrics) == full
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(full), type=Metrics) == full
     assert msgspec.convert(msgspec.to_builtins(full), Metrics) == full
+
+
+def test_labelled_counters_add_up():
+    one, other = Metrics(), Metrics()
+    one.requests.answers.update({"2xx": 3, "5xx": 1})
+    other.requests.answers.update({"2xx": 4})
+    assert added_up([one, other]).requests.answers == {"2xx": 7, "5xx": 1}
+    assert one.requests.answers == {"2xx": 3, "5xx": 1}, "the parts stay as they are"
+
+
+def test_what_a_gone_part_has_counted_stays_and_what_it_held_does_not():
+    part = Metrics(dns=CacheMetrics(entries=3, hits=5), seen=SeenMetrics(items=7, fill=0.5))
+    part.requests.seconds.observe(0.2)
+    part.requests.answers["2xx"] = 1
+    kept = counters(part)
+    assert (kept.dns, kept.seen) == (CacheMetrics(hits=5), SeenMetrics())
+    assert kept.requests == part.requests
 
 
 def test_programs_get_every_number_zero_or_not():

@@ -11,7 +11,7 @@ class Options(TypedDict, total=False):
     """stop after this many stored pages (2xx)"""
 
     max_depth: int | None
-    """maximum number of links between a seed and a page; unlimited when not set"""
+    """maximum number of links between a seed and a page, on the shortest way that is found; unlimited when not set"""
 
     max_time: str | float | None
     """stop after this time; on one machine, requests in flight get 5 s more and are then left to the next run; in a cluster, it counts from the first worker's start"""
@@ -101,7 +101,7 @@ class Options(TypedDict, total=False):
     """no URLs matching one of these regular expressions"""
 
     scope_max_depth: int | None
-    """maximum number of links between a seed and a page; unlimited when not set"""
+    """maximum number of links between a seed and a page, on the shortest way that is found; unlimited when not set"""
 
     scope_sitemaps: str
     """which sitemaps are read, besides those given by hand: off (none), announced (those that a robots.txt names), search (and the usual places of the seeds' hosts), only (like search, and no other page is crawled) or named (none, and no page is crawled that they do not list)"""
@@ -567,6 +567,75 @@ class Options(TypedDict, total=False):
 
     crawl_plugins: Sequence[str]
     """Python files or modules of your own, imported by every process that crawls; they run with its rights"""
+
+    metrics_address: str
+    """HOST:PORT where /metrics is served while the crawl runs; PORT alone is for this machine only; nothing is served if empty"""
+
+    metrics_hosts: Sequence[str]
+    """names by which this machine is asked for its metrics, besides its host name, localhost and addresses"""
+
+    alerts_webhook: str
+    """URL that gets a POST with JSON when an alert begins and when it ends; nothing is sent if empty"""
+
+    alerts_command: Sequence[str]
+    """program and arguments, run when an alert begins and when it ends, with the same JSON on its standard input"""
+
+    alerts_secret_file: str
+    """file with the secret that signs webhooks (HMAC-SHA256); or the variable SKITTER_ALERTS_SECRET; unsigned without"""
+
+    alerts_allow_private: Sequence[str]
+    """private networks (CIDR) that webhooks may be sent to"""
+
+    alerts_rules: Sequence[str]
+    """names of the rules that are watched; all if empty"""
+
+    alerts_every: str | float
+    """time between two looks at the metrics"""
+
+    alerts_queue_size: int
+    """rule queue_large: more URLs waiting than this"""
+
+    alerts_error_share: float
+    """rule error_rate: more than this part of the requests of ten minutes fail"""
+
+    alerts_error_requests: int
+    """rules error_rate and challenged: of at least this many requests"""
+
+    alerts_disk_share: float
+    """rule disk_low: less than this part of the disk is free"""
+
+    alerts_disk_ahead: str | float
+    """rule disk_full_soon: the disk would be full within this time"""
+
+    alerts_stalled_after: str | float
+    """rule stalled: work waits, and no request has ended for this long"""
+
+    alerts_slow_rate: float
+    """rule slow: fewer requests a second than this end, though hosts are free"""
+
+    alerts_archive_age: str | float
+    """rule no_archive_record: pages come, and nothing was archived for this long"""
+
+    alerts_lag_messages: int
+    """rule lag: more forwarded messages of a topic wait than this"""
+
+    alerts_tls_failures: int
+    """rule certificate_trouble: more TLS failures than this in half an hour"""
+
+    alerts_unheard_share: float
+    """rule robots_trouble: more than this part of the robots.txt requests of half an hour fail"""
+
+    alerts_challenge_share: float
+    """rule challenged: more than this part of the answers of half an hour are challenges"""
+
+    alerts_clock_skew: str | float
+    """rule clock_skew: clocks differ by more than this"""
+
+    alerts_expected_pages: int
+    """rule coverage: pages that the run before had; 0 if there is nothing to compare with"""
+
+    alerts_coverage_share: float
+    """rule coverage: the crawl ends with less than this part of `expected_pages`"""
 
     site: Sequence[Mapping[str, object]]
     """settings of single sites, such as [{"match": "*.example.org", "politeness.delay": "5s"}]"""

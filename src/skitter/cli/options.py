@@ -2,7 +2,8 @@
 
 import argparse
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +13,13 @@ from skitter.settings.file import build, given
 from skitter.settings.values import KEYS, show
 
 
+def is_address(word: str) -> bool:
+    """Whether a word is where metrics may be served: HOST:PORT, PORT or off."""
+    return (
+        word == "off" or re.fullmatch(r"(?:\[[0-9a-fA-F:.]+\]:|[A-Za-z0-9.-]*:)?[0-9]{1,5}", word) is not None
+    )
+
+
 class Flag(NamedTuple):
     """A flag for one setting; with `many` it may be repeated, and without a metavar it switches the setting on."""
 
@@ -19,6 +27,7 @@ class Flag(NamedTuple):
     metavar: str
     many: bool = False
     alone: tuple[str, ...] = ()  # its values, if it may stand alone: the first is what it means then
+    takes: Callable[[str], bool] | None = None  # … and what else may be its value
 
 
 FLAGS: Mapping[str, Flag] = {
@@ -46,6 +55,7 @@ FLAGS: Mapping[str, Flag] = {
     "--assets": Flag("archive.assets", "[all|same-host|off]", alone=("all", "same-host", "off")),
     "--main": Flag("parse.main", ""),
     "--render": Flag("fetch.render", "WHEN"),
+    "--metrics": Flag("metrics.address", "[ADDRESS]", alone=("127.0.0.1:9464", "off"), takes=is_address),
 }
 
 
@@ -66,7 +76,7 @@ def add_settings(parser: Parser) -> None:
             help=help_text.replace("%", "%%") + ("; repeatable" if flag.many else ""),
         )
         if flag.alone:
-            parser.alone[name] = flag.alone
+            parser.alone[name] = flag.alone[0], flag.takes or flag.alone.__contains__
     parser.add_argument(
         "--set",
         action="append",

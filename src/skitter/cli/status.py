@@ -3,7 +3,7 @@
 import argparse
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from heapq import nlargest
 from typing import Any, NamedTuple
@@ -15,7 +15,9 @@ from skitter import reasons
 from skitter.cli.progress import troubles
 from skitter.cli.reading import add_crawl, ask
 from skitter.cli.usage import Exit, Parser
+from skitter.control.notifying import read
 from skitter.control.orders import is_paused
+from skitter.crawl.directory import CrawlDirectory
 from skitter.export.source import Source
 from skitter.model import Counts, HostRecord, Stop
 from skitter.politeness.hours import windows_of
@@ -110,15 +112,18 @@ async def _show(arguments: argparse.Namespace, source: Source) -> Exit:
     )
     measured = source.directory.read_statistics()
     hours = windows_of(source.settings.politeness.window)
+    alerts = alerts_of(source.directory)
     if arguments.json:
         fields = as_fields(source.name, now, counts, hosts, measured)
         window = None if hours is None else window_fields(hours, time.time())
         for host, told in zip(hosts, fields["hosts"], strict=True):
             told["bucket"] = _bucket(host, source.settings)
-        print(as_json(fields | {"paused": paused, "hosts_blocked": blocked, "window": window}))
+        beside = {"paused": paused, "hosts_blocked": blocked, "window": window, "alerts": alerts}
+        print(as_json(fields | beside))
     else:
         opens = 0.0 if hours is None else hours.closed_until(time.time())
         lines = as_lines(source.name, now, counts, hosts, blocked, time.time(), opens)
+        lines[2:2] = alert_lines(alerts, time.time())
         if hours is not None and counts.queued:
             lines.insert(2, f"  its window: {printable(window_words(hours, time.time()))}")
         if arguments.verbose:
@@ -127,6 +132,19 @@ async def _show(arguments: argparse.Namespace, source: Source) -> Exit:
             lines += [*pace_lines(hosts), *buckets, *sunk, *metric_lines(measured)]
         print("\n".join(lines))
     return Exit.DONE
+
+
+def alerts_of(directory: CrawlDirectory) -> list[dict[str, Any]]:
+    """The alerts that are firing; of a crawl that does not run, those of its end."""
+    return [msgspec.to_builtins(alert) for alert in read(directory.alerts_file).firing]
+
+
+def alert_lines(alerts: Sequence[Mapping[str, Any]], now: float) -> list[str]:
+    """Each alert in a line."""
+    return [
+        f"  alert: {each['name']}, for {duration(now - each['since'])}: {printable(each['summary'])}"
+        for each in alerts
+    ]
 
 
 def _bucket(host: HostRecord, settings: Settings) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import argparse
 import difflib
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from itertools import zip_longest
 from typing import NoReturn
@@ -37,9 +37,8 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,  # a flag added later must not change what an abbreviation means
         )
         self.examples = tuple(examples)
-        self.alone: dict[
-            str, tuple[str, ...]
-        ] = {}  # flags that may stand alone: what it means then, and their other values
+        # Flags that may stand alone: what each means then, and whether a word is its value.
+        self.alone: dict[str, tuple[str, Callable[[str], bool]]] = {}
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """Parse the arguments. Flags may appear anywhere among them."""
@@ -48,8 +47,8 @@ class Parser(argparse.ArgumentParser):
     def _spelt_out(self, words: Sequence[str]) -> Iterator[str]:
         """The words, with its value for a flag that stands alone: a URL after it is not its value."""
         for word, following in zip_longest(words, words[1:], fillvalue=""):
-            values = self.alone.get(word)
-            yield word if values is None or following in values else f"{word}={values[0]}"
+            alone = self.alone.get(word)
+            yield word if alone is None or alone[1](following) else f"{word}={alone[0]}"
 
     def error(self, message: str) -> NoReturn:
         """Raise the message without argparse's usage lines, which would hide it."""

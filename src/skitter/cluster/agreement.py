@@ -17,6 +17,8 @@ from skitter.settings.values import KEYS
 # Each worker's own, by section or key: its machine, its connections to the engines, its patience with them.
 _OWN = [
     "frontier",
+    "metrics",
+    "alerts",
     "archive.max_file",
     "crawl.concurrency",
     "crawl.workers",

@@ -9,10 +9,12 @@ from typing import Any, Protocol
 import msgspec
 
 from skitter.cluster.limit_watch import LimitWatch
+from skitter.cluster.observing import WorkerObserver
 from skitter.cluster.opening import ShardOpener
 from skitter.cluster.roots import NewRoots
 from skitter.cluster.status import Watched, all_complete, snapshot
 from skitter.cluster.worker import ClusterWorker
+from skitter.control.watching import Alerting, Watch, watched
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.done import Activity, Snapshot, why_it_ended
 from skitter.crawl.local_shards import measured
@@ -22,6 +24,7 @@ from skitter.events import Event, Requested, Warned
 from skitter.model import Counts, Stop
 from skitter.ports import EngineAway, Fenced
 from skitter.reporting.format import amount, counted
+from skitter.reporting.observation import Observation
 from skitter.reporting.report import TROUBLES, link_remarks
 from skitter.runtime.metrics import Metrics, added_up
 from skitter.runtime.process import unwrapped
@@ -39,6 +42,10 @@ class RunEngines(Watched, Protocol):
     @property
     def guards(self) -> Sequence[Guard]:
         """The breaker of each engine."""
+        ...
+
+    async def lag(self) -> dict[str, int]:
+        """Forwarded messages that are not read yet, by the priority of their topic."""
         ...
 
     def trips(self) -> dict[str, float]:
@@ -118,6 +125,8 @@ class WorkerRun:
             at.clock,
             lambda text: self._events.emit(Warned(text)),
         )
+        self._alerting: Alerting | None = None
+        self._observer = WorkerObserver(worker, engines, guards, at, directory.path)
         self._events.subscribe(self._count, Requested)
         worker.says = self.about
         worker.outdated = self._reload
@@ -137,7 +146,9 @@ class WorkerRun:
         elif (why := await self._limits.reached()) and not await self._may_complete():
             self._leave_because(why, Stop.LIMIT)  # others have reached it before we joined
         else:
-            await unwrapped(self._run())
+            async with watched(self._watched()) as alerting:
+                self._alerting = alerting
+                await unwrapped(self._run())
         for text in link_remarks(self._at.links.metrics()):
             self._events.emit(Warned(text))
         work_left = self._stop is Stop.LIMIT and not (await self._look()).quiet
@@ -152,6 +163,7 @@ class WorkerRun:
                 self._mind_the_limits(),
                 self._mind_the_disk(),
                 self._watch.run(),
+                *([self._observer.run()] if self._is_observed else []),
                 *(work() for work in self._beside),
             )
             beside = [tasks.create_task(work) for work in works]
@@ -269,9 +281,34 @@ class WorkerRun:
             "engines": self._watch.about(),
             "disk": self._storage.disk,
             "complete": self._complete,
+            "alerts": []
+            if self._alerting is None
+            else [each.name for each in self._alerting.notifier.firing],
             **self.worker.obeyed(),
             "failed": {} if counts.bytes else dict(islice(held.failed.items(), TROUBLES)),
         }
+
+    @property
+    def _is_observed(self) -> bool:
+        """Whether somebody wants to know what waits in the engines, which takes a question to them."""
+        settings = self._at.settings
+        return bool(settings.metrics.address or settings.alerts.webhook or settings.alerts.command)
+
+    def observe(self) -> Observation:
+        """The worker as it is now, for its metrics and alerts."""
+        return self._observer.observe(self._storage.metrics())
+
+    def _watched(self) -> Watch:
+        directory = self._directory
+        return Watch(
+            settings=self._at.settings,
+            clock=self._at.clock,
+            observe=self.observe,
+            warn=lambda text: self._events.emit(Warned(text)),
+            name={"crawl": self._at.settings.cluster.name, "worker": self.worker.name},
+            alerts_file=directory.alerts_file,
+            url_file=directory.metrics_file,
+        )
 
     def metrics(self) -> Metrics:
         """What this worker measures."""

@@ -265,6 +265,11 @@ def as_lines(status: Status, limits: CrawlSettings) -> list[str]:
         *_limits(status, limits),
         *_settings(status),
         *_unreachable(status),
+        *(
+            f"alert: {each.name}: {', '.join(each.about['alerts'])}"
+            for each in status.workers
+            if each.about.get("alerts")
+        ),
     ]
     lines += ["", *engine_lines(status), ""]
     rows = [

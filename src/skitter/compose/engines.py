@@ -61,6 +61,10 @@ class Engines(Protocol):
         """Forwarded messages that are not read yet, by shard."""
         ...
 
+    async def lag(self) -> dict[str, int]:
+        """The same by the priority of their topic."""
+        ...
+
     def trips(self) -> dict[str, float]:
         """Round trips so far, by engine."""
         ...

@@ -74,6 +74,16 @@ class FullEngines:
             raise EngineAway(str(unfit)) from None
         return {one.shard: one.messages for one in found}
 
+    async def lag(self) -> dict[str, int]:
+        """Forwarded messages that are not read yet, by the priority of their topic."""
+        standing = {shard.shard: shard.positions for shard in await self.claims.standing()}
+        try:
+            found = await waiting(self._settings.kafka, standing)
+        except EngineError as unfit:
+            raise EngineAway(str(unfit)) from None
+        topics_of = zip(("high", "medium", "low"), topics.link_topics(self._settings.kafka), strict=True)
+        return {priority: sum(one.behind[topic] for one in found) for priority, topic in topics_of}
+
     def trips(self) -> dict[str, float]:
         """Round trips so far, by engine."""
         return {"postgres": self._pool.trips, "kafka": self._sender.trips, "redis": self._redis.trips}

@@ -53,6 +53,10 @@ class SmallEngines:
             self._client, {shard.shard: shard.positions for shard in await self.claims.standing()}
         )
 
+    async def lag(self) -> dict[str, int]:
+        """Forwarded messages that are not read yet. They have one list per shard, whatever their priority."""
+        return {"all": sum((await self.unread()).values())}
+
     def trips(self) -> dict[str, float]:
         """Round trips so far, by engine."""
         return {"redis": self._client.trips + self._listener.trips}

@@ -61,6 +61,8 @@ class CrawlDirectory:
         self.scopes_file = path / "scopes.txt"
         self.roots_file = path / "roots.txt"
         self.statistics_file = path / "log" / "statistics.json"
+        self.alerts_file = path / "log" / "alerts.json"  # those that are firing; see `control.notifying`
+        self.metrics_file = path / "log" / "metrics.url"  # where they are served, while the crawl runs
         self.scorer_log = path / "log" / "scorer.jsonl"  # links that the user's own scorer failed for
         self.permits_file = path / "log" / "permits"  # of the workers of one run
         self.search_file = path / "search.sqlite"  # created and updated by `search`

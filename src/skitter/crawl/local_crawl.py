@@ -7,13 +7,17 @@ from collections.abc import Iterable
 from skitter.control.desk import Desk, paused_words
 from skitter.control.log import CommandLog
 from skitter.control.server import ControlServer
+from skitter.control.watching import Watch, watched
 from skitter.crawl.control import LocalControl
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.local_shards import LocalShards
+from skitter.crawl.observing import observed
 from skitter.events import Event, Events, Warned
 from skitter.model import Link, Stop
 from skitter.reporting.log import WARNING, warnings
+from skitter.reporting.observation import Observation
 from skitter.reporting.report import WARNINGS, Report, Run
+from skitter.runtime.clock import SystemClock
 from skitter.seeds import BadSeed
 from skitter.seeds.intake import Intake
 from skitter.settings import Settings
@@ -50,6 +54,8 @@ class Crawl:
         self._intake = intake
         self._warned = warned
         self._server = server
+        self._clock = SystemClock()
+        self._finished = False
 
     async def seed(self, seeds: Iterable[Link | BadSeed] = ()) -> int:
         """Offer seeds, and those that an earlier run has left; returns how many were new."""
@@ -82,9 +88,28 @@ class Crawl:
             self.events.emit(Warned(paused_words(self.directory.path)))
         async with self._server.serving(self.directory.control_socket, desk):
             try:
-                return await self.local_shards.run()
+                async with watched(self._watched()):
+                    stop = await self.local_shards.run()
+                    self._finished = stop is Stop.DONE
+                    return stop
             finally:
                 await control.close()
+
+    def observe(self) -> Observation:
+        """The crawl as it is now, for its metrics and alerts."""
+        path, finished = self.directory.path, self._finished
+        return observed(self.local_shards, self.settings, path, self._clock, finished=finished)
+
+    def _watched(self) -> Watch:
+        return Watch(
+            settings=self.settings,
+            clock=self._clock,
+            observe=self.observe,
+            warn=lambda text: self.events.emit(Warned(text)),
+            name={"crawl": self.directory.path.absolute().name},
+            alerts_file=self.directory.alerts_file,
+            url_file=self.directory.metrics_file,
+        )
 
     def stop(self, why: Stop = Stop.INTERRUPTED) -> None:
         """Finish what is in flight, save, and let `run` return."""

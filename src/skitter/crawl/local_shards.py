@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from enum import Enum, auto
 from heapq import heappush, heappushpop
+from time import process_time
 
 from msgspec.structs import replace
 
@@ -27,7 +28,8 @@ from skitter.model import Counts, HostRecord, Link, Purpose, Reason, State, Stop
 from skitter.ports import Command, Obeyed, StateError
 from skitter.reporting.report import TOP_HOSTS, link_remarks, total
 from skitter.reporting.waiting import Waiting, together
-from skitter.runtime.metrics import Metrics, added_up
+from skitter.runtime import resident
+from skitter.runtime.metrics import Metrics, ProcessMetrics, added_up
 from skitter.runtime.process import unwrapped
 from skitter.seeds import BadSeed
 from skitter.seeds.intake import Intake
@@ -172,6 +174,7 @@ class LocalShards(ShardSet):
     async def _add_seeds_of(self, owner: int, links: Sequence[Link]) -> None:
         if owner in self.shards:
             await self.shards[owner].add(links)
+            self._wake_forwarding(self.shards[owner])
         else:
             await self.deliver(owner, links)
 
@@ -180,6 +183,7 @@ class LocalShards(ShardSet):
         shard = self.shards.get(owner)
         if shard is not None:
             await shard.add(*self._judged(links))
+            self._wake_forwarding(shard)
             await shard.synced()
         elif self.elsewhere is not None:
             await self.elsewhere(owner, links)
@@ -411,10 +415,13 @@ class LocalShards(ShardSet):
             self._starved = False
             for other in self.shards.values():
                 other.wake()
-        if shard.counts.outbox and shard.number in self._forwarding:
-            self._forwarding[shard.number].wake()
+        self._wake_forwarding(shard)
         if shard.failed and not shard.counts.bytes:
             self._look.set()
+
+    def _wake_forwarding(self, shard: Shard) -> None:
+        if shard.counts.outbox and shard.number in self._forwarding:
+            self._forwarding[shard.number].wake()
 
     def _bytes(self) -> int:
         return sum(shard.counts.bytes for shard in self.shards.values())
@@ -469,10 +476,19 @@ class LocalShards(ShardSet):
 
 def measured(at: Shared, shards: Iterable[Shard]) -> Metrics:
     """What the shards of a process, and what they share, measure together."""
-    shared = replace(at.fetcher.metrics(), links=at.links.metrics(), requests=at.requests)
+    return added_up([shared(at), *(shard.metrics() for shard in shards)])
+
+
+def shared(at: Shared) -> Metrics:
+    """What the shards of a process share."""
+    parts = replace(
+        at.fetcher.metrics(),
+        links=at.links.metrics(),
+        process=ProcessMetrics(process_time(), resident.used()),
+    )
     if at.renderers is not None:
-        shared = replace(shared, render=at.renderers.metrics())
-    return added_up([shared, *(shard.metrics() for shard in shards)])
+        parts = replace(parts, render=at.renderers.metrics())
+    return added_up([parts, at.measuring.metrics()])
 
 
 def _unusable(seed: BadSeed) -> Judged:

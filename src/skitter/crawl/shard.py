@@ -115,6 +115,7 @@ class Shard:
         self._has_caretaker = False
         self._unsynced: list[asyncio.Future[None]] = []  # waiting for the next sync
         self.counts = Counts()
+        self.counts_before = Counts()  # as they were when it was opened
         self._new_rules = NewRules(at.frontier, at.permissions, at.clock, self._judged_by_rules)
         self.failed: dict[str, str] = {}  # origins whose robots.txt could not be fetched in this run, and why
         self._pauses = Pauses(at.settings.politeness.delay)
@@ -140,7 +141,7 @@ class Shard:
         for visit in opened.aside:
             reason = Reason(reasons.CRASH, "the process died each time this page was worked on")
             self._events.emit(SetAside(visit.link.url, reason))
-        self.counts = await at.frontier.counts()
+        self.counts = self.counts_before = await at.frontier.counts()
         if at.groups is not None:
             await at.groups.open(at.frontier, at.clock.monotonic())
         if (
@@ -370,17 +371,13 @@ class Shard:
 
     async def _commit(self, group: Sequence[Finished]) -> None:
         """One atomic step for a batch of visits: archive first, then everything else together with its mark."""
-        at = self._at
-        for finished in group:
-            if (request := request_of(finished.settlement)) is not None:
-                self._events.emit(request)
-                at.requests.ended(request.end - request.start, request.bytes)
-            for beside in requests_beside(finished.settlement) if finished.settlement.beside else ():
-                self._events.emit(beside)
-                at.requests.ended(beside.end - beside.start, beside.bytes)
-        self._events.flush()  # a request is in the log before its visit is settled
+        at, ended = self._at, self._at.clock.now()
+        self._tell_requests(group, ended)
         completed, packs = await complete(group, at)
-        places = iter(await at.archive.append([packed for packed in packs if packed]))
+        kept = [packed for packed in packs if packed]
+        places = iter(await at.archive.append(kept))
+        if kept:
+            at.measuring.archived(len(kept), ended)
         settlements = [
             _placed(settlement, next(places)) if packed else settlement
             for settlement, packed in zip(completed, packs, strict=True)
@@ -407,6 +404,21 @@ class Shard:
                     await self._tell_trouble(settlement, heard, now)
         if any(settlement.robots is not None and settlement.robots.changed for settlement in settlements):
             self._new_rules.look()
+
+    def _tell_requests(self, group: Sequence[Finished], now: float) -> None:
+        """A request is in the log before its visit is settled."""
+        measuring = self._at.measuring
+        for finished in group:
+            settlement, answer = finished.settlement, finished.unread
+            measuring.visited(settlement, answer.content if answer else None, now)
+            if (request := request_of(settlement)) is not None:
+                self._events.emit(request)
+            if settlement.beside:
+                for beside in settlement.beside:
+                    measuring.requested(beside.exchange, beside.status, beside.fault)
+                for request in requests_beside(settlement):
+                    self._events.emit(request)
+        self._events.flush()
 
     def take_into_scope(self, links: Sequence[Link], seed: Link | None = None) -> None:
         """Seeds widen the scope; so does a seed's redirect, with a message. What is neither a page nor a list of pages does not."""

@@ -18,6 +18,7 @@ from skitter.control.desk import Desk, paused_words
 from skitter.control.log import CommandLog
 from skitter.control.orders import Answer
 from skitter.control.server import ControlServer
+from skitter.control.watching import Watch, watched
 from skitter.crawl.directory import CrawlDirectory
 from skitter.crawl.done import SeedsAre, Snapshot, why_it_ended, why_over
 from skitter.crawl.limits import grace_is_over, limit_reached, may_complete
@@ -44,13 +45,16 @@ from skitter.fleet.messages import (
     Seeded,
     Start,
 )
+from skitter.fleet.observing import FleetObserver
 from skitter.fleet.processes import COMMAND, WorkerProcess, can_fork, cores
 from skitter.fleet.reloading import Reloading
 from skitter.fleet.rounds import Rounds
 from skitter.fleet.seeding import Seeding
 from skitter.model import Counts, Link, Stop
 from skitter.ports import Command, Do, StateError
+from skitter.reporting.observation import Observation
 from skitter.reporting.report import TOP_HOSTS, WARNINGS, Report, Run, link_remarks, total
+from skitter.runtime.clock import SystemClock
 from skitter.runtime.metrics import Metrics, added_up
 from skitter.runtime.process import unwrapped
 from skitter.seeds import BadSeed
@@ -159,6 +163,8 @@ class Fleet:
         self._log = CommandLog(directory.commands_file)
         self._server = ControlServer(events)
         self._reloading = Reloading(directory, self.workers)
+        self._clock = SystemClock()
+        self._observer = FleetObserver(self.workers, directory.path, self._clock)
         self._control = FleetControl(
             self, self.workers, self._log, self._seeding, self.intake, lambda: self._stop is not None
         )
@@ -174,7 +180,8 @@ class Fleet:
         desk = Desk(self._log, self.settings.urls, self._control)
         async with self._server.serving(self._directory.control_socket, desk):
             try:
-                await unwrapped(self._run(began))
+                async with watched(self._watched()):
+                    await unwrapped(self._run(began))
             finally:
                 self.intake.close()
             self._warn([*self.intake.left_out(), *self.intake.broken_off(now=True)])
@@ -193,6 +200,22 @@ class Fleet:
             await asyncio.gather(*(tasks.create_task(self._keep_alive(worker)) for worker in self.workers))
             for other in others:
                 other.cancel()
+
+    def observe(self) -> Observation:
+        """The crawl as it is now, for its metrics and alerts."""
+        finished = self._stop is Stop.DONE and all(worker.ended is not None for worker in self.workers)
+        return self._observer.observe(self.settings, self.counts, paused=self.paused, finished=finished)
+
+    def _watched(self) -> Watch:
+        return Watch(
+            settings=self.settings,
+            clock=self._clock,
+            observe=self.observe,
+            warn=lambda text: self._events.emit(Warned(text)),
+            name={"crawl": self._directory.path.absolute().name},
+            alerts_file=self._directory.alerts_file,
+            url_file=self._directory.metrics_file,
+        )
 
     def stop(self, why: Stop = Stop.INTERRUPTED) -> None:
         """Finish what is in flight, save, and let `run` return. The first reason counts."""
@@ -245,6 +268,7 @@ class Fleet:
         """Start a worker, and again whenever it dies, until it has ended properly."""
         while worker.ended is None and self._broken is None:
             self._started += 1
+            worker.life = self._started
             path, shards = str(self._directory.path), list(worker.shards)
             orders = Start(
                 path, shards, len(self.workers), self._started, self._tell_requests, self._seeding.held
@@ -267,6 +291,7 @@ class Fleet:
 
     def _note_death(self, worker: WorkerProcess, code: int) -> None:
         worker.deaths += 1
+        self._observer.deaths += 1
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         self._events.emit(Warned(f"worker {worker.number} died ({how}); it is started again"))
         if worker.deaths >= _DEATHS:
@@ -330,6 +355,7 @@ class Fleet:
         if account.counts.requests + account.counts.failed > worker.counts.requests + worker.counts.failed:
             worker.deaths = 0
         worker.account, worker.counts = account, account.counts
+        self._observer.heard(worker, account)
         self._rounds.answered()
 
     def _welcome(self, worker: WorkerProcess, message: Ready) -> None:

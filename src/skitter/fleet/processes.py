@@ -127,6 +127,7 @@ class WorkerProcess:
     had: int | None = None  # pages, when it was first opened
     importing: str = ""  # the plug-in that it is importing now
     deaths: int = 0  # in a row, without progress
+    life: int = 0  # which of the processes started so far it is
 
     def fork(self, lock: int) -> None:
         """Start the first process, before there are threads or an event loop. It waits for its orders."""

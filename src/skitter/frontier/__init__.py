@@ -14,7 +14,7 @@ The life of a URL:
    and the URL waits again. A visit that keeps killing the process runs alone, then is given up (`crashes`).
 5. **Or its host is set aside** (`aside`): everything waiting there is refused until a seed names the host again.
 6. **Or the settings change** (`judging`): waiting URLs are judged again, and so are those that earlier settings
-   refused.
+   refused. Where they limit depths, a shorter way to a URL is one to all behind it (`depths`).
 7. **Or a person commands it** (`commands`, `obeying`): hosts are blocked and unblocked, failed URLs wait again.
 
 All of this is decided here, once, in code that does no I/O of its own. It works on rows (`rows`) kept by a store,

@@ -24,7 +24,11 @@ def add(
 ) -> list[bytes]:
     """Accept and refuse links; returns all ids in order. The counts say how many were new."""
     ids = _offer(shard, links, now) if links else []
-    return ids + _refuse_all(shard, refused, now) if refused else ids
+    if refused:
+        ids += _refuse_all(shard, refused, now)
+    if shard.depths is not None:
+        shard.depths.offered(shard, links, refused, ids)
+    return ids
 
 
 def _offer(shard: Shard, links: Sequence[Link], now: float) -> list[bytes]:
@@ -78,7 +82,7 @@ def _accept_found(shard: Shard, id16: bytes, named: Named, link: Link, now: floa
 
 def _look_at(shard: Shard, id16: bytes, host: Named, link: Link, now: float, *, is_new: bool) -> None:
     """A link that is new, more urgent than before, or a seed."""
-    if host.foreign and shard.by_message and not shard.damping:
+    if host.foreign and shard.by_message and not shard.damping and shard.depths is None:
         shard.send(link)
         shard.seen.ended(id16)
         return
@@ -147,6 +151,8 @@ def _accept(shard: Shard, id16: bytes, known: UrlRow | None, link: Link, named: 
             shard.set_due(known, None)
         row.first_seen, row.status, row.crashes = known.first_seen, known.status, known.crashes
         row.crawl_count, row.last_crawl = known.crawl_count, known.last_crawl
+        if shard.depths is not None and known.depth < row.depth:
+            row.depth, row.parent = known.depth, known.parent
         if shard.damping and known.extra is not None and known.extra.cash is not None:
             row.extra = replace(row.extra or Extra(), cash=known.extra.cash)
             row.score = known.extra.cash.received
@@ -166,7 +172,12 @@ def _forward(shard: Shard, id16: bytes, known: UrlRow | None, link: Link, named:
     """Forward a link to its shard, once. The owner counts it."""
     if known is not None:
         shard.leave(known)
-    shard.keep(UrlRow(id16, link.url, link.key, link.host, named.domain, FOREIGN, first_seen=now))
+    if shard.depths is None:
+        row = UrlRow(id16, link.url, link.key, link.host, named.domain, depth=link.depth, first_seen=now)
+    else:  # it may have to be sent again, at a lesser depth
+        row = url_row(id16, link, named.domain, now)
+    row.state = FOREIGN
+    shard.keep(row)
     shard.send(link)
     shard.seen.ended(id16)
 

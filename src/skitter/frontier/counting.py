@@ -78,6 +78,13 @@ def count_page(counts: Counts, host: Tally, page: Page, by: int) -> None:
     counts.duplicates += by if page.duplicate_of else 0
 
 
+def count_depth(counts: Counts, page: Page, depth: int) -> None:
+    """A stored page turns out to be at this depth."""
+    if 200 <= page.status < 300 and page.purpose.handling.counts:
+        _bump(counts.depths, page.depth, -1)
+        _bump(counts.depths, depth, 1)
+
+
 def _bump(counts: dict[K, int], name: K, by: int) -> None:
     value = counts.get(name, 0) + by
     if value:
@@ -94,5 +101,6 @@ def copied(counts: Counts) -> Counts:
         failures=dict(counts.failures),
         statuses=dict(counts.statuses),
         depths=dict(counts.depths),
+        levels=dict(counts.levels),
         others=dict(counts.others),
     )

@@ -11,7 +11,7 @@ from skitter import reasons, urls
 from skitter.frontier import counting
 from skitter.frontier.adding import is_by_settings
 from skitter.frontier.aside import takes_in
-from skitter.frontier.leasing import bring_back, link_of
+from skitter.frontier.leasing import link_of, take_from_aside
 from skitter.frontier.levels import OF_PARKED
 from skitter.frontier.rows import FOREIGN, QUEUED, REFUSED, UrlRow
 from skitter.frontier.shard import Shard
@@ -64,7 +64,7 @@ def judge_by_rules(shard: Shard, ids: Sequence[bytes], rules: RulesOf) -> tuple[
             shard.seen.ended(row.id)
             went += 1
         elif row.state == REFUSED and reason is None:
-            came += _bring_back(shard, row)
+            came += bring_back(shard, row)
     return came, went
 
 
@@ -80,11 +80,11 @@ def judge_again(shard: Shard, ids: Sequence[bytes], judge: Judge) -> tuple[int, 
             _refuse(shard, row, reason)
             went += 1
         elif row.state == REFUSED and reason is None:
-            came += _bring_back(shard, row)
+            came += bring_back(shard, row)
         elif row.state == QUEUED and row.due is not None and _waits_by_settings(row) and not row.parked:
             _wait_no_longer(shard, row)
         elif row.state == QUEUED and row.level == OF_PARKED and shard.is_kept(row.url):
-            bring_back(shard, shard.host(row.host), row)
+            take_from_aside(shard, shard.host(row.host), row)
         elif row.state == REFUSED and reason != row.reason:
             shard.leave(row)
             shard.enter(row, REFUSED, reason)
@@ -130,7 +130,7 @@ def _refuse(shard: Shard, row: UrlRow, reason: Reason) -> None:
     shard.seen.refused(row.id, row.depth)
 
 
-def _bring_back(shard: Shard, row: UrlRow) -> bool:
+def bring_back(shard: Shard, row: UrlRow) -> bool:
     """A URL waits for a visit, unless its host is set aside; one of another shard is forwarded."""
     if shard.names.host(row.host).foreign:
         link = link_of(row)

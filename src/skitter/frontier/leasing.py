@@ -4,6 +4,7 @@ Every step reads what it needs before it changes anything, so that it can be rep
 (see `memory`).
 """
 
+from bisect import bisect_left
 from math import inf
 
 from msgspec.structs import replace
@@ -202,6 +203,10 @@ def take(shard: Shard, name: str, now: float) -> Lease | None:
         host.turn = turn
         host.hops -= bool(taken.origin)
         shard.counts.queued -= 1
+        if not taken.attempts and not taken.crawl_count:
+            waited, wait = shard.waited, now - taken.first_seen  # `observe`, without a call for every visit
+            waited.counts[bisect_left(waited.bounds, wait)] += 1
+            waited.total += wait
     recrawl = is_page and first.crawl_count > 0
     visit = Visit(link, attempt, now, alone, _pages(shard, host), host.free_at, recrawl, spent)
     lease = Lease(visit, taken, known.expires if is_page else inf)
@@ -427,10 +432,10 @@ def _look_again(shard: Shard, host: HostRow, row: UrlRow, spot: Spot, now: float
         if pattern is not None and not known.asked:
             known.asked, known.grown = now, 0
         shard.learn(known, decided=True)
-    bring_back(shard, host, row, tried=pattern is not None or (known is not None and known.rest))
+    take_from_aside(shard, host, row, tried=pattern is not None or (known is not None and known.rest))
 
 
-def bring_back(shard: Shard, host: HostRow, row: UrlRow, *, tried: bool = False) -> None:
+def take_from_aside(shard: Shard, host: HostRow, row: UrlRow, *, tried: bool = False) -> None:
     """A URL that waits aside waits for a visit again."""
     shard.take(host, row.level, row.spot())
     was = (None if row.extra is None else row.extra.was) or Was(Level.NORMAL, 0.0)
@@ -450,6 +455,8 @@ def next_due(shard: Shard, now: float, refill_at: float) -> float | None:
         return None
     if shard.drain and shard.leases and _is_draining(shard):
         return None
+    if shard.depths is not None and shard.depths.owed:
+        return now
     later = shard.agenda.next_later()
     times = []
     if shard.ahead and (reserved := shard.reserve.next_time()) is not None:

@@ -11,12 +11,12 @@ from typing import cast
 from msgspec.structs import replace
 
 from skitter.engines.retry import patiently
-from skitter.frontier import budgets, judging, linked, prefetch, recovery
+from skitter.frontier import budgets, depths, judging, linked, prefetch, recovery
 from skitter.frontier.assets_only import AssetVerbs
 from skitter.frontier.commands import ROWS_AT_ONCE
 from skitter.frontier.held import IDLE
 from skitter.frontier.pages import is_behind
-from skitter.frontier.rows import RETRY, Times, Wanted
+from skitter.frontier.rows import CRAWLED, RETRY, Times, Wanted
 from skitter.frontier.store import Outbox, Positions
 from skitter.frontier.verbs import LINKS_AT_ONCE
 from skitter.model import HostRecord, Link, Page, RobotsCopy
@@ -166,6 +166,7 @@ class ShardFrontier(AssetVerbs):
     async def judge_again(self, judge: Judge, settings: str, now: float) -> Judged:
         """Judge waiting and refused URLs again, if they were last judged by other settings."""
         shard = self._open_shard
+        await self._know_depths(judge, now)
         if shard.meta.judged_by == settings:
             return Judged()
         came = went = 0
@@ -187,6 +188,24 @@ class ShardFrontier(AssetVerbs):
             shard.meta.judged_by = settings
             await self._commit(now)
         return Judged(came, went)
+
+    async def _know_depths(self, judge: Judge, now: float) -> None:
+        """If settings limit depths, every URL has the least that is known before it is judged by them."""
+        shard = self._open_shard
+        positions = shard.meta.positions
+        if shard.depths is None:
+            positions.pop(depths.POSITION, None)  # written with the settings, if they are new
+            return
+        kept = shard.depths
+        kept.judge = judge
+        if positions.get(depths.POSITION) != depths.KEPT and shard.counts.crawled:
+            async for rows in self._in_parts(row async for row in self._store.urls() if row.state == CRAWLED):
+                kept.owed.update(dict.fromkeys(row.id for row in rows))
+                await self._tell_depths(now)
+        kept.complete = True
+        async with self._verb() as shard:
+            shard.meta.positions[depths.POSITION] = depths.KEPT
+            await self._commit_changes(shard, now)
 
     async def _release_hosts(self, now: float) -> None:
         """Hosts whose pages wait, for a window maybe, or for the next day: other settings may let them go on."""
@@ -242,6 +261,7 @@ class ShardFrontier(AssetVerbs):
             await self.add(links[:-LINKS_AT_ONCE], (), now)
         async with self._verb():
             await self._add(links[-LINKS_AT_ONCE:], (), positions, now)
+        await self._tell_depths(now)
         return self._open_shard.counts.added - before
 
     def positions(self) -> Mapping[str, str]:

@@ -40,7 +40,7 @@ def need_links(
     for link in links:
         if link.purpose is Purpose.ROBOTS:
             _need_robots(shard, link, wanted)
-        elif shard.damping:  # what a page passes on to it changes its row
+        elif shard.damping or _is_shorter(shard, link):  # its row may change
             _need_row(shard, link, wanted)
             looked.append(link)
         elif id(link) in known:
@@ -48,18 +48,25 @@ def need_links(
         elif _need_link(shard, link, wanted):
             looked.append(link)
     for link, _ in refused:
-        if id(link) not in told:
+        if _is_shorter(shard, link):
+            _need_row(shard, link, wanted)
+            looked.append(link)
+        elif id(link) not in told:
             id16 = shard.names.id_of(link)
             if shard.seen.refuse(id16, link.depth) != KNOWN and not shard.has_row(id16):
                 wanted.urls.append(id16)
     return looked
 
 
+def _is_shorter(shard: Shard, link: Link) -> bool:
+    return shard.depths is not None and shard.depths.is_shorter(shard.names.id_of(link), link)
+
+
 def _need_link(shard: Shard, link: Link, wanted: Wanted) -> bool:
     id16, named = shard.names.id_of(link), shard.names.host(link.host)
     if shard.seen.offer(id16, link.level, link.score) == KNOWN and not link.seed:
         return False
-    if named.foreign and shard.by_message:
+    if named.foreign and shard.by_message and shard.depths is None:
         return False
     _need_row(shard, link, wanted)
     return True
@@ -102,9 +109,14 @@ def need_more(shard: Shard, looked: Sequence[Link]) -> None:
         if taken_back and link.host not in shard.parked:
             wanted.parked.append(link.host)
         row = shard.row(shard.names.id_of(link))
-        if row is not None and row.state == QUEUED:
-            need_host(shard, row.host, wanted)
+        if row is not None and (row.state == QUEUED or shard.depths is not None):
+            _need_own_host(shard, row.host, wanted)
     _raise_if(wanted)
+
+
+def _need_own_host(shard: Shard, name: str, wanted: Wanted) -> None:
+    if not shard.names.host(name).foreign:
+        need_host(shard, name, wanted)
 
 
 def _raise_if(wanted: Wanted) -> None:

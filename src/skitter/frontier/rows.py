@@ -54,6 +54,7 @@ class Extra(Struct, frozen=True, array_like=True, gc=False):
     hints: Hints | None = None
     purpose: Purpose = Purpose.PAGE
     cash: Cash | None = None
+    leads: bytes = b""  # the id that it redirects to
     was: Was | None = None
 
 

@@ -78,7 +78,7 @@ def _settle(shard: Shard, settlement: Settlement, now: float, targets: list[byte
     if settlement.beside:
         _owe(shard, settlement)
     if visit.link.purpose is _ROBOTS:
-        _settle_robots(shard, settlement, now, was=lease.row)
+        _settle_robots(shard, lease.row, settlement, now)
     else:
         if verdict.host_aside is not None:
             set_aside(shard, host.name, verdict.host_aside, now)
@@ -193,6 +193,8 @@ def _settle_page(shard: Shard, row: UrlRow, settlement: Settlement, targets: lis
         keep_page(shard, row.id, replace(page, text="") if page.text else page, links, replaces=before)
         if shard.samples is not None and ("?" in page.key or page.key in shard.samples.groups):
             repeating.learn(shard, page)
+    elif targets and 300 <= settlement.status < 400:
+        row.extra = replace(row.extra or Extra(), leads=targets[0])
     row.status = settlement.status or (page.status if page else row.status)
     row.attempts = settlement.visit.attempt - (not verdict.attempted)
     row.reason = verdict.reason
@@ -217,6 +219,8 @@ def _settle_page(shard: Shard, row: UrlRow, settlement: Settlement, targets: lis
             shard.set_due(row, verdict.due)
         else:
             shard.keep(row)
+    if shard.depths is not None:
+        shard.depths.settled(shard, row, settlement.visit)
 
 
 def _settle_giver(
@@ -228,10 +232,10 @@ def _settle_giver(
     flow.pass_on(shard, row, settlement, targets)
 
 
-def _settle_robots(shard: Shard, settlement: Settlement, now: float, *, was: UrlRow | None) -> None:
+def _settle_robots(shard: Shard, hop: UrlRow | None, settlement: Settlement, now: float) -> None:
     """The rules arrived, or another hop, or nothing. The verdict is about the origin's host, not the hop's."""
-    if was is not None:  # a hop, which was in a queue
-        shard.drop(was.id)
+    if hop is not None:  # it was in a queue
+        shard.drop(hop.id)
     link, verdict = settlement.visit.link, settlement.verdict
     home = urls.host(link.origin)
     foreign = shard.names.host(home).foreign
@@ -245,11 +249,11 @@ def _settle_robots(shard: Shard, settlement: Settlement, now: float, *, was: Url
         host.held = max(host.held, verdict.due or now + robots_first.HOP_PATIENCE)
         shard.touch(host)
     if settlement.again is not None:
-        hop = hop_of(link, settlement.again)
-        if shard.names.host(hop.host).foreign:
-            shard.send(hop)
+        following = hop_of(link, settlement.again)
+        if shard.names.host(following.host).foreign:
+            shard.send(following)
         else:
-            queue_hop(shard, hop, now)
+            queue_hop(shard, following, now)
     elif verdict.host_aside is not None and foreign:
         shard.keep_robots(robots_first.unreachable(link.origin, verdict.host_aside.detail, now))
 

@@ -7,6 +7,7 @@ hosts, rules and heads of lists stay, a bounded number of them.
 
 from collections.abc import Set as AbstractSet
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from skitter import urls
 from skitter.frontier import counting, robots_first
@@ -47,6 +48,9 @@ from skitter.settings import Settings
 from skitter.settings.globs import glob
 from skitter.settings.sites import sites_of
 
+if TYPE_CHECKING:
+    from skitter.frontier.depths import Depths
+
 _LARGEST_WINDOW = 1024
 _LEVELS = len(Level)
 _ROBOTS = Purpose.ROBOTS
@@ -63,8 +67,8 @@ class Shard(Memory):
     """Everything that the owner of a shard has in memory."""
 
     __slots__ = (
-        "_settings", "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "drain", "flights", "kept_tallies", "learns", "messages",
-        "meta", "names", "near", "nearby", "new_rules", "newcomers", "only_assets", "order", "out", "per_host", "politeness", "reserve", "samples", "seen", "suspects", "to_wake", "unsaved", "unsure_since", "usual_delay",
+        "_settings", "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "depths", "drain", "flights", "kept_tallies", "learns", "messages", "meta",
+        "names", "near", "nearby", "new_rules", "newcomers", "only_assets", "order", "out", "per_host", "politeness", "reserve", "samples", "seen", "suspects", "to_wake", "unsaved", "unsure_since", "usual_delay", "waited",
     )  # fmt: skip
 
     def __init__(
@@ -94,6 +98,7 @@ class Shard(Memory):
         self.order = host_order(settings.schedule)
         self._settings, self._sites = settings, sites_of(settings)
         self.budgets = budgets_of(settings, self._sites)
+        self.depths: Depths | None = None  # set if some setting limits them
         self.by_message = by_message  # links of other shards have no record here
         self.meta: Meta = opening.meta
         self.counts = self.meta.counts
@@ -113,6 +118,7 @@ class Shard(Memory):
         self.to_wake: list[str] = []  # hosts where what waits aside is to be looked at again
         self.samples = Samples() if settings.learning.parameters else None
         self.unsaved: dict[str, int] = {}  # by name: what was learned from so many visits is not written yet
+        self.waited = QueueMetrics().wait
         # Origins whose robots.txt has changed, until their URLs are judged by it.
         self.only_assets = False  # nothing else is leased
         self.new_rules: set[str] = {ALL_ORIGINS} if self.meta.positions.get(NEW_RULES) == "1" else set()
@@ -149,7 +155,9 @@ class Shard(Memory):
 
     def follow(self, other: "Shard") -> None:
         """Replace another instance under the same epoch: the engine takes batches in the order of their numbers."""
-        self.batches, self.only_assets = other.batches, other.only_assets
+        self.batches, self.only_assets, self.depths = other.batches, other.only_assets, other.depths
+        if self.depths is not None:
+            self.depths.forget()
         self.names.known.forget()
         self.names.refused.forget()
 
@@ -193,6 +201,8 @@ class Shard(Memory):
             self.seen.trim()
         if not self.batches % _NOW_AND_THEN:
             self.names.trim()
+            if self.depths is not None:
+                self.depths.trim()
 
     # -- what is learned ---------------------------------------------------------------------------------------
 
@@ -284,6 +294,8 @@ class Shard(Memory):
         host.levels[queue] += 1
         if queue == OF_PARKED:
             self.counts.parked += 1
+        levels, level = self.counts.levels, queue % _LEVELS
+        levels[level] = levels.get(level, 0) + 1
         head = host.heads[queue]
         if head is None or spot < head:
             host.heads[queue] = spot
@@ -307,6 +319,8 @@ class Shard(Memory):
         host.levels[queue] -= 1
         if queue == OF_PARKED:
             self.counts.parked -= 1
+        levels, level = self.counts.levels, queue % _LEVELS
+        levels[level] = levels.get(level, 0) - 1
         window = self.queues.get((host.name, queue))
         if window is not None:
             window.discard(spot)
@@ -526,8 +540,8 @@ class Shard(Memory):
     def metrics(self, store: StoreMetrics) -> Metrics:
         """How much is in memory; `store` has its own numbers."""
         return Metrics(
-            hosts=HostMetrics(len(self.hosts)),
-            queue=QueueMetrics(len(self.queues), self.reserve.size, len(self.leases)),
+            hosts=HostMetrics(len(self.hosts), len(self.flights)),
+            queue=QueueMetrics(len(self.queues), self.reserve.size, len(self.leases), self.waited),
             agenda=self.agenda.metrics(),
             seen=self.seen.metrics(),
             same=self.names.metrics(),

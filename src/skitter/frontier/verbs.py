@@ -10,6 +10,7 @@ to store something, memory is ahead of it, so it is loaded again.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import islice
 from mmap import mmap
 from typing import Protocol, TypeVar
 
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 
 from skitter.engines.parts import in_parts
 from skitter.engines.retry import patiently
-from skitter.frontier import adding, ahead, flow, leasing, linked, pages, prefetch, recovery, settling
+from skitter.frontier import adding, ahead, depths, flow, leasing, linked, pages, prefetch, recovery, settling
 from skitter.frontier.counting import copied
 from skitter.frontier.crashes import NOTHING
 from skitter.frontier.held import Lease
@@ -107,6 +108,7 @@ class Verbs(ShardReader):
         shard = Shard(opening, self._settings, self._names, source, seen, near, by_message=by_message)
         if self._at_hand is None:
             shard.ahead = float(self._settings.cluster.lease_ahead)
+        shard.depths = depths.depths_of(self._settings)
         return shard
 
     @property
@@ -220,11 +222,14 @@ class Verbs(ShardReader):
             before = shard.counts.added
             _add(shard, links, refused, now)
             await self._end(shard, now)
+            if shard.depths is not None:
+                await self._tell_depths(now)
             return shard.counts.added - before
         before = self._open_shard.counts.added
         for at in range(0, max(len(links), 1), LINKS_AT_ONCE):
             async with self._verb():
                 await self._add(links[at : at + LINKS_AT_ONCE], refused if not at else (), {}, now)
+        await self._tell_depths(now)
         return self._open_shard.counts.added - before
 
     async def _add(
@@ -339,6 +344,8 @@ class Verbs(ShardReader):
             self._pass_time(shard, mark, now)
             told = settling.settle(shard, settlements, now, added)
             await self._end(shard, now)
+            if shard.depths is not None:
+                await self._tell_depths(now)
             return told
 
         async def step(some: Sequence[Settlement]) -> list[bool]:
@@ -355,7 +362,9 @@ class Verbs(ShardReader):
         async def give_up(settlement: Settlement, problem: Unstorable) -> bool:
             return (await step([settling.unstorable(settlement, str(problem), now)]))[0]
 
-        return await in_parts(settlements, step, give_up)
+        told = await in_parts(settlements, step, give_up)
+        await self._tell_depths(now)
+        return told
 
     async def _add_first(self, settlements: Sequence[Settlement], now: float) -> settling.Targets | None:
         """If there are very many links, add most of them before the visits are settled, some at a time.
@@ -410,6 +419,23 @@ class Verbs(ShardReader):
             await self._take_ahead(shard, 0, now)
         await self._commit(now)
         return told
+
+    async def _tell_depths(self, now: float) -> None:
+        """Pages that were found on a shorter way tell their links, some at a time."""
+        while (kept := self._open_shard.depths) is not None and kept.owed:
+            async with self._verb() as shard:
+                await self._tell(shard, list(islice(kept.owed, depths.PAGES_TOLD)))
+                if kept.complete and not kept.owed:
+                    shard.meta.positions[depths.POSITION] = depths.KEPT
+                await self._commit(now)
+            await asyncio.sleep(0)  # there may be many, and other verbs want their turn
+
+    async def _tell(self, shard: Shard, ids: Sequence[bytes]) -> None:
+        if shard.depths is None:
+            return
+        if self._at_hand is None:
+            await self._until_known(lambda: depths.need(shard, ids))
+        shard.depths.tell(shard, ids)
 
     async def announce(self, settlements: Sequence[Settlement]) -> None:
         """Announce what is about to be settled. Here, to nobody."""

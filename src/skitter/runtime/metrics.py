@@ -4,77 +4,32 @@
 others at zero, so that `added_up` combines parts, shards and workers alike. What a crawl has done over all its runs is
 in `model.Counts`, which is committed with every visit; `COUNTS` describes those.
 
-A label is a status, a reason or a depth; never a host or a URL, of which there are millions.
+A label has few values (a class of statuses, a reason, a level); never a host or a URL, of which there are millions.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from msgspec import Struct, field
 from msgspec.structs import fields
 
+from skitter.runtime.measures import (
+    AGES,
+    BYTES,
+    SECONDS,
+    WAITS,
+    Histogram,
+    Kind,
+    Metric,
+    counter,
+    empty,
+    gauge,
+    most,
+    spread,
+)
 
-class Kind(StrEnum):
-    """The kinds of metrics, as Prometheus has them."""
+__all__ = ["COUNTS", "Histogram", "Kind", "Metric", "Metrics", "added_up", "as_fields", "described"]
 
-    COUNTER = "counter"  # only grows
-    GAUGE = "gauge"  # as it is now
-    HISTOGRAM = "histogram"
-
-
-class Metric(Struct, frozen=True):
-    """What a number means."""
-
-    kind: Kind
-    help: str
-    unit: str = ""  # seconds or bytes; else a plain number
-    label: str = ""  # what it is counted by
-    is_most: bool = False  # of several parts the largest counts, not the sum
-
-
-def _counter(text: str, unit: str = "", label: str = "") -> Metric:
-    return Metric(Kind.COUNTER, text, unit, label)
-
-
-def _gauge(text: str, unit: str = "", label: str = "") -> Metric:
-    return Metric(Kind.GAUGE, text, unit, label)
-
-
-def _most(text: str) -> Metric:
-    return Metric(Kind.GAUGE, f"{text}; of several parts, the largest", is_most=True)
-
-
-class Histogram(Struct, array_like=True):
-    """How often values fell between bounds. The last count is of those above all bounds."""
-
-    bounds: tuple[float, ...]
-    counts: list[int]
-    total: float = 0.0
-
-    def observe(self, value: float) -> None:
-        """Count a value."""
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
-
-    @property
-    def number(self) -> int:
-        """How many values were counted."""
-        return sum(self.counts)
-
-    def add(self, other: "Histogram") -> None:
-        """Add those of another part, which has the same bounds."""
-        self.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
-        self.total += other.total
-
-
-def _empty(*bounds: float) -> Histogram:
-    return Histogram(bounds, [0] * (len(bounds) + 1))
-
-
-_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-_BYTES = (1e3, 4e3, 16e3, 64e3, 256e3, 1e6, 4e6, 16e6)
 
 # ------------------------------------------------------------------------------------------------ groups
 
@@ -82,149 +37,194 @@ _BYTES = (1e3, 4e3, 16e3, 64e3, 256e3, 1e6, 4e6, 16e6)
 class CacheMetrics(Struct, omit_defaults=True):
     """A cache with expiry."""
 
-    entries: Annotated[int, _gauge("entries in memory")] = 0
-    capacity: Annotated[int, _gauge("most entries in memory")] = 0
-    hits: Annotated[int, _counter("answered from memory")] = 0
-    misses: Annotated[int, _counter("not in memory")] = 0
-    evictions: Annotated[int, _counter("entries dropped because there were too many")] = 0
-    expirations: Annotated[int, _counter("entries dropped because their time was over")] = 0
-    shared: Annotated[int, _counter("answers that another worker had fetched")] = 0
-    fetched: Annotated[int, _counter("answers fetched here for all workers")] = 0
-    alone: Annotated[int, _counter("answers fetched here while the shared cache was away")] = 0
+    entries: Annotated[int, gauge("entries in memory")] = 0
+    capacity: Annotated[int, gauge("most entries in memory")] = 0
+    hits: Annotated[int, counter("answered from memory")] = 0
+    misses: Annotated[int, counter("not in memory")] = 0
+    evictions: Annotated[int, counter("entries dropped because there were too many")] = 0
+    expirations: Annotated[int, counter("entries dropped because their time was over")] = 0
+    shared: Annotated[int, counter("answers that another worker had fetched")] = 0
+    fetched: Annotated[int, counter("answers fetched here for all workers")] = 0
+    alone: Annotated[int, counter("answers fetched here while the shared cache was away")] = 0
 
 
 class ConnectionMetrics(Struct, omit_defaults=True):
     """Connections to servers."""
 
-    requests: Annotated[int, _counter("requests sent")] = 0
-    opened: Annotated[int, _counter("connections opened")] = 0
-    reused: Annotated[int, _counter("requests sent on a kept connection")] = 0
+    requests: Annotated[int, counter("requests sent")] = 0
+    opened: Annotated[int, counter("connections opened")] = 0
+    reused: Annotated[int, counter("requests sent on a kept connection")] = 0
 
 
 class BodyMetrics(Struct, omit_defaults=True):
     """Bodies being received."""
 
-    held: Annotated[int, _gauge("bodies in flight together", "bytes")] = 0
-    peak: Annotated[int, _gauge("the most so far", "bytes")] = 0
-    capacity: Annotated[int, _gauge("the most allowed", "bytes")] = 0
+    held: Annotated[int, gauge("bodies in flight together", "bytes")] = 0
+    peak: Annotated[int, gauge("the most so far", "bytes")] = 0
+    capacity: Annotated[int, gauge("the most allowed", "bytes")] = 0
 
 
 class PermitMetrics(Struct, omit_defaults=True):
     """Permits to send to an IP address."""
 
-    put_off: Annotated[int, _counter("visits put off because their address was busy")] = 0
+    put_off: Annotated[int, counter("visits put off because their address was busy")] = 0
 
 
 class RenderMetrics(Struct, omit_defaults=True):
     """Pages shown to a browser."""
 
-    pages: Annotated[int, _counter("pages rendered, or tried")] = 0
-    failed: Annotated[int, _counter("of those: not rendered, or not completely")] = 0
-    requests: Annotated[int, _counter("requests that these pages made")] = 0
-    browsers: Annotated[int, _counter("browsers started")] = 0
-    patterns: Annotated[int, _gauge("URL patterns whose need of a browser is known")] = 0
+    pages: Annotated[int, counter("pages rendered, or tried")] = 0
+    failed: Annotated[int, counter("of those: not rendered, or not completely")] = 0
+    requests: Annotated[int, counter("requests that these pages made")] = 0
+    browsers: Annotated[int, counter("browsers started")] = 0
+    patterns: Annotated[int, gauge("URL patterns whose need of a browser is known")] = 0
 
 
 class LinkMetrics(Struct, omit_defaults=True):
     """Links judged, and the memo of judgements."""
 
-    entries: Annotated[int, _gauge("judgements in memory")] = 0
-    capacity: Annotated[int, _gauge("most judgements in memory")] = 0
-    hits: Annotated[int, _counter("links whose judgement was in memory")] = 0
-    misses: Annotated[int, _counter("links judged anew")] = 0
-    dropped: Annotated[int, _counter("waiting links that changed settings no longer want")] = 0
-    returned: Annotated[int, _counter("links that earlier settings refused, and that are wanted now")] = 0
-    unscored: Annotated[int, _counter("links for which the user's scorer failed")] = 0
+    entries: Annotated[int, gauge("judgements in memory")] = 0
+    capacity: Annotated[int, gauge("most judgements in memory")] = 0
+    hits: Annotated[int, counter("links whose judgement was in memory")] = 0
+    misses: Annotated[int, counter("links judged anew")] = 0
+    dropped: Annotated[int, counter("waiting links that changed settings no longer want")] = 0
+    returned: Annotated[int, counter("links that earlier settings refused, and that are wanted now")] = 0
+    unscored: Annotated[int, counter("links for which the user's scorer failed")] = 0
 
 
 class HostMetrics(Struct, omit_defaults=True):
     """Hosts in memory."""
 
-    states: Annotated[int, _gauge("hosts in memory")] = 0
+    states: Annotated[int, gauge("hosts in memory")] = 0
+    busy: Annotated[int, gauge("hosts with a visit in flight")] = 0
 
 
 class QueueMetrics(Struct, omit_defaults=True):
     """Queues of hosts in memory."""
 
-    windows: Annotated[int, _gauge("queues of which the beginning is in memory")] = 0
-    ahead: Annotated[int, _gauge("visits leased ahead, from a store behind a network")] = 0
-    leases: Annotated[int, _gauge("visits leased and not settled")] = 0
+    windows: Annotated[int, gauge("queues of which the beginning is in memory")] = 0
+    ahead: Annotated[int, gauge("visits leased ahead, from a store behind a network")] = 0
+    leases: Annotated[int, gauge("visits leased and not settled")] = 0
+    wait: Annotated[
+        Histogram, spread("time from the discovery of a URL to the start of its first visit", "seconds")
+    ] = field(default_factory=lambda: empty(*AGES))
 
 
 class AgendaMetrics(Struct, omit_defaults=True):
     """Hosts in the order in which they may be visited."""
 
-    ready: Annotated[int, _gauge("hosts in memory that may be visited now")] = 0
-    later: Annotated[int, _gauge("hosts in memory that may be visited later")] = 0
+    ready: Annotated[int, gauge("hosts in memory that may be visited now")] = 0
+    later: Annotated[int, gauge("hosts in memory that may be visited later")] = 0
 
 
 class SeenMetrics(Struct, omit_defaults=True):
     """The set of URLs seen."""
 
-    items: Annotated[int, _gauge("URLs in memory")] = 0
-    capacity: Annotated[int, _gauge("URLs that there is room for")] = 0
-    bits: Annotated[int, _gauge("size of the table, in bits")] = 0
-    log: Annotated[int, _gauge("URLs added since the last snapshot")] = 0
-    hashes: Annotated[int, _most("hash functions")] = 0
-    fill: Annotated[float, _most("part of the table in use")] = 0.0
-    false_positive_rate: Annotated[float, _most("chance that a new URL has to be looked up")] = 0.0
+    items: Annotated[int, gauge("URLs in memory")] = 0
+    capacity: Annotated[int, gauge("URLs that there is room for")] = 0
+    table: Annotated[int, gauge("size of the table: its bits, by eight", "bytes")] = 0
+    used: Annotated[int, gauge("of that: in use", "bytes")] = 0
+    log: Annotated[int, gauge("URLs added since the last snapshot")] = 0
+    hashes: Annotated[int, most("hash functions")] = 0
+    fill: Annotated[float, most("part of the table in use")] = 0.0
+    false_positive_rate: Annotated[float, most("chance that a new URL has to be looked up")] = 0.0
 
 
 class SameMetrics(Struct, omit_defaults=True):
     """Links that were added lately, and change nothing when they are added again."""
 
-    entries: Annotated[int, _gauge("links in memory")] = 0
-    capacity: Annotated[int, _gauge("most links in memory")] = 0
+    entries: Annotated[int, gauge("links in memory")] = 0
+    capacity: Annotated[int, gauge("most links in memory")] = 0
 
 
 class NearbyMetrics(Struct, omit_defaults=True):
     """SimHashes that new pages are compared with."""
 
-    domains: Annotated[int, _gauge("domains whose SimHashes are in memory")] = 0
-    simhashes: Annotated[int, _gauge("SimHashes in memory")] = 0
+    domains: Annotated[int, gauge("domains whose SimHashes are in memory")] = 0
+    simhashes: Annotated[int, gauge("SimHashes in memory")] = 0
 
 
 class StoreMetrics(Struct, omit_defaults=True):
     """A store behind a network."""
 
-    reads: Annotated[int, _counter("questions asked, each a round trip unless shared")] = 0
-    writes: Annotated[int, _counter("writes, each a round trip unless shared")] = 0
-    rows_read: Annotated[int, _counter("rows read")] = 0
-    rows_written: Annotated[int, _counter("rows written")] = 0
-    spared: Annotated[int, _counter("questions saved by the filter of unknown URLs")] = 0
-    bloom_whole: Annotated[int, _gauge("shards whose filter of unknown URLs is complete")] = 0
+    reads: Annotated[int, counter("questions asked, each a round trip unless shared")] = 0
+    writes: Annotated[int, counter("writes, each a round trip unless shared")] = 0
+    rows_read: Annotated[int, counter("rows read")] = 0
+    rows_written: Annotated[int, counter("rows written")] = 0
+    spared: Annotated[int, counter("questions saved by the filter of unknown URLs")] = 0
+    bloom_whole: Annotated[int, gauge("shards whose filter of unknown URLs is complete")] = 0
 
 
 class EngineMetrics(Struct, omit_defaults=True):
     """The breaker in front of an engine."""
 
-    phase: Annotated[int, _most("0: works, 1: being tried again, 2: away")] = 0
-    openings: Annotated[int, _gauge("how often in a row it was found to be away")] = 0
-    calls: Annotated[int, _gauge("calls of the last seconds")] = 0
-    failures: Annotated[int, _gauge("those of them that failed")] = 0
+    phase: Annotated[int, most("0: works, 1: being tried again, 2: away")] = 0
+    openings: Annotated[int, gauge("how often in a row it was found to be away")] = 0
+    calls: Annotated[int, gauge("calls of the last seconds")] = 0
+    failures: Annotated[int, gauge("those of them that failed")] = 0
 
 
 class UploadMetrics(Struct, omit_defaults=True):
     """Archive segments on their way to the bucket."""
 
-    segments: Annotated[int, _gauge("segments waiting for upload")] = 0
-    waiting: Annotated[int, _gauge("their size", "bytes")] = 0
+    segments: Annotated[int, gauge("segments waiting for upload")] = 0
+    waiting: Annotated[int, gauge("their size", "bytes")] = 0
 
 
 class RequestMetrics(Struct):
     """Requests that have ended, whatever the answer."""
 
-    seconds: Annotated[Histogram, Metric(Kind.HISTOGRAM, "time from the start of a request to its end")] = (
-        field(default_factory=lambda: _empty(*_SECONDS))
+    seconds: Annotated[Histogram, spread("time from the start of a request to its end", "seconds")] = field(
+        default_factory=lambda: empty(*SECONDS)
     )
-    bytes: Annotated[Histogram, Metric(Kind.HISTOGRAM, "bytes received for a request")] = field(
-        default_factory=lambda: _empty(*_BYTES)
+    bytes: Annotated[Histogram, spread("bytes received for a request", "bytes")] = field(
+        default_factory=lambda: empty(*BYTES)
+    )
+    answers: Annotated[dict[str, int], counter("answers, by the class of their status", label="class")] = (
+        field(default_factory=dict)
+    )
+    failures: Annotated[
+        dict[str, int], counter("requests without a usable answer, names that do not resolve", label="reason")
+    ] = field(default_factory=dict)
+
+
+class PolitenessMetrics(Struct):
+    """How long hosts are left alone, and whether they are."""
+
+    wait: Annotated[Histogram, spread("time that a host is left alone after a request", "seconds")] = field(
+        default_factory=lambda: empty(*WAITS)
+    )
+    violations: Annotated[int, counter("requests that were sent before their host was free; must stay 0")] = 0
+
+
+class RobotsMetrics(Struct, omit_defaults=True):
+    """What robots.txt files said, and whether they could be had."""
+
+    denied: Annotated[int, counter("visits that a robots.txt does not allow")] = 0
+    fetched: Annotated[int, counter("requests for a robots.txt")] = 0
+    failed: Annotated[int, counter("of those: without an answer that can be used")] = 0
+
+
+class ChallengeMetrics(Struct):
+    """Answers that ask whether we are human. They are kept as they are, and nothing is done about them."""
+
+    pages: Annotated[dict[str, int], counter("answers that are a challenge", label="vendor")] = field(
+        default_factory=dict
     )
 
-    def ended(self, seconds: float, size: int) -> None:
-        """Count a request."""
-        self.seconds.observe(seconds)
-        self.bytes.observe(size)
+
+class ArchiveMetrics(Struct, omit_defaults=True):
+    """The archive of this process."""
+
+    records: Annotated[int, counter("answers appended")] = 0
+    last_write_timestamp: Annotated[float, most("when something was last appended", "seconds")] = 0.0
+
+
+class ProcessMetrics(Struct, omit_defaults=True):
+    """The processes that crawl, without those of parsers and browsers."""
+
+    cpu: Annotated[float, counter("processor time", "seconds")] = 0.0
+    resident: Annotated[int, gauge("memory in use", "bytes")] = 0
 
 
 class Metrics(Struct, kw_only=True):
@@ -245,6 +245,11 @@ class Metrics(Struct, kw_only=True):
     same: SameMetrics = field(default_factory=SameMetrics)
     nearby: NearbyMetrics = field(default_factory=NearbyMetrics)
     store: StoreMetrics = field(default_factory=StoreMetrics)
+    politeness: PolitenessMetrics = field(default_factory=PolitenessMetrics)
+    robots: RobotsMetrics = field(default_factory=RobotsMetrics)
+    challenge: ChallengeMetrics = field(default_factory=ChallengeMetrics)
+    archive: ArchiveMetrics = field(default_factory=ArchiveMetrics)
+    process: ProcessMetrics = field(default_factory=ProcessMetrics)
     uploads: UploadMetrics = field(default_factory=UploadMetrics)
     s3: EngineMetrics = field(default_factory=EngineMetrics)
 
@@ -257,32 +262,33 @@ _ABOUT: dict[str, str] = {
 """Groups that share a type with another: what this one is about."""
 
 COUNTS: dict[str, Metric] = {
-    "seen": _counter("links offered"),
-    "added": _counter("links that were new and wanted"),
-    "known": _counter("links that were known already"),
-    "queued": _gauge("URLs waiting"),
-    "leased": _gauge("URLs being fetched"),
-    "crawled": _gauge("URLs answered"),
-    "failed": _gauge("URLs given up"),
-    "outbox": _gauge("links on their way to another shard"),
-    "pages": _counter("pages stored with a 2xx status"),
-    "processed": _counter("pages with content"),
-    "not_found": _counter("answers 404 and 410"),
-    "requests": _counter("requests made, over all runs"),
-    "bytes": _counter("received", "bytes"),
-    "duplicates": _counter("pages that duplicate another"),
-    "lost": _counter("visits that were in flight when the process died"),
-    "others": _counter("answers to requests that were not for a page: probes, assets"),
-    "hosts": _gauge("hosts known"),
-    "hosts_aside": _gauge("hosts set aside"),
-    "elapsed": _counter("time spent crawling", "seconds"),
-    "refused": _gauge("URLs refused", label="reason"),
-    "failures": _gauge("URLs given up", label="reason"),
-    "statuses": _counter("answers", label="status"),
-    "depths": _counter("pages", label="depth"),
-    "cash_given": _counter("cash given to seeds and listed pages (strategy opic)"),
-    "cash_kept": _counter("cash that fetched pages received and do not pass on"),
-    "cash_sunk": _counter("cash passed on to nobody"),
+    "seen": counter("links offered"),
+    "added": counter("links that were new and wanted"),
+    "known": counter("links that were known already"),
+    "queued": gauge("URLs waiting"),
+    "leased": gauge("URLs being fetched"),
+    "crawled": gauge("URLs answered"),
+    "failed": gauge("URLs given up"),
+    "outbox": gauge("links on their way to another shard"),
+    "pages": counter("pages stored with a 2xx status"),
+    "processed": counter("pages with content"),
+    "not_found": counter("answers 404 and 410"),
+    "requests": counter("requests made, over all runs"),
+    "bytes": counter("received", "bytes"),
+    "duplicates": counter("pages that duplicate another"),
+    "lost": counter("visits that were in flight when the process died"),
+    "others": counter("answers to requests that were not for a page: probes, assets", label="purpose"),
+    "hosts": gauge("hosts known"),
+    "hosts_aside": gauge("hosts set aside"),
+    "elapsed": counter("time spent crawling", "seconds"),
+    "refused": gauge("URLs refused", label="reason"),
+    "failures": gauge("URLs given up", label="reason"),
+    "statuses": counter("answers to requests for pages, by the class of their status", label="class"),
+    "depths": counter("pages", label="depth"),
+    "levels": gauge("URLs in the queues, those of hosts that are set aside included", label="level"),
+    "cash_given": counter("cash given to seeds and listed pages (strategy opic)"),
+    "cash_kept": counter("cash that fetched pages received and do not pass on"),
+    "cash_sunk": counter("cash passed on to nobody"),
 }
 """What the fields of `model.Counts` mean."""
 
@@ -298,7 +304,7 @@ class Described(NamedTuple):
 
 def described() -> list[Described]:
     """Every metric, by name."""
-    found = [Described(_name("crawl", name, metric), metric) for name, metric in COUNTS.items()]
+    found = [Described(count_name(name), metric) for name, metric in COUNTS.items()]
     for group, kind in get_type_hints(Metrics).items():
         for name, metric in _metrics_of(kind):
             told = f"{_ABOUT[group]}: {metric.help}" if group in _ABOUT else metric.help
@@ -306,6 +312,11 @@ def described() -> list[Described]:
                 Described(_name(group, name, metric), Metric(metric.kind, told, metric.unit, metric.label))
             )
     return found
+
+
+def count_name(name: str) -> str:
+    """The full name of one of `COUNTS`."""
+    return _name("crawl", name, COUNTS[name])
 
 
 def _name(group: str, name: str, metric: Metric) -> str:
@@ -336,12 +347,40 @@ def added_up(parts: Sequence[Metrics]) -> Metrics:
                 mine, theirs = getattr(into, name), getattr(from_part, name)
                 if isinstance(mine, Histogram):
                     mine.add(theirs)
+                elif isinstance(mine, dict):
+                    for key, number in theirs.items():
+                        mine[key] = mine.get(key, 0) + number
                 elif theirs:
                     setattr(into, name, max(mine, theirs) if metric.is_most else mine + theirs)
     return whole
 
 
 _GROUPS = tuple((each.name, each.type) for each in fields(Metrics))
+
+
+def counters(metrics: Metrics) -> Metrics:
+    """What has been counted, without what is as it is now: what stays true of a part that is gone."""
+    kept = added_up([metrics])
+    for group, kind in _GROUPS:
+        for name, metric in _OF_GROUP[kind].items():
+            if metric.kind is Kind.GAUGE:
+                setattr(getattr(kept, group), name, 0)
+    return kept
+
+
+def values(metrics: Metrics) -> Iterator[tuple[str, Metric, Any]]:
+    """Every number with its full name."""
+    for group, kind in _GROUPS:
+        measured = getattr(metrics, group)
+        for name, metric in _OF_GROUP[kind].items():
+            yield _FULL[group, name], metric, getattr(measured, name)
+
+
+_FULL = {
+    (group, name): _name(group, name, metric)
+    for group, kind in _GROUPS
+    for name, metric in _OF_GROUP[kind].items()
+}
 
 
 def as_fields(metrics: Metrics) -> dict[str, dict[str, Any]]:
@@ -352,7 +391,7 @@ def as_fields(metrics: Metrics) -> dict[str, dict[str, Any]]:
     }
 
 
-def _plain(value: float | Histogram) -> object:
+def _plain(value: float | dict[str, int] | Histogram) -> object:
     if isinstance(value, Histogram):
         return {"bounds": list(value.bounds), "counts": value.counts, "sum": value.total}
     return value

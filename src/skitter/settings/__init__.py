@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from msgspec import Struct
 from msgspec.structs import fields
 
+from skitter.settings.alerts import AlertsSettings
 from skitter.settings.engines import (
     ClusterSettings,
     KafkaSettings,
@@ -75,7 +76,8 @@ class ScopeSettings(Struct, frozen=True):
     ] = ()
     exclude: Annotated[tuple[str, ...], "no URLs matching one of these regular expressions"] = ()
     max_depth: Annotated[
-        int | None, "maximum number of links between a seed and a page; unlimited when not set"
+        int | None,
+        "maximum number of links between a seed and a page, on the shortest way that is found; unlimited when not set",
     ] = None
     sitemaps: Annotated[
         str,
@@ -506,6 +508,19 @@ class CrawlSettings(Struct, frozen=True):
     ] = ()
 
 
+class MetricsSettings(Struct, frozen=True):
+    """Where a running crawl shows its metrics to Prometheus."""
+
+    address: Annotated[
+        str,
+        "HOST:PORT where /metrics is served while the crawl runs; PORT alone is for this machine only; nothing is served if empty",
+    ] = ""
+    hosts: Annotated[
+        tuple[str, ...],
+        "names by which this machine is asked for its metrics, besides its host name, localhost and addresses",
+    ] = ()
+
+
 class SiteSettings(Struct, frozen=True):
     """An overlay: settings that hold for the URLs that a pattern matches. `sites` applies them."""
 
@@ -546,6 +561,8 @@ class Settings(Struct, frozen=True):
     export: ExportSettings = ExportSettings()
     frontier: FrontierSettings = FrontierSettings()
     crawl: CrawlSettings = CrawlSettings()
+    metrics: MetricsSettings = MetricsSettings()
+    alerts: AlertsSettings = AlertsSettings()
     cluster: ClusterSettings = ClusterSettings()
     redis: RedisSettings = RedisSettings()
     postgres: PostgresSettings = PostgresSettings()

@@ -9,7 +9,7 @@ from skitter.settings.values import KEYS, optional, show
 # By section or key. Fixed when a crawl is made: how URLs are told apart and spread over shards.
 _FOR_GOOD = ("urls", "crawl.shards")
 # Fixed while it runs: its processes, and its engines.
-_FIXED = ("crawl.workers", "cluster", "redis", "postgres", "kafka", "s3")
+_FIXED = ("crawl.workers", "metrics", "alerts", "cluster", "redis", "postgres", "kafka", "s3")
 
 
 def values(settings: Settings) -> dict[str, object]:

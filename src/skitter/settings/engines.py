@@ -17,6 +17,7 @@ SECRETS: Mapping[str, str] = {
     "kafka.password_file": "SKITTER_KAFKA_PASSWORD",
     "s3.secret_key_file": "SKITTER_S3_SECRET_KEY",
     "search.password_file": "SKITTER_SEARCH_PASSWORD",
+    "alerts.secret_file": "SKITTER_ALERTS_SECRET",
 }
 """For each secret: the setting that names its file, and the environment variable to use instead."""
 

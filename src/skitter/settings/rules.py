@@ -16,6 +16,7 @@ from skitter.runtime import windows
 from skitter.settings import SettingsError
 from skitter.settings.exploding import explodes
 from skitter.settings.json_paths import steps
+from skitter.settings.units import address_of
 
 
 class Range(Struct, frozen=True):
@@ -133,6 +134,18 @@ RANGES: Mapping[str, Range] = {
     "fetch.render_scroll": Range(0, 1000, "a page that long is a trap"),
     "parse.processes": Range(1, 256, "256 are plenty for one machine"),
     "parse.max_memory": Range(256 * 2**20, why="a parser needs that much for an ordinary document"),
+    **dict.fromkeys(
+        (
+            "alerts.error_share",
+            "alerts.disk_share",
+            "alerts.unheard_share",
+            "alerts.challenge_share",
+            "alerts.coverage_share",
+        ),
+        _SHARE,
+    ),
+    "alerts.every": Range(1, 300, "rules look at the numbers of ten minutes"),
+    "alerts.stalled_after": Range(60, why="a request may take half a minute"),
     "dedup.distance": Range(0, 3, "the near-duplicate index cannot find more"),
 }
 
@@ -382,6 +395,11 @@ def _host_pattern(value: str) -> None:
         )
 
 
+def _host_name(value: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9.-]+", value):
+        raise SettingsError(f"{value!r} is not a host name; write for example crawler.example.org")
+
+
 def _address(value: str) -> None:
     host, _, port = value.rpartition(":")
     if (
@@ -414,6 +432,40 @@ def _index_name(value: str) -> None:
         raise SettingsError(
             f"{value!r} is not an index name; write lower-case letters, digits, ., _ and -, as in web_pages"
         )
+
+
+def _served_at(value: str) -> None:
+    if value not in ("", "off"):
+        address_of(value)
+
+
+def _webhook(value: str) -> None:
+    if value and not re.fullmatch(r"https?://[^\s/@?#]+(?::\d+)?(?:/[\x21-\x7e]*)?", value):
+        raise SettingsError(
+            f"{value!r} is not http(s)://HOST/PATH in ASCII; a login does not belong here, and a secret is in alerts.secret_file"
+        )
+
+
+ALERT_RULES = (
+    "queue_large",
+    "stalled",
+    "slow",
+    "no_archive_record",
+    "politeness_violation",
+    "coverage",
+    "error_rate",
+    "certificate_trouble",
+    "robots_trouble",
+    "challenged",
+    "worker_down",
+    "disk_low",
+    "disk_full_soon",
+    "clock_skew",
+    "worker_silent",
+    "breaker_open",
+    "lag",
+)
+"""The names of the alert rules (`reporting.alerting.rules`)."""
 
 
 RULES: Mapping[str, Callable[[str], object]] = {
@@ -461,4 +513,9 @@ RULES: Mapping[str, Callable[[str], object]] = {
     "fetch.resolve": _pair,
     "fetch.nameservers": _nameserver,
     "crawl.plugins": _plugin,
+    "metrics.address": _served_at,
+    "metrics.hosts": _host_name,
+    "alerts.webhook": _webhook,
+    "alerts.allow_private": _network,
+    "alerts.rules": _one_of(*ALERT_RULES),
 }

@@ -31,6 +31,17 @@ def seconds(text: str | float) -> Seconds:
     return Seconds(float(match[1]) * _DURATION_UNITS[match[2]])
 
 
+_ADDRESS = re.compile(r"(?:(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]*):)?([0-9]{1,5})\Z")
+
+
+def address_of(text: str) -> tuple[str, int]:
+    """HOST:PORT, [ADDRESS]:PORT or PORT, as host and port. Without a host it is this machine alone."""
+    found = _ADDRESS.match(text.strip())
+    if found is None or int(found[2]) > 65535:
+        raise SettingsError(f"{text!r} is not HOST:PORT; write for example 127.0.0.1:9464")
+    return (found[1] or "127.0.0.1").strip("[]"), int(found[2])
+
+
 def size(text: str | int) -> Bytes:
     """'10MiB', '500kB' or a plain number of bytes."""
     match = _SIZE.match(str(text).strip())

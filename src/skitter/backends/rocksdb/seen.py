@@ -346,7 +346,8 @@ class Seen(Table):
         return SeenMetrics(
             items=items,
             capacity=self.capacity,
-            bits=64 * slots,
+            table=8 * slots,
+            used=8 * items,
             log=self.behind,
             hashes=1,
             fill=items / slots,

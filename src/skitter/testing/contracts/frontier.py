@@ -13,6 +13,7 @@ from skitter.testing.contracts.frontier_assets import AssetContract
 from skitter.testing.contracts.frontier_changes import ChangeContract
 from skitter.testing.contracts.frontier_commands import CommandContract
 from skitter.testing.contracts.frontier_crashes import CrashContract
+from skitter.testing.contracts.frontier_depths import DepthContract
 from skitter.testing.contracts.frontier_flow import FlowContract
 from skitter.testing.contracts.frontier_forwarding import FrontierMessageContract, FrontierOutboxContract
 from skitter.testing.contracts.frontier_kept import KeptContract
@@ -48,6 +49,7 @@ class _Invariants(
     FlowContract,
     LearningContract,
     ParameterContract,
+    DepthContract,
     HostOrderContract,
     LinkedContract,
 ):

@@ -1,0 +1,1 @@
+"""Alerts: which rules there are, whether they hold, since when, and what is said about that. Pure."""
