@@ -25,6 +25,7 @@ def settled(
 def violations(*visits: Settlement) -> int:
     measuring = Measuring()
     for visit in visits:
+        assert visit.exchange is not None
         measuring.visited(visit, None, visit.exchange.ended)
     return measuring.politeness.violations
 
