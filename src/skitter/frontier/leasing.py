@@ -180,7 +180,8 @@ def take(shard: Shard, name: str, now: float) -> Lease | None:
     if not window.keys:
         raise AssertionError(f"queue {queue} of {name} has lost its head")
     spot = window.keys[0]
-    first = shard.waiting(window, spot)
+    waits = window.values[spot]
+    first = shard.waiting(window, spot) if isinstance(waits, bytes) else waits
     origin, is_page = first.origin or urls.origin(first.url), not first.origin
     known = shard.rules[origin]
     taken: UrlRow | None = first
@@ -285,22 +286,21 @@ def sift(shard: Shard, name: str, now: float) -> bool:
         if host.hops or shard.only_assets:
             return True
         window = shard.queue(host, queue)
-        window.has(min(2, host.levels[queue]))  # the second is the next head
+        if len(window.keys) < min(2, host.levels[queue]):
+            window.has(min(2, host.levels[queue]))  # the second is the next head
         spot = window.keys[0]
-        row = window.values[spot] = shard.waiting(window, spot)
+        row = window.values[spot]
+        if isinstance(row, bytes):
+            row = window.values[spot] = shard.source.unpacked(row)
         if queue == OF_PARKED:
             _look_again(shard, host, row, spot, now)
             continue
         if not _is_judged(row):
             return True
-        known, of_all, names = (
-            shard.learned[name],
-            shard.learned[of_domain(host.domain)],
-            patterns.names_of(row.url),
-        )
+        known, of_all = shard.learned[name], shard.learned[f"*.{host.domain}"]
         if _crowds(shard, host, of_all, now):
             break
-        fate = _fate(host, known, of_all, names)
+        fate, names = _fate(host, known, of_all, row.url)
         if not fate.steps or shard.is_kept(row.url):
             return _may_follow(shard, name, known, names)
         if fate.steps > 0 and not _sinks(row, fate):
@@ -321,12 +321,15 @@ def _is_judged(row: UrlRow) -> bool:
     return extra.purpose is _PAGE and not listed and (extra.was is None or not extra.was.tried)
 
 
-def _fate(host: HostRow, known: Learned | None, of_all: Learned | None, names: patterns.Names) -> Fate:
+def _fate(
+    host: HostRow, known: Learned | None, of_all: Learned | None, url: str
+) -> tuple[Fate, patterns.Names]:
+    told = patterns.fate_of(known, url)
     if of_all is not None and not host.pages and host.name != host.domain:
         pattern = of_all.patterns.get(by := patterns.host_pattern(host.name, host.domain))
         if pattern is not None and pattern.parked:
-            return Fate(-1, by)
-    return patterns.WANTED if known is None else patterns.fate(known, names)
+            return Fate(-1, by), told[1]
+    return told
 
 
 def _sinks(row: UrlRow, fate: Fate) -> bool:
@@ -414,7 +417,7 @@ def _look_again(shard: Shard, host: HostRow, row: UrlRow, spot: Spot, now: float
     """The first URL that waits aside: it waits for a visit again, or aside behind all others."""
     again = min(host.extra.again if host.extra else 0, host.levels[OF_PARKED])
     known, of_all = shard.learned[host.name], shard.learned[of_domain(host.domain)]
-    fate = _fate(host, known, of_all, patterns.names_of(row.url))
+    fate, _names = _fate(host, known, of_all, row.url)
     look_again(shard, host, again - 1)
     if row.id not in shard.batch.urls:
         shard.adopt(row)

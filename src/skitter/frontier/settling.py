@@ -28,7 +28,7 @@ from skitter.model import Link, Page, Purpose, Reason, Settlement, State, Visit,
 from skitter.politeness import listening
 from skitter.schedule.learning import patterns
 from skitter.schedule.learning.learned import Learned
-from skitter.schedule.learning.patterns import NOTHING, SOMETHING, Brought, of_domain
+from skitter.schedule.learning.patterns import NOTHING, SOMETHING, Brought
 
 # If a host asks for a pause longer than this many times the lead, or seconds, its visits leased ahead are put
 # back.
@@ -306,32 +306,34 @@ def learn(
     link = visit.link
     if link.purpose is not Purpose.PAGE or not verdict.attempted or visit.recrawl:
         return
-    learned, of_all = shard.learned_of(host.name), shard.learned_of(of_domain(host.domain))
-    names = patterns.names_of(link.url)
-    told = _brought(shard, host, settlement, (learned, of_all), names, new=new)
+    learned, of_all = shard.learned_of_both(host)
+    told = _brought(shard, host, settlement, (learned, of_all), new=new)
     if told is None:
         return
-    if new and not told.useful:
+    noted = patterns.note_visit(learned, of_all, link.url, told)
+    if new and not noted.brought.useful:
         _doubt(shard, link.url, targets, now)
-    changed = patterns.note(learned, names, told)
-    if told.useful:
-        learned.asked, learned.grown, learned.rest = 0.0, 0, False
-    if any(not learned.patterns[name].parked for name in changed):
+    if noted.freed:
         wake(shard, host)
-    elif told.useful and (more := patterns.encouraged(learned, names)):
-        look_again(shard, host, more)
-    if changed and shard.ahead:
+    elif noted.more:
+        look_again(shard, host, noted.more)
+    if noted.changed and shard.ahead:
         shard.put_back(host.name)  # what was leased ahead may be parked now
-    shard.learn(learned, decided=bool(changed))
-    met: list[str] = []
+    decided = noted.changed
     if host.name != host.domain and host.pages <= 1:
-        name = patterns.host_pattern(host.name, host.domain)
-        met = patterns.note(of_all, patterns.Names(name, ()), told)
-        if met and not of_all.patterns[name].parked:
-            shard.to_wake += of_all.hosts
-            of_all.hosts = []
-    shard.learn(of_all, decided=bool(met))
+        decided |= _learn_of_hosts(shard, host, of_all, noted.brought)
+    shard.learn_both(learned, of_all, decided=decided)
     _look_at_rest(shard, host, learned)
+
+
+def _learn_of_hosts(shard: Shard, host: HostRow, of_all: Learned, brought: Brought) -> bool:
+    """What the first page of a host says about new hosts of its domain. Returns whether that decides something."""
+    name = patterns.host_pattern(host.name, host.domain)
+    changed = patterns.note(of_all, patterns.Names(name, ()), brought)
+    if changed and not of_all.patterns[name].parked:
+        shard.to_wake += of_all.hosts
+        of_all.hosts = []
+    return bool(changed)
 
 
 def _look_at_rest(shard: Shard, host: HostRow, learned: Learned) -> None:
@@ -350,11 +352,10 @@ def _brought(
     host: HostRow,
     settlement: Settlement,
     known: tuple[Learned, Learned],
-    names: patterns.Names,
     *,
     new: bool,
-) -> Brought | None:
-    """What a visit has brought. None if it says nothing about its pattern."""
+) -> Brought | tuple[int, int] | None:
+    """What a visit has brought, or how many shingles of its page were new, of how many. None if it says nothing."""
     page, status, (learned, of_all) = settlement.page, settlement.status, known
     if page is None:
         moved = 300 <= status < 400
@@ -362,11 +363,11 @@ def _brought(
         told = settlement.verdict.state is not _QUEUED and (moved or status >= 400) and not leads_on
         return NOTHING if told else None
     learned.unlisted += not page.robots.index
-    if page.status >= 400 or page.identical or _repeats(page, names):
+    if page.status >= 400 or page.identical or (page.duplicate_of and _is_copy(page)):
         return NOTHING
     if (
-        not page.robots.index and _SHARE_LISTED * learned.unlisted <= host.pages
-    ):  # else the whole site asks for it
+        not page.robots.index and learned.unlisted <= _SHARE_LISTED * host.pages
+    ):  # else all of the site asks for it
         return NOTHING
     if not page.text or not shard.near:
         return NOTHING if page.duplicate_of else SOMETHING
@@ -376,9 +377,9 @@ def _brought(
     if not found.met:
         return NOTHING if page.duplicate_of else None
     of_all.sample, of_all.shift = found.sample, found.shift
-    return patterns.judge(found.new, found.met, learned.patterns.get(names.leaf), of_all)
+    return found.new, found.met
 
 
-def _repeats(page: Page, names: patterns.Names) -> bool:
+def _is_copy(page: Page) -> bool:
     """Whether it is nearly the same as a page of another pattern. Pages of one pattern may differ in little."""
-    return bool(page.duplicate_of) and patterns.names_of(page.duplicate_of).leaf != names.leaf
+    return patterns.names_of(page.duplicate_of).leaf != patterns.names_of(page.url).leaf

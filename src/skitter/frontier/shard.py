@@ -213,6 +213,15 @@ class Shard(Memory):
             row = self.learned[name] = Learned(name)
         return row
 
+    def learned_of_both(self, host: HostRow) -> tuple[Learned, Learned]:
+        """What was learned of a host, and of its domain."""
+        return self.learned_of(host.name), self.learned_of(f"*.{host.domain}")
+
+    def learn_both(self, of_host: Learned, of_all: Learned, *, decided: bool) -> None:
+        """Something was learned of a host and of its domain."""
+        self.learn(of_host, decided=decided)
+        self.learn(of_all, decided=decided)
+
     def learn(self, row: Learned, *, decided: bool = False) -> None:
         """Something was learned from a visit. It is written with what this verb writes if it has decided something.
 

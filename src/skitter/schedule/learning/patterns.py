@@ -157,6 +157,12 @@ class Fate(NamedTuple):
 WANTED = Fate(0)
 
 
+def fate_of(learned: Learned | None, url: str) -> tuple[Fate, Names]:
+    """Whether a URL is demoted or parked, and its names."""
+    names = names_of(url)
+    return WANTED if learned is None else fate(learned, names), names
+
+
 def fate(learned: Learned, names: Names) -> Fate:
     """Whether a URL with these names is demoted or parked."""
     patterns = learned.patterns
@@ -178,13 +184,36 @@ def fate(learned: Learned, names: Names) -> Fate:
 
 
 def margin(learned: Learned, names: Names) -> float:
-    """How many visits may be in flight: twice as many as would park it, and more if all of it was useful lately."""
+    """How many visits may be leased ahead: some more than would park it, and more if all of it was useful lately."""
     leaf = learned.patterns.get(names.leaf)
     every = [names.leaf] if _is_proven(leaf) else [names.leaf, *names.families]
     dry = max(
         [pattern.dry for name in every if (pattern := learned.patterns.get(name)) is not None], default=0.0
     )
-    return 2 * PARKED - dry + (leaf.useful if leaf is not None and not leaf.dry else 0)
+    return 4 * PARKED - dry + (leaf.useful if leaf is not None and not leaf.dry else 0)
+
+
+class Noted(NamedTuple):
+    """What a visit has brought, and what followed from it."""
+
+    brought: Brought
+    changed: bool = False  # some pattern is parked now, or no longer
+    freed: bool = False  # some pattern is no longer parked
+    more: int = 0  # so many URLs aside are looked at, since a member of a parked pattern was useful
+
+
+def note_visit(learned: Learned, of_all: Learned, url: str, told: Brought | tuple[int, int]) -> Noted:
+    """Count a visit: what it has brought, or of how many shingles of its page how many were new."""
+    names = names_of(url)
+    if not isinstance(told, Brought):
+        told = judge(*told, learned.patterns.get(names.leaf), of_all)
+    changed = note(learned, names, told)
+    freed = any(not learned.patterns[name].parked for name in changed)
+    more = 0
+    if told.useful:
+        learned.asked, learned.grown, learned.rest = 0.0, 0, False
+        more = _encouraged(learned, names)
+    return Noted(told, bool(changed), freed, more)
 
 
 def note(learned: Learned, names: Names, brought: Brought) -> list[str]:
@@ -262,7 +291,7 @@ def is_tried(pattern: Pattern) -> bool:
     return skipped >= _TRY**3 and not skipped & (skipped - 1) and skipped.bit_length() % 2 == 1
 
 
-def encouraged(learned: Learned, names: Names) -> int:
+def _encouraged(learned: Learned, names: Names) -> int:
     """Of how many URLs aside some more are tried, since a member of a parked pattern was useful; 0: it was not parked."""
     found = [learned.patterns.get(name) for name in (names.leaf, *names.families)]
     parked = [pattern for pattern in found if pattern is not None and pattern.parked]
