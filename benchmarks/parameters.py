@@ -82,9 +82,7 @@ def main() -> None:
             f"{found.wasted:,} of them for nothing new"
         )
     right, wrong = judged_rules(found_out)
-    print(
-        f"{len(right)} of {sum(kind.needless for kind in KINDS)} needless parameters learned: {', '.join(right)}"
-    )
+    print(f"{len(right)} needless parameters learned: {', '.join(right)}")
     print(
         f"{len(wrong)} wrongly: {', '.join(wrong) or 'none'}; precision {len(right) / max(1, len(right) + len(wrong)):.1%}"
     )
