@@ -182,6 +182,17 @@ TRAP_CALENDAR: Final = _trap(
     "Nothing, as a rule; if the URL leads to a real page, raise scope.calendar_years",
 )
 
+# ------------------------------------------------------------------------------------------------ learned
+
+_repeat = _group("Learned while crawling")
+
+REPEAT_PARAMETER: Final = _repeat(
+    "repeat.parameter",
+    "The URL differs from a known one in parameters alone that change nothing.",
+    f"Nothing: one in a hundred such URLs is fetched to make sure; to have this one, {_AGAIN}, or add its path to "
+    "learning.keep, or turn learning.parameters off",
+)
+
 # ------------------------------------------------------------------------------------------------ links
 
 _link = _group("Links that are not followed")

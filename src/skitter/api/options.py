@@ -523,8 +523,11 @@ class Options(TypedDict, total=False):
     learning_patterns: bool
     """learn which URL patterns bring nothing new; they come last, and in the end they are parked"""
 
+    learning_parameters: bool
+    """learn which query parameters change nothing, and do not fetch what repeats a page by such a one"""
+
     learning_keep: Sequence[str]
-    """paths that are never demoted or parked, with * for any characters, such as /archive/*"""
+    """paths that are fetched whatever was learned of them, with * for any characters, such as /archive/*"""
 
     archive_max_file: str | int
     """a file that exceeds this size is closed and a new one started"""

@@ -9,6 +9,7 @@ from skitter.cli.usage import Exit, Parser
 from skitter.export.source import Source
 from skitter.reporting.format import as_json, count, counted, printable
 from skitter.schedule.learning.learned import Learned, Pattern, host_of
+from skitter.schedule.learning.parameters import NEEDLESS, WRONG, Parameter, said
 from skitter.schedule.learning.patterns import of_domain
 
 _SHOWN = 40  # patterns of a host
@@ -19,7 +20,8 @@ def parser() -> Parser:
     made = Parser(
         "patterns",
         "Show the URL patterns of a crawl, and what their visits have brought. A pattern that brings nothing new is demoted, "
-        "then parked: its URLs wait, and some are tried again now and then. Works while "
+        "then parked: its URLs wait, and some are tried again now and then. Below them are the query parameters of the host, and "
+        "which of them change nothing. Works while "
         "the crawl runs.",
         [
             "skitter patterns skitter-example.org",
@@ -31,7 +33,7 @@ def parser() -> Parser:
     add_crawl(made)
     made.add_argument("host", nargs="?", metavar="HOST", help="only this host")
     made.add_argument("--parked", action="store_true", help="only parked patterns")
-    made.add_argument("--json", action="store_true", help="one JSON object per pattern")
+    made.add_argument("--json", action="store_true", help="one JSON object per pattern, and per parameter")
     return made
 
 
@@ -47,14 +49,17 @@ async def _tell(arguments: argparse.Namespace, source: Source) -> Exit:
     found = 0
     async for learned in _rows(arguments.host, source):
         some = _chosen(learned, only_parked=arguments.parked)
-        if not some:
+        judged = [] if arguments.parked else _judged(learned)
+        if not some and not judged:
             continue
-        found += len(some)
+        found += len(some) + len(judged)
         if arguments.json:
             for name, pattern in some:
                 print(as_json(_fields(learned.name, name, pattern)))
+            for name, parameter in judged:
+                print(as_json(_parameter_fields(learned.name, name, parameter)))
         else:
-            print("\n".join(_story(learned.name, some)))
+            print("\n".join(_story(learned.name, some) + _parameter_story(judged)))
     if not arguments.json:
         parked = (await source.frontier.counts()).parked
         nothing = "no pattern is parked" if arguments.parked else "nothing was learned yet"
@@ -80,6 +85,35 @@ def _chosen(learned: Learned, *, only_parked: bool) -> list[tuple[str, Pattern]]
         (name, pattern) for name, pattern in learned.patterns.items() if pattern.parked or not only_parked
     ]
     return sorted(some, key=lambda one: (-one[1].parked, -one[1].fetched, one[0]))
+
+
+def _judged(learned: Learned) -> list[tuple[str, Parameter]]:
+    """Parameters with evidence, those that change nothing first."""
+    some = [(name, each) for name, each in learned.parameters.items() if each.groups]
+    return sorted(
+        some, key=lambda one: (one[1].state != NEEDLESS, one[1].state != WRONG, -one[1].groups, one[0])
+    )
+
+
+def _parameter_story(judged: list[tuple[str, Parameter]]) -> list[str]:
+    lines = [f"  {printable(said(name, parameter))}" for name, parameter in judged[:_SHOWN]]
+    if len(judged) > _SHOWN:
+        lines.append(f"  and {count(len(judged) - _SHOWN)} more parameters; --json shows all")
+    return lines
+
+
+def _parameter_fields(name: str, parameter: str, known: Parameter) -> dict[str, Any]:
+    return {
+        "host": name,
+        "parameter": parameter,
+        "needless": known.state == NEEDLESS,
+        "undone": known.state == WRONG,
+        "equal": known.equal,
+        "groups": known.groups,
+        "values": None if known.any_value else known.values,
+        "retested": known.retested,
+        "failed": known.failed,
+    }
 
 
 def _story(name: str, patterns: list[tuple[str, Pattern]]) -> list[str]:

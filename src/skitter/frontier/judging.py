@@ -8,18 +8,26 @@ do not change what a server decided (robots.txt, an answer), and a robots.txt no
 from collections.abc import Sequence
 
 from skitter import reasons, urls
-from skitter.frontier import counting, leasing
+from skitter.frontier import counting
 from skitter.frontier.adding import is_by_settings
 from skitter.frontier.aside import takes_in
-from skitter.frontier.leasing import link_of
+from skitter.frontier.leasing import link_of, take_from_aside
 from skitter.frontier.levels import OF_PARKED
 from skitter.frontier.rows import FOREIGN, QUEUED, REFUSED, UrlRow
 from skitter.frontier.shard import Shard
 from skitter.model import Reason
 from skitter.ports import Judge, RulesOf
 
-_BY_ROBOTS = frozenset(
-    {reasons.ROBOTS, reasons.ROBOTS_UNREACHABLE, reasons.ROBOTS_UNKNOWN, reasons.WINDOW_NEVER}
+# What a rule has refused that was learned comes back in the same way: if the rule still holds, it is refused again when
+# its turn comes.
+_BY_RULES = frozenset(
+    {
+        reasons.ROBOTS,
+        reasons.ROBOTS_UNREACHABLE,
+        reasons.ROBOTS_UNKNOWN,
+        reasons.WINDOW_NEVER,
+        reasons.REPEAT_PARAMETER,
+    }
 )
 _WAITS_BY_SETTINGS = frozenset({reasons.WINDOW, reasons.BUDGET_DAY, reasons.BUDGET_WAIT})
 
@@ -36,7 +44,7 @@ def concerns_rules(row: UrlRow) -> bool:
     if row.origin:
         return False
     return row.state == QUEUED or (
-        row.state == REFUSED and row.reason is not None and row.reason.code in _BY_ROBOTS
+        row.state == REFUSED and row.reason is not None and row.reason.code in _BY_RULES
     )
 
 
@@ -76,7 +84,7 @@ def judge_again(shard: Shard, ids: Sequence[bytes], judge: Judge) -> tuple[int, 
         elif row.state == QUEUED and row.due is not None and _waits_by_settings(row) and not row.parked:
             _wait_no_longer(shard, row)
         elif row.state == QUEUED and row.level == OF_PARKED and shard.is_kept(row.url):
-            leasing.bring_back(shard, shard.host(row.host), row)
+            take_from_aside(shard, shard.host(row.host), row)
         elif row.state == REFUSED and reason != row.reason:
             shard.leave(row)
             shard.enter(row, REFUSED, reason)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from skitter import urls
-from skitter.frontier import crashes, linked, robots_first
+from skitter.frontier import crashes, linked, repeating, robots_first
 from skitter.frontier.agenda import drawn, is_ready
 from skitter.frontier.crashes import Suspicion
 from skitter.frontier.held import IDLE, Lease
@@ -236,6 +236,7 @@ def take(shard: Shard, name: str, now: float) -> Lease | None:
         id16 = shard.names.id_of(link)
     else:
         link, id16 = link_of(first), first.id
+    spent = repeating.repeats(shard, first) if is_page and "?" in first.key and shard.samples else None
     suspicion = shard.suspects.get(id16, _TRUSTED)
     alone = suspicion is not _TRUSTED and crashes.suspected(suspicion.crashes, suspicion.in_hand)
     if alone and shard.leases:
@@ -253,7 +254,7 @@ def take(shard: Shard, name: str, now: float) -> Lease | None:
             waited.counts[bisect_left(waited.bounds, wait)] += 1
             waited.total += wait
     recrawl = is_page and first.crawl_count > 0
-    visit = Visit(link, attempt, now, alone, _pages(shard, host), host.free_at, recrawl)
+    visit = Visit(link, attempt, now, alone, _pages(shard, host), host.free_at, recrawl, spent)
     if recrawl and shard.refreshing is not None and shard.refreshing.asks_plainly(host, first):
         visit = replace(visit, plain=True)
     lease = Lease(visit, taken, known.expires if is_page else inf)
@@ -283,7 +284,7 @@ def hand_out(shard: Shard, taken: Lease, now: float) -> Visit:
     if shard.ahead:  # it was leased ahead, and others of its host may have been handed out since
         pages = _pages(shard, host)
         taken.visit = replace(visit, leased_at=now, host_pages=pages, host_free=host.free_at)
-    if shard.budgets is not None:
+    if shard.budgets is not None and visit.spent is None:
         spent = shard.budgets.spent(shard, host, link, now, again=visit.recrawl)
         taken.visit = replace(taken.visit, spent=spent)
     taken.handed = True
@@ -485,10 +486,10 @@ def _look_again(shard: Shard, host: HostRow, row: UrlRow, spot: Spot, now: float
         if pattern is not None and not known.asked:
             known.asked, known.grown = now, 0
         shard.learn(known, decided=True)
-    bring_back(shard, host, row, tried=pattern is not None or (known is not None and known.rest))
+    take_from_aside(shard, host, row, tried=pattern is not None or (known is not None and known.rest))
 
 
-def bring_back(shard: Shard, host: HostRow, row: UrlRow, *, tried: bool = False) -> None:
+def take_from_aside(shard: Shard, host: HostRow, row: UrlRow, *, tried: bool = False) -> None:
     """A URL that waits aside waits for a visit again."""
     shard.take(host, row.level, row.spot())
     was = (None if row.extra is None else row.extra.was) or Was(Level.NORMAL, 0.0)

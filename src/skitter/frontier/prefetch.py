@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from math import ceil
 
 from skitter import urls
+from skitter.frontier import repeating
 from skitter.frontier.adding import names_seed, tells_a_date
 from skitter.frontier.agenda import drawn
 from skitter.frontier.aside import is_passing
@@ -151,6 +152,10 @@ def need_settlements(shard: Shard, settlements: Sequence[Settlement], wanted: Wa
             if not shard.names.host(each.link.host).foreign:
                 need_host(shard, each.link.host, wanted)
         if settlement.page is not None:
+            if "?" in settlement.page.key or (shard.samples and settlement.page.key in shard.samples.groups):
+                learned, pages = repeating.need(shard, settlement.page)
+                wanted.learned += learned
+                wanted.pages += pages
             _need_page(shard, settlement.page, shard.names.id_of(link), wanted)
     return looked
 

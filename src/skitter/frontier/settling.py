@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from skitter import politeness, reasons, urls
-from skitter.frontier import counting, flow, linked, robots_first
+from skitter.frontier import counting, flow, linked, repeating, robots_first
 from skitter.frontier.adding import add, is_by_settings, queue_hop
 from skitter.frontier.aside import set_aside
 from skitter.frontier.leasing import STEP, look_again, wake
@@ -193,9 +193,7 @@ def _settle_page(shard: Shard, row: UrlRow, settlement: Settlement, targets: lis
         make_as_before(row)
     stored = shard.pages[row.id] if page is not None and shard.refreshing and row.crawl_count else None
     if page is not None:
-        links = b"".join(dict.fromkeys(targets))
-        before = bool(row.attempts or row.crawl_count or row.status)  # there may be an earlier page
-        keep_page(shard, row.id, replace(page, text="") if page.text else page, links, replaces=before)
+        _keep(shard, row, page, targets)
     elif targets and 300 <= settlement.status < 400:
         row.extra = replace(row.extra or Extra(), leads=targets[0])
     row.status = settlement.status or (page.status if page else row.status)
@@ -221,6 +219,14 @@ def _settle_page(shard: Shard, row: UrlRow, settlement: Settlement, targets: lis
         _end(shard, row, verdict, due, now)
     if shard.depths is not None:
         shard.depths.settled(shard, row, settlement.visit)
+
+
+def _keep(shard: Shard, row: UrlRow, page: Page, targets: list[bytes]) -> None:
+    links = b"".join(dict.fromkeys(targets))
+    before = bool(row.attempts or row.crawl_count or row.status)  # there may be an earlier page
+    keep_page(shard, row.id, replace(page, text="") if page.text else page, links, replaces=before)
+    if shard.samples is not None and ("?" in page.key or page.key in shard.samples.groups):
+        repeating.learn(shard, page)
 
 
 def _end(shard: Shard, row: UrlRow, verdict: Verdict, due: float | None, now: float) -> None:

@@ -43,6 +43,7 @@ from skitter.runtime.metrics import HostMetrics, Metrics, QueueMetrics, StoreMet
 from skitter.schedule import FLOWS
 from skitter.schedule.hosts import host_order
 from skitter.schedule.learning.learned import Learned
+from skitter.schedule.learning.parameters import Samples
 from skitter.settings import Settings
 from skitter.settings.globs import glob
 from skitter.settings.sites import Sites, sites_of
@@ -68,7 +69,7 @@ class Shard(Memory):
 
     __slots__ = (
         "_settings", "_sites", "agenda", "alone", "batches", "budgets", "by_message", "compared", "counts", "damping", "decay", "depths", "drain", "flights", "kept_tallies", "learns", "messages",
-        "meta", "names", "near", "nearby", "new_rules", "newcomers", "only_assets", "order", "out", "per_host", "politeness", "refreshing", "reserve", "seen", "suspects", "to_wake", "unsaved", "unsure_since", "usual_delay", "waited",
+        "meta", "names", "near", "nearby", "new_rules", "newcomers", "only_assets", "order", "out", "per_host", "politeness", "refreshing", "reserve", "samples", "seen", "suspects", "to_wake", "unsaved", "unsure_since", "usual_delay", "waited",
     )  # fmt: skip
 
     def __init__(
@@ -117,6 +118,7 @@ class Shard(Memory):
         # By domain: its new hosts with visits in flight, and until when others wait for what these bring.
         self.newcomers: dict[str, tuple[float, AbstractSet[str]]] = {}
         self.to_wake: list[str] = []  # hosts where what waits aside is to be looked at again
+        self.samples = Samples() if settings.learning.parameters else None
         self.unsaved: dict[str, int] = {}  # by name: what was learned from so many visits is not written yet
         self.waited = QueueMetrics().wait
         # Origins whose robots.txt has changed, until their URLs are judged by it.
@@ -247,11 +249,11 @@ class Shard(Memory):
             elif name not in self.batch.learned:
                 del self.learned[name]
 
-    def is_kept(self, url: str) -> bool:
-        """Whether the settings say that a URL is fetched whatever its pattern brings."""
+    def is_kept(self, url: str, *, by: str = "patterns") -> bool:
+        """Whether the settings say that a URL is fetched whatever was learned: by its pattern, or its parameters."""
         settings = self._settings if self._sites is None else self._sites.of(url)
         keep = settings.learning.keep
-        return not settings.learning.patterns or (
+        return not getattr(settings.learning, by) or (
             bool(keep) and any(glob(one).matches(url[url.find("/", 8) :]) for one in keep)
         )
 
@@ -520,6 +522,16 @@ class Shard(Memory):
         if host is not None:
             host.held = 0.0
             self.touch(host)
+
+    def judge_all_again(self) -> None:
+        """Something learned was wrong: what it refused is judged again, like that of a changed robots.txt."""
+        self.new_rules.add(ALL_ORIGINS)
+        self.meta.positions[NEW_RULES] = "1"
+
+    def id_of_key(self, host: str, key: str) -> bytes:
+        """The id that a page of a host would have under a key."""
+        names = self.names
+        return names.host(host).prefix + names.hash_key(key.encode("utf-8", "surrogatepass"), names.secret)
 
     def forget_ban(self, origin: str) -> None:
         """If everything was disallowed for lack of a robots.txt, request it again."""

@@ -440,9 +440,13 @@ class LearningSettings(Struct, frozen=True):
     patterns: Annotated[
         bool, "learn which URL patterns bring nothing new; they come last, and in the end they are parked"
     ] = True
+    parameters: Annotated[
+        bool,
+        "learn which query parameters change nothing, and do not fetch what repeats a page by such a one",
+    ] = True
     keep: Annotated[
         tuple[str, ...],
-        "paths that are never demoted or parked, with * for any characters, such as /archive/*",
+        "paths that are fetched whatever was learned of them, with * for any characters, such as /archive/*",
     ] = ()
 
 

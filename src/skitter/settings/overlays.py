@@ -62,6 +62,7 @@ _ALLOWED = (
     "schedule.refresh_rate",
     "schedule.refresh_share",
     "learning.patterns",
+    "learning.parameters",
     "learning.keep",
     "parse.content_start",
     "parse.content_end",

@@ -5,6 +5,8 @@ A row is bounded in size, however many URLs a host has: whoever adds to it forge
 
 from msgspec import Struct, field
 
+from skitter.schedule.learning.parameters import Parameter
+
 
 class Pattern(Struct, array_like=True, gc=False):
     """URLs that look alike, and what their visits have brought."""
@@ -43,6 +45,9 @@ class Learned(Struct, array_like=True, gc=False):
     rest: bool = False  # all that wait aside are fetched: they are few, and no more come
     # Of a domain: hosts where something waits aside, because of what others of its hosts have brought.
     hosts: list[str] = field(default_factory=list)
+    # Of a host (see `parameters`).
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+    wrong: int = 0  # parameters that were learned to be needless, and are not
 
 
 def host_of(name: str) -> str:

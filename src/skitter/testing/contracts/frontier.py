@@ -21,6 +21,7 @@ from skitter.testing.contracts.frontier_learning import LearningContract
 from skitter.testing.contracts.frontier_linked import LinkedContract
 from skitter.testing.contracts.frontier_listening import ListeningContract
 from skitter.testing.contracts.frontier_order import HostOrderContract
+from skitter.testing.contracts.frontier_parameters import ParameterContract
 from skitter.testing.contracts.frontier_politeness import PolitenessContract
 from skitter.testing.contracts.frontier_put_off import PutOffContract
 from skitter.testing.contracts.frontier_queue import QueueContract
@@ -52,6 +53,7 @@ class _Invariants(
     LinkedContract,
     RefreshContract,
     LearningContract,
+    ParameterContract,
 ):
     """All invariants but the eighth."""
 

@@ -16,7 +16,9 @@ NOTHING = Verdict(state=State.CRAWLED)
 def _budgeted(ground: Ground, **chosen: Any) -> None:  # noqa: ANN401  see BudgetSettings
     grounds: Any = ground
     budget = replace(grounds.settings.budget, **chosen)
-    grounds.settings = replace(grounds.settings, budget=budget)
+    # Hosts of a domain that answer nothing but errors would be parked, whatever their budget.
+    learning = replace(grounds.settings.learning, patterns=False)
+    grounds.settings = replace(grounds.settings, budget=budget, learning=learning)
 
 
 async def _limited(ground: Ground, **options: Any) -> Owner:  # noqa: ANN401  see Owner.of
