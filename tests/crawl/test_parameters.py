@@ -55,8 +55,7 @@ def crawled(tmp_path, web, workers=1, **settings):
             None,
             fetch__nameservers=(server.nameserver,),
             scope__kind="domain",
-            learning__patterns=False,
-            **settings,
+            **{"learning__patterns": False, "learning__parameters": True, **settings},
         )
         if workers == 1:
             result = crawl(tmp_path / "crawl", server.seeds, wanted)

@@ -443,7 +443,7 @@ class LearningSettings(Struct, frozen=True):
     parameters: Annotated[
         bool,
         "learn which query parameters change nothing, and do not fetch what repeats a page by such a one",
-    ] = True
+    ] = False
     keep: Annotated[
         tuple[str, ...],
         "paths that are fetched whatever was learned of them, with * for any characters, such as /archive/*",

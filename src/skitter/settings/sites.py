@@ -178,6 +178,12 @@ def wants_assets(settings: Settings) -> bool:
     return settings.archive.assets != "off" or any(value != "off" for value in said)
 
 
+def learns_parameters(settings: Settings) -> bool:
+    """Whether needless parameters of any site are learned."""
+    said = (bool(site.values.get("learning.parameters", False)) for site in settings.site)
+    return settings.learning.parameters or any(said)
+
+
 def waiting_settings(settings: Settings) -> bytes:
     """The settings for which a URL may have to wait; what waits is looked at again when they change."""
     said: list[Any] = [

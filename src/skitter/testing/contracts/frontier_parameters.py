@@ -17,7 +17,7 @@ GROUPS = 60
 async def _alone(ground: Ground) -> Owner:
     """An owner that learns of parameters alone: a pattern of which most members repeat others would be parked."""
     grounds: Any = ground
-    learning = replace(grounds.settings.learning, patterns=False)
+    learning = replace(grounds.settings.learning, patterns=False, parameters=True)
     grounds.settings = replace(grounds.settings, learning=learning)
     return await Owner.of(ground)
 
