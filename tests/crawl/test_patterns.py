@@ -25,7 +25,7 @@ def hostile(tmp_path_factory):
     """A crawl of the hostile web, and what the server's log says of it."""
     web, path = HostileWeb(), tmp_path_factory.mktemp("hostile") / "c"
     with serving(web) as server:
-        crawl(server.seeds, path, *of(server), f"--max-pages={MOST}")
+        crawl(server.seeds, path, *of(server), f"--max-pages={MOST}", "--set=learning.patterns=true")
         return path, judged(web, server.log())
 
 

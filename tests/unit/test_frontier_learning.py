@@ -18,7 +18,9 @@ START = 1e6
 
 def settings(learning=None, site=()):
     return Settings(
-        politeness=PolitenessSettings(delay=0.0), learning=learning or LearningSettings(), site=site
+        politeness=PolitenessSettings(delay=0.0),
+        learning=learning or LearningSettings(patterns=True),
+        site=site,
     )
 
 
@@ -65,9 +67,9 @@ async def run(rows, chosen, *, far, words, add=0, close=True, at=START):
 
 
 OFF = settings(LearningSettings(patterns=False))
-KEEP = settings(LearningSettings(keep=("/trap/*",)))
+KEEP = settings(LearningSettings(patterns=True, keep=("/trap/*",)))
 KEEP_SITE = settings(site=(SiteSettings("a.example", {"learning.keep": ("/trap/*",)}),))
-OTHER = settings(LearningSettings(keep=("/elsewhere/*",)))
+OTHER = settings(LearningSettings(patterns=True, keep=("/elsewhere/*",)))
 
 
 @pytest.mark.parametrize("far", [False, True])

@@ -109,7 +109,8 @@ def test_a_strategy_that_is_no_module_and_function_is_refused(wrong):
 
 def test_a_strategy_without_a_function_says_how_to_write_one():
     with pytest.raises(
-        SettingsError, match="bfs, dfs, depth, number, importance, features or opic, nor module:function"
+        SettingsError,
+        match="bfs, dfs, depth, number, importance, features, opic or larger-sites, nor module:function",
     ):
         load(None, {}, {"schedule.strategy": "scorer"})
 

@@ -46,7 +46,7 @@ from skitter.schedule.learning.learned import Learned
 from skitter.schedule.learning.parameters import Samples
 from skitter.settings import Settings
 from skitter.settings.globs import glob
-from skitter.settings.sites import Sites, learns_parameters, sites_of
+from skitter.settings.sites import Sites, learns, sites_of
 
 if TYPE_CHECKING:
     from skitter.frontier.depths import Depths
@@ -113,12 +113,12 @@ class Shard(Memory):
         self.alone = b""  # the visit that must run alone
         self.drain = ""  # the host whose suspected visit waits to run alone
         self.batches = 0  # written so far
-        self.learns = settings.learning.patterns
+        self.learns = learns(settings, "patterns")
         self.near = settings.dedup.near
         # By domain: its new hosts with visits in flight, and until when others wait for what these bring.
         self.newcomers: dict[str, tuple[float, AbstractSet[str]]] = {}
         self.to_wake: list[str] = []  # hosts where what waits aside is to be looked at again
-        self.samples = Samples() if learns_parameters(settings) else None
+        self.samples = Samples() if learns(settings, "parameters") else None
         self.unsaved: dict[str, int] = {}  # by name: what was learned from so many visits is not written yet
         self.waited = QueueMetrics().wait
         # Origins whose robots.txt has changed, until their URLs are judged by it.

@@ -439,7 +439,7 @@ class LearningSettings(Struct, frozen=True):
 
     patterns: Annotated[
         bool, "learn which URL patterns bring nothing new; they come last, and in the end they are parked"
-    ] = True
+    ] = False
     parameters: Annotated[
         bool,
         "learn which query parameters change nothing, and do not fetch what repeats a page by such a one",

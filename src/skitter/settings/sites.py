@@ -178,10 +178,10 @@ def wants_assets(settings: Settings) -> bool:
     return settings.archive.assets != "off" or any(value != "off" for value in said)
 
 
-def learns_parameters(settings: Settings) -> bool:
-    """Whether needless parameters of any site are learned."""
-    said = (bool(site.values.get("learning.parameters", False)) for site in settings.site)
-    return settings.learning.parameters or any(said)
+def learns(settings: Settings, what: str) -> bool:
+    """Whether patterns or parameters of any site are learned."""
+    said = (bool(site.values.get(f"learning.{what}", False)) for site in settings.site)
+    return getattr(settings.learning, what) or any(said)
 
 
 def waiting_settings(settings: Settings) -> bytes:

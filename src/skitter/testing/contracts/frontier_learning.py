@@ -1,5 +1,7 @@
 """Frontier: what is learned of URL patterns, and that no URL is lost by it."""
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from skitter import reasons
@@ -17,6 +19,13 @@ def same(visit: Visit) -> Page:
 def different(visit: Visit) -> Page:
     """A page that repeats none."""
     return replace(page(visit), text="")
+
+
+async def _learner(ground: Ground) -> Owner:
+    grounds: Any = ground
+    learning = replace(grounds.settings.learning, patterns=True)
+    grounds.settings = replace(grounds.settings, learning=learning)
+    return await Owner.of(ground, delay=0.0)
 
 
 async def crawl(owner: Owner, limit: int = 1000) -> list[str]:
@@ -37,7 +46,7 @@ class LearningContract:
     async def test_a_pattern_that_brings_nothing_is_parked_and_everything_else_is_visited(
         self, ground: Ground
     ) -> None:
-        owner = await Owner.of(ground, delay=0.0)
+        owner = await _learner(ground)
         await owner.add(
             *(link(f"{A}trap/{n}") for n in range(100)), *(link(f"{A}page/{n}") for n in range(30))
         )
@@ -57,7 +66,7 @@ class LearningContract:
 
     @asynchronous
     async def test_what_is_parked_stays_so_after_a_crash(self, ground: Ground) -> None:
-        owner = await Owner.of(ground, delay=0.0)
+        owner = await _learner(ground)
         await owner.add(*(link(f"{A}trap/{n}") for n in range(100)))
         traps = await crawl(owner)
         parked = (await owner.frontier.counts()).parked
@@ -70,7 +79,7 @@ class LearningContract:
     @asynchronous
     async def test_a_few_urls_that_lead_to_no_more_are_all_visited(self, ground: Ground) -> None:
         """Some pages of a finite site are the same: it is visited whole."""
-        owner = await Owner.of(ground, delay=0.0)
+        owner = await _learner(ground)
         await owner.add(
             *(link(f"{A}page/{n}") for n in range(40)), *(link(f"{A}trap/{n}") for n in range(40))
         )
@@ -79,7 +88,7 @@ class LearningContract:
 
     @asynchronous
     async def test_a_seed_is_visited_whatever_its_pattern_brings(self, ground: Ground) -> None:
-        owner = await Owner.of(ground, delay=0.0)
+        owner = await _learner(ground)
         await owner.add(*(link(f"{A}trap/{n}") for n in range(100)))
         await crawl(owner)
         seed = link(f"{A}trap/seed-7", seed=True)
