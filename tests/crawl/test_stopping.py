@@ -107,7 +107,7 @@ def test_a_page_that_hangs_does_not_keep_a_crawl_beyond_its_time(tmp_path, worke
     assert child.returncode == 3, errors
     report = json.loads(output)
     assert 7 <= report["elapsed"] < 300
-    texts = [file.read_text() for file in (tmp_path / "c" / "log").glob("*.jsonl")]
+    texts = [file.read_text() for file in (tmp_path / "c" / "log").glob("requests-*.jsonl")]
     logs = [json.loads(line) for text in texts for line in text.splitlines()]
     requests = [(line["type"], line["url"]) for line in logs if line["type"] != "Terms"]
     assert requests == [("Lost", f"{url}robots.txt")]
