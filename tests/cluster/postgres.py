@@ -38,7 +38,7 @@ def empty(settings: Settings) -> None:
 
     async def clean() -> None:
         async with pool_of(settings) as pool:
-            tables = ("urls", "pages", "hosts", "robots", "leases", "suspects", "workers")
+            tables = ("urls", "pages", "hosts", "robots", "leases", "suspects", "workers", "learned")
             text = "".join(f'DELETE FROM "{pool.schema}".{table};' for table in tables)
             keep = "owner = '', lease_until = 0, seq = 0, mark_file = '', mark_end = 0, counts = '{}', mail = '{}', "
             keep += "clock = 0, judged_by = ''"
