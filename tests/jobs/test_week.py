@@ -219,6 +219,7 @@ async def live(week: Week, site: Site, kind: Kind) -> list[dict[str, str]]:
     return [*seen, await read_pages(week.root.crawl(run))]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", [Kind.NEW, Kind.REFRESH])
 def test_a_week_in_the_life_of_a_nightly_job(kind, tmp_path):
     site = Site()
